@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from tests.simulation.judging import difference
 from tests.simulation.oracle import Oracle
 from tests.simulation.reading import Kind, info_of, lines_of, name_of, named_by
-from tests.simulation.store import Tree
+from tests.simulation.store import Tree, Watcher
 from tests.simulation.truth import Truth
 from tests.support.builder import LOG, StoredFile, commit_path
 
@@ -16,7 +16,7 @@ REPLICA, CLONE = "replica", "clone"
 """Where they are, beside the table; clones have numbers."""
 
 
-class Replica:
+class Replica(Watcher):
     """Watches the replica of a table: it is no table yet, or one with the rows of the version that it ends with."""
 
     def __init__(self, tree: Tree, oracles: Callable[[], Iterable[Oracle]], now_ms: Callable[[], int]) -> None:
@@ -67,7 +67,7 @@ class Replica:
         return None
 
 
-class Clones:
+class Clones(Watcher):
     """Watches for clones: from its commit on, the table at whose files it points has to keep these."""
 
     def __init__(self, root: str, oracles: Callable[[], Iterable[Oracle]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tests.simulation.scenario import Item, Scenario
+from tests.simulation.schedule import Fault, FaultKind
 
 
 class Found(NamedTuple):
@@ -74,6 +75,30 @@ FOUND: tuple[Found, ...] = (
             Item("writer1", "add_column", 2864351863, 0.1, 4.0),
             Item("writer2", "delete", 1249238330, 0.0, 0.05),
             Item("world", "fork", 941331081, 0.0, 108_000.0, 158),
+        ),
+    ),
+    Found(
+        "repair replaced a sound commit where the checkpoint of its version, in JSON, was cut",
+        _scenario(
+            21_003_827,
+            Item("admin1", "cut-checkpoint", 1171922349, 5.0, 108_000.0),
+            Item("admin1", "repair", 1480638729, 0.0, 3_600.0),
+        ),
+    ),
+    Found(
+        "a vacuum ended as done whose quarantine was emptied meanwhile",
+        Scenario(
+            21_003_382,
+            False,
+            (
+                Item("admin1", "purge", 2646611747, 0.0, 1.0, is_standing=False),
+                Item("admin2", "vacuum-quarantine", 112231389, 0.0, 4.0),
+                Item("admin3", "alter", 3143451298, 0.1, 3_600.0),
+            ),
+            (Fault("admin2", 6, FaultKind.SLOW_BEFORE),),
+            {},
+            has_copy=False,
+            has_backup=False,
         ),
     ),
 )

@@ -61,6 +61,8 @@ class Doing:
     intent: Intent
     begun: int
     """The number of changes that there had been."""
+    act: int = 0
+    """The number of what it does, of all actors."""
     changes: dict[str, tuple[StoredFile | None, StoredFile | None]] = field(default_factory=dict)
     landed: list[int] = field(default_factory=list)
     to_vacuum: frozenset[str] = frozenset()
@@ -77,21 +79,39 @@ class Oracle(Truth):
         self.violations: list[Violation] = []
         self._doing: dict[str, Doing] = {}
         self._by_txn: dict[str, Intent] = {}
-        self._clocks_moved = 0
+        self._clocks_moved = self._acts = 0
         self._gone: set[str] = set()
         """Files that nobody needed when they were deleted."""
 
     def intends(self, actor: str, intent: Intent) -> None:
         """An actor begins, or knows better what it is about to do."""
         before = self._doing.get(actor)
-        begun = self._ticks if before is None or before.is_over else before.begun
-        self._doing[actor] = Doing(intent, begun)
+        if before is None or before.is_over:
+            self._acts += 1
+            self._doing[actor] = Doing(intent, self._ticks, self._acts)
+        else:
+            self._doing[actor] = Doing(intent, before.begun, before.act)
         is_cut = any(name_of(path).kind is Kind.CHECKPOINT for path in self._changed & self.tree.files.keys())
         has_gap = any(name_of(path).kind is Kind.COMMIT for path in self._lost)
         if intent.cleans and not (is_cut or has_gap):  # a vacuum keeps what the rest of the log may name
             self._doing[actor].to_vacuum = frozenset(self.to_vacuum(intent.retention_ms))
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent
+
+    def landing_of(self, actor: str) -> Callable[[Callable[[], None]], None]:
+        """Return what lets a request land later as one of what its actor does now, whatever it does by then."""
+        sent = self._doing.get(actor)
+
+        def land(effect: Callable[[], None]) -> None:
+            now = self._doing.get(actor)
+            if sent is None or now is None or sent.act == now.act:
+                effect()
+                return
+            self._doing[actor] = sent
+            effect()
+            self._doing[actor] = now
+
+        return land
 
     def clocks_moved(self) -> None:
         """The clock of somebody went wrong: who is acting has looked at another one."""
@@ -130,7 +150,7 @@ class Oracle(Truth):
         ]
         if answer in (Answer.REFUSED, Answer.NOTHING):
             named = self._named() if is_elsewhere else {*left}
-            left = [path for path in left if name_of(path).kind is not Kind.DATA or path in named]
+            left = [path for path in left if name_of(path).kind not in (Kind.DATA, Kind.SIDECAR) or path in named]
         else:
             left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
         intent = doing.intent

@@ -14,6 +14,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
 from deltacli.core.errors import FileMissing, StorageFailed
@@ -48,6 +49,10 @@ class Watcher(Protocol):
 
     def environment(self, changes: Mapping[str, StoredFile | None]) -> None:
         """The world changed: these files are there, or are gone."""
+
+    def landing_of(self, actor: str) -> Callable[[Callable[[], None]], None]:  # noqa: ARG002
+        """Return what lets a request of an actor land later."""
+        return lambda effect: effect()
 
 
 @dataclass(eq=False)
@@ -249,7 +254,10 @@ class Store:
                 return Unknown("no answer")
             case FaultKind.DELAYED | FaultKind.SILENT:
                 tree = self._to_write()
-                schedule.later(lambda: _ignored(create(tree)), is_long=kind is FaultKind.SILENT)
+                effect: Callable[[], None] = lambda: _ignored(create(tree))  # noqa: E731
+                for watcher in tree.watchers:
+                    effect = partial(watcher.landing_of(self.actor), effect)
+                schedule.later(effect, is_long=kind is FaultKind.SILENT)
                 return Unknown("no answer")
             case FaultKind.DUPLICATED:
                 create()

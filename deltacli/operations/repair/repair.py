@@ -26,7 +26,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.units import format_size, plural, short_repr
-from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing, Place
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError, open_sources
@@ -246,9 +246,22 @@ def _sorted(findings: Sequence[Finding], choice: RuleChoice) -> tuple[Findings, 
     for finding in findings:
         if finding.rule.id in NEWER and not choice.names(finding.rule.id):
             continue
-        family = row_of(finding.rule.id).family
+        family = _family_of(finding)
         (others if family is None else by_family[family]).append(finding)
     return by_family, others
+
+
+def _family_of(finding: Finding) -> Family | None:
+    """Return what plans the steps for a finding. Rules of commits judge the lines of compactions and of checkpoints in
+    JSON, too: no commit is damaged there.
+    """
+    family = row_of(finding.rule.id).family
+    if family is not Family.LOG or not finding.rule.id.startswith("commit."):
+        return family
+    kind = parse_log_path(finding.place.path.rpartition("/")[2]).kind
+    if kind is LogFileKind.COMPACTED_COMMIT:
+        return Family.COMPACTION
+    return Family.CHECKPOINT if kind in CHECKPOINTS else family
 
 
 def _snapshot(table: TableHandle) -> Snapshot | None:

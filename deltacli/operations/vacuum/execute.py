@@ -624,6 +624,8 @@ def execute_vacuum(
     status = "FAILED"
     try:
         _require_store_clock(table, plan, found)
+        if quarantine is not None:
+            quarantine.require_filled()
         deletions.run()
         _remove_directories(table, plan, found)
         status = "FAILED" if found.failed.count else "COMPLETED"

@@ -22,6 +22,7 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
     adding,
+    command,
     parameter,
 )
 from deltacli.core.typing import Json, JsonObject
@@ -119,6 +120,7 @@ class Quarantine:
         self._directory = f"{plan.table_id}/{plan.plan_id}"
         self._within = copy_within_store(table, table.open_other(table.uri), self._storage)
         self._is_on_disk = self._storage.capabilities.has_directories
+        self._noted = b""
 
     @property
     def uri(self) -> str:
@@ -156,9 +158,26 @@ class Quarantine:
                     noted.append(rows_of(part, found))
         write_checksums(self._storage, self._directory, noted)
 
+    def require_filled(self) -> None:
+        """Raise Refused where somebody emptied it while files were copied, or before they are deleted."""
+        if not self._is_as_noted():
+            raise Refused(
+                f"the copies in {self.uri} were deleted or replaced meanwhile",
+                code="vacuum.quarantine-differs",
+                hint=command("vacuum", dry_run=True),
+            )
+
     def complete(self) -> None:
-        """Note that the files were deleted from the table."""
+        """Note that the files were deleted from the table. Raises StorageFailed where the copies are gone by now."""
+        if not self._is_as_noted():
+            raise StorageFailed(f"the copies in {self.uri} were deleted while the files were deleted from the table")
         self._write_manifest(is_complete=True)
+
+    def _is_as_noted(self) -> bool:
+        try:
+            return self._storage.read(manifest_of(self._directory)) == self._noted
+        except FileMissing:
+            return False
 
     def _keep(self, path: str) -> CopyChecksum | None:
         """Copy a file, and raise unless the copy is there with the same bytes. None: the file is gone."""
@@ -228,7 +247,8 @@ class Quarantine:
             paths,
             plan.size_bytes,
         )
-        self._storage.put(manifest_of(self._directory), manifest.encode())
+        self._noted = manifest.encode()
+        self._storage.put(manifest_of(self._directory), self._noted)
 
 
 # -- emptying a quarantine of one table --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,9 +16,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.core.errors import DeltacliError, Refused, UsageError
+from deltacli.core.errors import DeltacliError, Refused, StorageFailed, UsageError
 from deltacli.operations.recover.copies import CHECKSUMS, OWN_NAMES, copy_file
-from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum import execute
+from deltacli.operations.vacuum.execute import Deletions, execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.vacuum.quarantine import open_quarantine
@@ -210,6 +212,31 @@ def test_a_file_of_a_store_that_was_written_during_the_copies_stays(place: Path,
 
     assert (1, len(GARBAGE) - 1) == (outcome.spared, outcome.deleted.files)
     assert b"again" == s3.objects(bucket)[f"t/{written}"]
+
+
+@pytest.mark.parametrize("is_before_deletions", [True, False])
+def test_no_vacuum_ends_as_done_whose_copies_were_deleted_meanwhile(
+    place: Path, quarantine: Path, monkeypatch: pytest.MonkeyPatch, *, is_before_deletions: bool
+) -> None:
+    before = files_below(place)
+    run = Deletions.run
+
+    def empty() -> None:
+        for manifest in quarantine.glob("*/*/manifest.json"):
+            shutil.rmtree(manifest.parent)
+
+    def deleting(deletions: Deletions) -> None:
+        run(deletions)
+        empty()
+
+    if is_before_deletions:
+        monkeypatch.setattr(execute, "_require_store_clock", lambda *_: empty())
+    else:
+        monkeypatch.setattr(Deletions, "run", deleting)
+    with pytest.raises(Refused if is_before_deletions else StorageFailed, match="were deleted"):
+        vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
+
+    assert is_before_deletions == (before == files_below(place))
 
 
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST])
