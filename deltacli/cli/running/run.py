@@ -699,7 +699,7 @@ def write_directory(
 
     assert run.directory is not None
     written = write(run.directory)
-    invocation.output = without_secrets(run.directory), lambda: True
+    invocation.outputs = *invocation.outputs, (without_secrets(run.directory), lambda: True)
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
         run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")

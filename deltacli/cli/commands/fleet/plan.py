@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-from deltacli.cli.invocation import Exit
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import (
     FLEET_FILE,
     DetailsOption,
@@ -348,6 +348,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
     plan = plan_vacuum_step(table, policy)
     if path is None:
         return plan.as_json()
+    invocation.writes(path)
     save_plan(with_past(table, plan), path)
     return {**plan.as_json(), "savedAs": path}
 
