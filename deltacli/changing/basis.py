@@ -249,11 +249,12 @@ def refusal_of_lost_versions(storage: ReadStorage, listing: LogListing, hint_ver
         return None
     from deltacli.rules.framework.repairs import undelete_command
 
+    code, name, message = lost
     return Refusal(
-        lost.code,
-        f"{lost.message}, and the files that they named are unknown",
+        code,
+        f"{message}, and the files that they named are unknown",
         hint=undelete_command(storage.uri),
-        facts={"if they were never made": f"delete {LOG_DIRECTORY}/{lost.name}"},
+        facts={"if they were never made": f"delete {LOG_DIRECTORY}/{name}"},
     )
 
 
@@ -262,7 +263,7 @@ def notes_on_lost_versions(storage: ReadStorage, listing: LogListing, hint_versi
     if listing.has_lost_newest:
         return [f"{BEYOND_LOG}: {listing.of_lost_newest}"]
     lost = find_lost_versions(storage, listing, hint_version)
-    return [] if lost is None else [f"{lost.code}: {lost.message}"]
+    return [] if lost is None else [f"{lost[0]}: {lost[2]}"]
 
 
 def look_again(basis: Basis) -> LogListing | None:

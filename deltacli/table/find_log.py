@@ -92,16 +92,10 @@ def find_log(
     return Log(listing, problems, began, hint.version if isinstance(hint, Hint) else -1)
 
 
-class LostVersions(NamedTuple):
-    """A file of the log that is of a version above the newest one: `code` is its rule."""
-
-    code: str
-    name: str
-    message: str
-
-
-def find_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> LostVersions | None:
-    """Return the hint or the checksum that proves that versions after the newest one were lost; None without one."""
+def find_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> tuple[str, str, str] | None:
+    """Return the rule, the file and the words where the hint or a checksum proves that versions after the newest one
+    were lost; else None.
+    """
     newest = listing.newest_version
     if max(hint_version, *listing.checksums, -1) <= newest:
         return None
@@ -113,7 +107,7 @@ def find_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: 
     is_hint = hint_version >= checked
     code, name = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
     message = f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{name} is of version {version}"
-    return LostVersions(code, name, message)
+    return code, name, message
 
 
 def taken_name(storage: ReadStorage, listing: LogListing) -> str | None:

@@ -255,7 +255,7 @@ def _problems(
         found.add("hint.ahead-of-log")
     elif segment.version == log.listing.newest_version:
         lost = find_lost_versions(table.storage, log.listing, -1)
-        found |= set() if lost is None else {lost.code}
+        found |= set() if lost is None else {lost[0]}
     if state.metadata is not None and state.metadata.schema_string is None:
         found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
     return frozenset(found)

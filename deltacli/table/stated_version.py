@@ -238,7 +238,7 @@ def read_stated_version(
     if segment.problems:
         return Unstated(f"the log has problems: {', '.join(segment.problems)}")
     if segment.version == listing.newest_version and (lost := find_lost_versions(storage, listing, -1)) is not None:
-        return Unstated(lost.message)
+        return Unstated(lost[2])
     if segment.version not in listing.checksums:
         return Unstated(f"version {segment.version} has no checksum file")
     try:
