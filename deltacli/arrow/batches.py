@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 _OPTIONS = {
-    # Nanoseconds, Arrow's default for INT96, cover 1677 to 2262. Values outside that range wrap around.
-    "coerce_int96_timestamp_unit": "us",
     "thrift_string_size_limit": 32 << 20,
     "thrift_container_size_limit": 1_000_000,
 }
-"""The options of every reader: the unit of INT96 timestamps, and allocation limits for untrusted footers."""
+"""The options of every reader: allocation limits for untrusted footers."""
 
 MAX_FOOTER_BYTES = 64 << 20
 """Maximum bytes of a footer that `read_footer_bytes` returns."""
@@ -42,7 +40,8 @@ class ParquetReader:
     `metadata` avoids a second read of the footer. Column chunks are read through a buffer of `buffer_size` bytes (0:
     whole chunks). `pre_buffer` combines reads into few requests. `verify_pages` verifies the checksums of pages.
     `keeps_memory`, for readers of very many rows, takes memory from an allocator that keeps it for the next batch; the
-    default one returns it to the system, and taking it anew is a tenth of the time.
+    default one returns it to the system, and taking it anew is a tenth of the time. Values of INT96 outside of what
+    `int96_unit` can express wrap around; nanoseconds, Arrow's default, express 1677 to 2262.
     """
 
     def __init__(
@@ -54,9 +53,10 @@ class ParquetReader:
         pre_buffer: bool = False,
         verify_pages: bool = False,
         keeps_memory: bool = False,
+        int96_unit: str = "us",
     ) -> None:
         settings: dict[str, Any] = {"metadata": metadata, "buffer_size": buffer_size, "pre_buffer": pre_buffer}
-        settings |= {"page_checksum_verification": verify_pages}
+        settings |= {"page_checksum_verification": verify_pages, "coerce_int96_timestamp_unit": int96_unit}
         self._reader = _open(source, settings | _OPTIONS, keeps_memory=keeps_memory)
 
     @property
@@ -68,7 +68,7 @@ class ParquetReader:
     def schema_arrow(self) -> pyarrow.Schema:
         """Return the Arrow schema of the whole file.
 
-        INT96 columns are timestamps in microseconds without a time zone.
+        INT96 columns are timestamps without a time zone.
         """
         return self._reader.schema_arrow
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
 from deltacli.core.made_once import new_digest
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
+from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.delta.protocol.features import require_committable as require_committable_version
-from deltacli.table.find_log import list_log
+from deltacli.table.find_log import find_lost_versions, list_log
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
@@ -245,24 +245,25 @@ def refusal_of_lost_versions(storage: ReadStorage, listing: LogListing, hint_ver
     """Return the refusal if the hint or a checksum is of a version above the newest one, which was lost: what it added
     looks uncommitted, what it took back looks removed, and a commit would take its number.
     """
-    newest = listing.newest_version
-    if max(hint_version, *listing.checksums, -1) <= newest:
-        return None
-    now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
-    checked = max(now.checksums, default=-1)
-    if max(hint_version, checked) <= max(newest, now.newest_version):
+    if (lost := find_lost_versions(storage, listing, hint_version)) is None:
         return None
     from deltacli.rules.framework.repairs import undelete_command
 
-    is_hint = hint_version >= checked
-    code, what = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
+    code, name, message = lost
     return Refusal(
         code,
-        f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{what} is of version "
-        f"{max(hint_version, checked)}, and the files that they named are unknown",
+        f"{message}, and the files that they named are unknown",
         hint=undelete_command(storage.uri),
-        facts={"if they were never made": f"delete {LOG_DIRECTORY}/{what}"},
+        facts={"if they were never made": f"delete {LOG_DIRECTORY}/{name}"},
     )
+
+
+def notes_on_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> list[str]:
+    """Return what is noted where the newest version is copied or cloned, and newer ones were lost."""
+    if listing.has_lost_newest:
+        return [f"{BEYOND_LOG}: {listing.of_lost_newest}"]
+    lost = find_lost_versions(storage, listing, hint_version)
+    return [] if lost is None else [f"{lost[0]}: {lost[2]}"]
 
 
 def look_again(basis: Basis) -> LogListing | None:

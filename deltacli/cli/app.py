@@ -120,7 +120,7 @@ from deltacli.core.machine import (
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject, Toml
-from deltacli.core.units import require_number, require_word
+from deltacli.core.units import require_number, require_word, some_of
 
 if TYPE_CHECKING:
     import typer
@@ -648,8 +648,9 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
     if interruption.outcome == Interrupted.outcome:
         if invocation.is_reporting:
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
-        elif invocation.output is not None and invocation.output[1]():
-            interruption.outcome = f"{invocation.output[0]} was written completely"
+        elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
+            verb = "was" if len(written) == 1 else "were"
+            interruption.outcome = f"{some_of(written, 3)} {verb} written completely"
     if not wants_json(arguments):
         say(visible(interruption.message))
         return

@@ -379,7 +379,7 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "copy": "an error or the time budget ended it; run it again",
         "features": "drop: some of its commits are made; run it again",
         "fleet init": "the file is written; a directory could not be read",
-        "fleet plan": "a table or a directory could not be read",
+        "fleet plan": "a table or a directory could not be read, or a step planned",
         "fleet run": "a step was refused, failed or not started",
         "fleet status": "the newest run was interrupted; fleet run --resume",
         "log expire": "some log files could not be deleted; run it again",

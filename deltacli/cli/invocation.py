@@ -29,8 +29,8 @@ class Invocation:
     """Whether the user has agreed to a change."""
     is_reporting: bool = False
     """Whether the run reports on a change to which the user has agreed: the change is made, or could not be made."""
-    output: tuple[str, Callable[[], bool]] | None = None
-    """What `--output` names, and whether the result of this run is there as a whole."""
+    outputs: Sequence[tuple[str, Callable[[], bool]]] = ()
+    """Files and directories that this run writes beside tables, and whether each is there as a whole."""
     directories: Sequence[str] = ()
     """The values of `-C`, which are not among the arguments: the run is in that directory."""
     began: float | None = None
@@ -40,8 +40,21 @@ class Invocation:
         """Reset the state of an earlier run."""
         self.directories = directories
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
-        self.has_agreed, self.is_reporting, self.output = False, False, None
+        self.has_agreed, self.is_reporting, self.outputs = False, False, ()
         self.began = time.monotonic()
+
+    def writes(self, path: str) -> None:
+        """Remember a file that is about to be written as a whole or not at all."""
+        before = _identity(path)
+        self.outputs = *self.outputs, (path, lambda: _identity(path) not in (None, before))
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 invocation = Invocation()

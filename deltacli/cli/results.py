@@ -92,9 +92,8 @@ def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[Bina
             return
     except OSError as fault:
         raise unwritable(output, fault) from fault
+    invocation.writes(output)
     with replacement(output) as sink:
-        written = os.fstat(sink.fileno())
-        invocation.output = output, lambda: os.path.exists(output) and os.path.samestat(os.stat(output), written)
         yield sink
 
 

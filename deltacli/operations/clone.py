@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import Act, Basis, basis_of
+from deltacli.changing.basis import Act, Basis, basis_of, notes_on_lost_versions
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.errors import (
@@ -153,6 +153,7 @@ class ClonePlan:
             "clients": [one.as_json() for one in self.clients],
             "refusals": [one.as_json("override", "wayOut") for one in self.refusals],
             "committedVersion": self.committed_version,
+            **self.basis.cautions_json,
             "dryRun": self.dry_run,
         }
 
@@ -195,6 +196,8 @@ class Clone:
         note = CloneNote(metadata["id"], address_of(table.storage), source.version, now_ms) if self.protects else None
         roots = tuple(_roots(source)) if self.protects and files.absolute else ()
         basis = Basis(table, -1, now_ms) if now is None else basis_of(now)
+        if source.version == source.listing.newest_version:
+            basis.cautions.extend(notes_on_lost_versions(source.table.storage, source.listing, source.log.hint_version))
         return ClonePlan(basis, source, metadata, *files, note, roots, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:

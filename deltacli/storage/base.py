@@ -45,6 +45,8 @@ _LEVELS = 2
 
 PARALLEL_READS = 16
 """Concurrent reads on a remote store: more than processors because reads wait, but limited by file descriptors."""
+MOST_CONNECTIONS = 8 * PARALLEL_READS
+"""Connections to a host that are kept for the next request: tables that are used at once share them."""
 RETRY_BUDGET = timedelta(minutes=1)
 """How long a request is repeated by default, from its first failure; the help of the option repeats it."""
 CONNECT_SECONDS = 10

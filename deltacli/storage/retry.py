@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from threading import Event, Lock, Thread, local
@@ -246,6 +246,18 @@ class Retry:
         self._last_fault = 0.0
         self._noted_at: float | None = None
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
+        self._made: dict[Hashable, Any] = {}
+
+    def shared(self, store: str, options: Mapping[str, str], make: Callable[[], Answer]) -> Answer:
+        """Return the calls of a bucket or a container, which the tables of this run have in common: a client, its
+        connections and its credentials. `make` sends no request.
+        """
+        key = store, *sorted(options.items())
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            found: Answer = self._made[key]
+            return found
 
     def rounds(self, first_wait: float) -> Iterator[int]:
         """Yield the numbers of a few rounds of a request that the caller judges itself, waiting longer after each."""

@@ -92,6 +92,24 @@ def find_log(
     return Log(listing, problems, began, hint.version if isinstance(hint, Hint) else -1)
 
 
+def find_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> tuple[str, str, str] | None:
+    """Return the rule, the file and the words where the hint or a checksum proves that versions after the newest one
+    were lost; else None.
+    """
+    newest = listing.newest_version
+    if max(hint_version, *listing.checksums, -1) <= newest:
+        return None
+    now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
+    checked = max(now.checksums, default=-1)
+    version = max(hint_version, checked)
+    if version <= max(newest, now.newest_version):
+        return None
+    is_hint = hint_version >= checked
+    code, name = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
+    message = f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{name} is of version {version}"
+    return code, name, message
+
+
 def taken_name(storage: ReadStorage, listing: LogListing) -> str | None:
     """Return the name of the commit after the newest one where it is a directory, or a link to nothing: the version
     before would be taken for the newest one.

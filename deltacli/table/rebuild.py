@@ -39,7 +39,7 @@ from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer
 from deltacli.delta.protocol.features import require_readable
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
-from deltacli.table.find_log import Log, find_log, list_log
+from deltacli.table.find_log import Log, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
@@ -251,6 +251,11 @@ def _problems(
     is_managed = state.protocol is not None and state.protocol.is_catalog_managed
     if is_managed and managed_store(table.storage) is None:
         found.add("catalog.unpublished-possible")
+    elif segment.version == log.listing.newest_version < log.hint_version:  # which was read before the listing
+        found.add("hint.ahead-of-log")
+    elif segment.version == log.listing.newest_version:
+        lost = find_lost_versions(table.storage, log.listing, -1)
+        found |= set() if lost is None else {lost[0]}
     if state.metadata is not None and state.metadata.schema_string is None:
         found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
     return frozenset(found)

@@ -39,7 +39,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage, StoreOfVersions
-from deltacli.table.find_log import list_log, taken_name
+from deltacli.table.find_log import find_lost_versions, list_log, taken_name
 from deltacli.table.handle import TableHandle
 from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
 
@@ -237,6 +237,8 @@ def read_stated_version(
     segment = choose_segment(listing, version)
     if segment.problems:
         return Unstated(f"the log has problems: {', '.join(segment.problems)}")
+    if segment.version == listing.newest_version and (lost := find_lost_versions(storage, listing, -1)) is not None:
+        return Unstated(lost[2])
     if segment.version not in listing.checksums:
         return Unstated(f"version {segment.version} has no checksum file")
     try:

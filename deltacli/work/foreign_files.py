@@ -33,7 +33,7 @@ _SPARK_ROWS = b"org.apache.spark.sql.parquet.row.metadata"
 _FIELD_ID = b"PARQUET:field_id"
 _VARIANT = re.compile(r"(\S+) \(Variant")
 PARTS = (("elementType", "element"), ("keyType", "key"), ("valueType", "value"))
-_MICROSECONDS = {"milliseconds": 1_000, "days": 86_400_000_000}
+_MICROSECONDS = {"milliseconds": 1_000, "seconds": 1_000_000, "days": 86_400_000_000}
 _ROWS_AT_ONCE = 65_536
 
 
@@ -68,7 +68,7 @@ def read_foreign(
         return ForeignFile(fault="it has 0 bytes")
     try:
         with storage.open(path) as source, data_faults(DataFile(path, size_bytes)):
-            reader = ParquetReader(source)
+            reader = ParquetReader(source, int96_unit="s")
             stored, metadata = reader.schema_arrow, reader.metadata
             leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
             described = _schema(stored, leaves)
@@ -145,21 +145,29 @@ def _wanted(schema: str) -> WantedStatistics:
 def _beyond(
     reader: ParquetReader, places: Sequence[str], apart: frozenset[str], wanted: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield `ForeignFile.beyond`. Values are read only where the bounds of a row group do not show that they fit."""
+    """Yield `ForeignFile.beyond`. Values are read only where the bounds of a row group do not show that they fit, of
+    which INT96 has none. Those are read in seconds, of which the last one is taken not to fit.
+    """
     import pyarrow as pa
 
     footer = reader.metadata
     for leaf, (place, names) in enumerate(zip(places, reader.paths, strict=False)):  # other types may have more leaves
         stored = str(footer.schema.column(leaf).logical_type)
-        unit = "days" if stored == "Date" else "milliseconds"
-        is_stored = unit == "days" or (stored.startswith("Timestamp") and unit in stored)
+        is_int96 = footer.schema.column(leaf).physical_type == "INT96"
+        unit = "seconds" if is_int96 else "days" if stored == "Date" else "milliseconds"
+        is_stored = unit != "milliseconds" or (stored.startswith("Timestamp") and unit in stored)
         name = wanted.get(place, "") if wanted is not None else "date" if unit == "days" else "timestamp"
         if names[0] in apart or not is_stored or not name.startswith("timestamp"):
             continue
-        most = ((1 << 63) - 1) // _MICROSECONDS[unit]
+        most = ((1 << 63) - 1) // _MICROSECONDS[unit] - is_int96
         for group in range(footer.num_row_groups):
             bounds = footer.row_group(group).column(leaf).statistics
-            if bounds is not None and bounds.has_min_max and -most <= bounds.min_raw <= bounds.max_raw <= most:
+            if (
+                not is_int96
+                and bounds is not None
+                and bounds.has_min_max
+                and -most <= bounds.min_raw <= bounds.max_raw <= most
+            ):
                 continue
             found = {0}
             for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):

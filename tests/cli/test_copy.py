@@ -62,3 +62,44 @@ def test_what_is_no_delta_table_is_refused_with_a_way_out(table: Path, tmp_path:
     assert {"paimon": False, "empty": True} == {name: "deltacli convert" in one.err for name, one in repaired.items()}
     assert "hint: " in shared.err
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "note"),
+    [
+        ("_last_checkpoint", b'{"version":20,"size":1}', "hint.ahead-of-log: {}: _delta_log/{name} is of version 20"),
+        (f"{20:020}.crc", b"{}", "crc.without-commit: {}: _delta_log/{name} is of version 20"),
+        (
+            f"{8:020}.{20:020}.compacted.json",
+            b"",
+            "compaction.beyond-log: {}: a log compaction covers the versions up to 20",
+        ),
+    ],
+)
+def test_a_copy_and_a_clone_of_a_table_that_lost_versions_say_so(
+    table: Path, tmp_path: Path, name: str, data: bytes, note: str
+) -> None:
+    runs = [
+        ("copy", ["--newest"], "notes"),
+        ("clone", ["--yes"], "cautions"),
+        ("copy", ["--replica"], "notes"),
+        ("copy", ["--replica", "--check"], "notes"),
+    ]
+    (table / "_delta_log" / name).write_bytes(data)
+    expected = note.format("commits after version 14 seem to be lost", name=name)
+
+    for command, options, field in runs:
+        target = tmp_path / f"{command}{options[0]}"
+        result = deltacli(command, table, target, *options, "--json")
+        assert 0 == result.code, result.err
+        assert expected in result.document[field]
+        validate(result.document, f"deltacli.{command}")
+    older = deltacli("copy", table, tmp_path / "older", "--versions", "10-12", "--json")
+    read = deltacli("read", table, "--limit", "1")
+    words = deltacli("copy", table, tmp_path / "words", "--dry-run")
+    cloned = deltacli("clone", table, tmp_path / "words", "--dry-run")
+
+    assert expected not in older.document["notes"]
+    assert f"note: {note.partition(':')[0]}: " in read.err
+    assert expected in " ".join(words.out.split())
+    assert f"note: {expected}" in cloned.err.splitlines()

@@ -445,8 +445,8 @@ def test_an_exit_code_says_what_it_means_for_each_command_where_that_differs() -
     lines = page.split("Exit codes:\n")[1].splitlines()
 
     assert [] == [(code, name) for code, of in EXITS.items() for name in of if code not in given[name]]
-    assert "\n  deltacli fleet plan       a table or a directory could not be read\n" in partly
-    assert "  5   partly done: a table or a directory could not be read" in lines
+    assert "\n  deltacli fleet plan       a table or a directory could not be read, or a step\n" in partly
+    assert "  5   partly done: a table or a directory could not be read, or a step planned" in lines
     assert "\n  deltacli validate  nothing at a path, or a table that cannot be checked\n" in deltacli("help", "3").out
     assert "  3   unreadable: nothing at a path, or a table" in deltacli("validate", "--help").out
 

@@ -266,6 +266,59 @@ def test_an_interruption_behind_a_written_output_says_that_it_is_whole(
     assert is_whole == os.path.exists(wanted)
 
 
+SHARES = """
+version: 1
+recipients: recipients.json
+shares:
+  - name: main
+    schemas: [{name: s, tables: [{name: t, location: tbl}]}]
+"""
+
+
+@pytest.mark.parametrize("moment", ["before", "behind"])
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        ("deltacli.operations.vacuum.saved.save_plan", "vacuum tbl --save-plan {}"),
+        ("deltacli.operations.repair.plan.save_repair_plan", "repair tbl --save-plan {}"),
+        ("deltacli.cli.running.trend_file.Trend.append", "validate tbl --trend {}"),
+        ("deltacli.storage.LocalStorage.put_if_absent", "fleet init . {}"),
+        ("deltacli.storage.LocalStorage.put_if_absent", "share init . --config {}"),
+        ("pathlib.Path.replace", "validate tbl --write-baseline {}"),
+        (
+            "deltacli.sharing.configuration.recipients.write_private",
+            "share recipient add acme --grant main --config c.yaml",
+        ),
+    ],
+)
+def test_an_interruption_behind_a_file_that_a_command_writes_names_it(
+    place: str,
+    command: str,
+    moment: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    owner, _, name = place.rpartition(".")
+    original = getattr(pydoc.locate(owner), name)
+
+    def interrupt(*arguments: object, **options: object) -> None:
+        if moment == "behind":
+            original(*arguments, **options)
+        raise Interrupted(signal.SIGINT)
+
+    monkeypatch.chdir(tmp_path)
+    make_sample(tmp_path / "tbl")
+    wanted = "out.file" if "{}" in command else "recipients.json"
+    Path("c.yaml").write_text(SHARES)
+    monkeypatch.setattr(place, interrupt)
+
+    assert 130 == run(command.format(wanted).split())
+    said = f"{wanted} was written completely" if moment == "behind" else "nothing was changed"
+    assert f"interrupted; {said}\n" in capsys.readouterr().err
+    assert (moment == "behind") == os.path.exists(wanted)
+
+
 def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:
     """
     As under nohup.

@@ -49,7 +49,7 @@ PROBLEMS: dict[str, tuple[str, ...]] = {
     "delta-rs/table-with-domain-metadata": ("log.checkpoint-commit-missing",),
     "derived/checkpoint-part-missing-a": ("checkpoint.multipart-incomplete", "hint.checkpoint-missing"),
     "derived/checkpoint-truncated-a": ("checkpoint.unreadable",),
-    "derived/last-checkpoint-dangling-a": ("hint.checkpoint-missing",),
+    "derived/last-checkpoint-dangling-a": ("hint.ahead-of-log", "hint.checkpoint-missing"),
     "derived/last-checkpoint-garbage-a": ("hint.bad-json",),
     "derived/sidecar-missing-a": ("sidecar.missing",),
     "golden/canonicalized-paths-normal-a": ("action.missing-required",),

@@ -142,7 +142,7 @@ def test_a_missing_table_of_protect_from_is_named_and_its_table_is_no_unreadable
     done = run(["fleet", "run", "--yes", "--json"]), json.loads(capfdbinary.readouterr().out)
     status = run(["fleet", "status", "--json"]), json.loads(capfdbinary.readouterr().out)
 
-    assert (0, message) == (planned[0], planned[1]["tables"][0]["steps"][0]["plan"]["error"]["message"])
+    assert (5, message) == (planned[0], planned[1]["tables"][0]["steps"][0]["plan"]["error"]["message"])
     assert (5, message) == (done[0], done[1]["tables"][0]["steps"][0]["message"])
     assert (1, 1, 0) == (status[0], status[1]["summary"]["alerts"], status[1]["summary"]["unreadable"])
 

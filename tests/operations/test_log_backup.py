@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -157,6 +158,29 @@ def test_another_table_is_refused_but_not_a_table_with_another_id(destination: M
 
     assert ["backup.other-table"] * 2 == [another.value.code, unlike.value.code]
     assert (1, "other") == (len(result.copied), result.listed.table_id)
+
+
+def test_a_log_that_cannot_be_opened_is_not_mixed_with_a_backup_that_it_has_nothing_in_common_with(
+    destination: MemoryStorage,
+) -> None:
+    """The backup would read as one log. A checksum may have the id."""
+    back_up(TableBuilder().commits(3).in_memory(), destination)
+    before, listed = dict(destination._files), read_list(destination)
+    assert listed is not None
+    gone = [f"{version:020d}.json" for version in range(3)]
+
+    def rest(table_id: str | None) -> MemoryStorage:
+        builder = TableBuilder().commits(6)
+        if table_id is not None:
+            builder.file(f"_delta_log/{5:020d}.crc", json.dumps({"metadata": {"id": table_id}}).encode())
+        return without(builder.in_memory(), *gone)
+
+    for table_id in (None, "other"):
+        with pytest.raises(Refused) as raised:
+            back_up(rest(table_id), destination)
+        assert "backup.other-table" == raised.value.code
+        assert before == destination._files
+    assert 4 == len(back_up(rest(listed.table_id), destination).copied)
 
 
 def test_a_log_that_went_back_and_on_is_not_mixed_with_what_it_was(destination: MemoryStorage) -> None:

@@ -197,7 +197,9 @@ def test_only_the_version_of_a_checksum_is_taken_from_it(tmp_path: Path) -> None
 
     newest, older = (read_stated_version(open_at(builder.in_memory()), version=version) for version in (None, 11))
 
+    lost = with_checksum(table()).file(f"_delta_log/{12:020}.crc", b"{}")
     assert Unstated("version 12 has no checksum file") == newest
+    assert "seem to be lost" in str(read_stated_version(open_at(lost.in_memory())))
     assert isinstance(older, StatedVersion)
     assert 8 == older.checksum.files
 

@@ -65,7 +65,7 @@ class Server:
             with suppress(ProcessLookupError):
                 os.kill(other, signal.SIGSTOP)
         try:
-            wait_until(lambda: {_state_of(other) for other in others} <= {"T", "Z"}, "the other workers stop")
+            wait_until(lambda: {state_of(other) for other in others} <= {"T", "Z"}, "the other workers stop")
             yield
         finally:
             for other in others:
@@ -126,7 +126,7 @@ def workers_of(server: int) -> list[int]:
     return found
 
 
-def _state_of(process: int) -> str:
+def state_of(process: int) -> str:
     """Return the state of a process as in /proc: T for a stopped one, Z for one that has ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]

@@ -16,6 +16,7 @@ from deltacli.core.errors import CredentialsMissing, PermissionRefused, StorageF
 from deltacli.storage import Failed, open_storage
 from deltacli.storage.azure import credentials as azure_credentials
 from deltacli.storage.gcs import credentials as gcs_credentials
+from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
@@ -327,3 +328,24 @@ def test_without_credentials_what_is_public_is_read_and_all_else_is_denied(
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.denied, PermissionRefused)
     assert b"content" == public.read("file")
+
+
+@pytest.mark.parametrize("bucket", ["s3://bucket", "gs://bucket", TABLE.removesuffix("/t")])
+def test_the_tables_of_a_run_share_the_client_of_their_bucket(bucket: str) -> None:
+    """Each client takes 20 ms, its connections and a look for credentials."""
+    run, anonymous = Retry(), {"anon": "true"}
+
+    def calls_of(uri: str, options: dict[str, str], retry: Retry) -> object:
+        store = open_storage(uri, options, retry=retry)
+        assert isinstance(store, ObjectStorage)
+        return store.calls
+
+    shared = calls_of(f"{bucket}/lake/a", anonymous, run)
+    others = [
+        calls_of(f"{bucket.replace('://', '://an')}/lake/a", anonymous, run),
+        calls_of(f"{bucket}/lake/a", {**anonymous, "endpoint_url": "http://127.0.0.1:1/x"}, run),
+        calls_of(f"{bucket}/lake/a", anonymous, Retry()),
+    ]
+
+    assert shared is calls_of(f"{bucket}/b", anonymous, run) is calls_of(bucket, anonymous, run)
+    assert all(shared is not other for other in others)

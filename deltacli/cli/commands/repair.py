@@ -114,6 +114,7 @@ class RepairCommand(NamedTuple):
             if self.how.save_plan is not None:
                 from deltacli.operations.repair.plan import save_repair_plan
 
+                invocation.writes(self.how.save_plan)
                 save_repair_plan(plan, self.how.save_plan)
             return repair_result(plan, None, self.name, is_plan=is_plan)
 

@@ -629,6 +629,8 @@ EXPLAINED: Mapping[str, str] = {
     "checkpoint.zero-length": "a checkpoint file is empty; not used",
     "commit.empty": "a commit before the checkpoint is empty; it was not needed",
     "compaction.beyond-log": "a log compaction covers versions after the newest commit, which seem to be lost",
+    "crc.without-commit": "a version checksum is of a version after the newest commit; commits seem to be lost",
+    "hint.ahead-of-log": "_last_checkpoint names a version after the newest commit; commits seem to be lost",
     "hint.bad-json": "_last_checkpoint cannot be read; the log was listed instead",
     "hint.checkpoint-missing": "_last_checkpoint names a missing checkpoint; the log was listed instead",
     "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
@@ -697,7 +699,7 @@ def write_directory(
 
     assert run.directory is not None
     written = write(run.directory)
-    invocation.output = without_secrets(run.directory), lambda: True
+    invocation.outputs = *invocation.outputs, (without_secrets(run.directory), lambda: True)
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
         run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")

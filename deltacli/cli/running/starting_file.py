@@ -68,6 +68,7 @@ def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
         with open_sink(file) as sink:
             sink.write(text)
         return
+    invocation.writes(file)
     directory, name = os.path.split(os.path.abspath(file))
     match LocalStorage(directory).put_if_absent(name, text):
         case Existed():
@@ -105,6 +106,7 @@ def write_schema(run: Run, file: str, path: str | None, schema: JsonObject) -> s
     from deltacli.storage import Existed, LocalStorage, Unknown
 
     if path is not None:
+        invocation.writes(path)
         directory, name = os.path.split(os.path.abspath(path))
         match LocalStorage(directory).put_if_absent(name, _schema_text(schema)):
             case Existed():

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 from deltacli import __version__
+from deltacli.cli.invocation import invocation
 from deltacli.cli.results import require_target
 from deltacli.core.errors import UsageError, quoted_table
 from deltacli.core.units import format_timestamp, plural, some_of
@@ -32,6 +33,7 @@ class Trend:
 
         Raises StorageFailed.
         """
+        invocation.writes(self._name)
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:

@@ -162,6 +162,7 @@ class VacuumCommand(NamedTuple):
         plan = plan_change(VacuumChange(self.request), self.table)
         for note in plan.notes:
             self.run.note(f"note: {note}")
+        invocation.writes(path)
         save_plan(with_past(self.table, plan), path)
         self.run.write(self._result(plan, None, dry_run=True))
         if (refusal := plan.objection()) is not None:

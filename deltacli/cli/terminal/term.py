@@ -631,9 +631,9 @@ def _is_waiting(frame: FrameType) -> bool:
 
 
 _WAITS = ("Thread._wait_for_tstate_lock", "Thread.join", "StreamHandler.emit")
-_WHOLE = ("__set_name__", "_execute_child", "_internal_poll")
-"""Of the first, Python 3.11 makes another exception. The others are of `subprocess`: a process is started whose number
-nobody would know, and the lock of its end is taken.
+_WHOLE = ("__set_name__", "_execute_child", "_internal_poll", "_start_worker")
+"""Of the first, Python 3.11 makes another exception. The next are of `subprocess`: a process is started whose number
+nobody would know, and the lock of its end is taken. The last starts a worker of `share serve`.
 """
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
+from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_versions, past_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import (
@@ -295,8 +295,11 @@ def _plan(
     is_current = note is not None and note.is_complete and not request.check and have >= note.last_version
     if note is not None and is_current and not log and note.last_version == last and last in listing.commits:
         basis = Basis(table, last, table.clock(), past_of(listing, last))
-        return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), note, lag)
+        lost = notes_on_lost_versions(table.storage, listing, -1)  # the hint would take a request
+        return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), note, lag, notes=tuple(lost))
     snapshot = read_snapshot(table, version=last)
+    is_newest = last == listing.newest_version
+    lost = notes_on_lost_versions(table.storage, listing, snapshot.log.hint_version) if is_newest else []
     digest = digest_of_keys(snapshot)  # before the paths take as much memory
     resumed = {} if note is None or request.check else _resumed(table, target, listing, there, note, snapshot)
     begin = note.last_version + 1 if note is not None and is_current else max(first, start)
@@ -312,7 +315,7 @@ def _plan(
             paths.take_state(read_snapshot(table, version=begin))
     plan = CopyPlan(
         basis=replace(basis_of(snapshot), snapshot=None)
-        if last == listing.newest_version
+        if is_newest
         else Basis(table, last, table.clock(), past_of(listing, last)),
         request=request,
         target=target,
@@ -331,7 +334,7 @@ def _plan(
         has_live=not is_current,
         table_id=snapshot.metadata.id or "",
         digest=digest,
-        notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
+        notes=(*lost, *_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
         refusals=tuple(_refusals_of_version(snapshot, request)),
     )
     del snapshot  # a million live files take 100 MB here, and as much again in the plan

@@ -366,11 +366,14 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
     facts = {"backup": backup.storage.uri}
     # A table may get another id and keep its history.
     shares_a_commit = any(found.verdict is _Verdict.KEEP for found in commits)
-    if known is not None and table_id is not None and known != table_id and not shares_a_commit:
+    may_mix = table_id is not None or versioned(backup.files.values()).commits
+    if known is not None and known != table_id and not shares_a_commit and may_mix:
         raise Refused(
-            "the backup is of another table",
+            "the backup is of another table"
+            if table_id is not None
+            else "the log has no table id, and no commit in common with the backup, which may be of another table",
             code="backup.other-table",
-            facts={**facts, "table id of the backup": known, "table id of this table": table_id},
+            facts={**facts, "table id of the backup": known, "table id of this table": table_id or "not found"},
         )
     if diverged:
         raise Refused(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -29,6 +30,7 @@ from deltacli.delta.log.segment import (
     parse_log_path,
     read_listing,
 )
+from deltacli.delta.log.state import read_checksum
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
 from deltacli.table.find_log import list_log
@@ -146,9 +148,10 @@ def find_table_id(storage: ReadStorage, engine: Engine) -> str | None:
     except (Unreadable, FileMissing):
         pass
     try:
-        commits = list_log(storage).commits
+        listing = list_log(storage)
     except Unreadable:
         return None
+    commits = listing.commits
     newest_first = sorted(commits, reverse=True)
     for version in dict.fromkeys([*newest_first[:_COMMITS_LOOKED_AT], *newest_first[-1:]]):
         try:
@@ -157,6 +160,11 @@ def find_table_id(storage: ReadStorage, engine: Engine) -> str | None:
                     return str(action["id"])
         except (CommitCorrupt, FileMissing):
             continue
+    for version in listing.checksums[-1:]:
+        with suppress(FileMissing):
+            metadata = (read_checksum(storage.read(log_location(f"{version:020d}.crc"))) or {}).get("metadata")
+            if isinstance(metadata, dict) and isinstance(metadata.get("id"), str):
+                return str(metadata["id"])
     return None
 
 

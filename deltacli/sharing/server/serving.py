@@ -16,7 +16,7 @@ import ssl
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -367,7 +367,7 @@ class _Workers:
         while True:
             now = self.clock()
             while len(self.running) < self.count and now >= self.next_start:
-                self._start()
+                self._start_worker(self.following())
             pause = None if len(self.running) == self.count else max(self.next_start - now, 0.0)
             for sentinel in self.wait([process.sentinel for process in self.running], pause):
                 process = next(found for found in self.running if found.sentinel == sentinel)
@@ -375,10 +375,9 @@ class _Workers:
                 self.running.remove(process)
                 self._count_end(process, self.clock() - self.began.pop(process.sentinel))
 
-    def _start(self) -> SpawnProcess:
-        process = get_context("spawn").Process(
-            target=_begin, args=(spelling(), self.following(), self.sockets, self.log)
-        )
+    def _start_worker(self, make: MakeService) -> SpawnProcess:
+        """Start a process. The command line does not interrupt it: nobody would wait for the end of the process."""
+        process = get_context("spawn").Process(target=_begin, args=(spelling(), make, self.sockets, self.log))
         process.start()
         self.running.append(process)
         self.began[process.sentinel] = self.clock()
@@ -411,9 +410,12 @@ class _Workers:
         for process in self.running:
             process.join(max(0.0, deadline - time.monotonic()))
         _signal(self.running, signal.SIGKILL)
+        for process in self.running:
+            process.join(1)
 
 
 def _signal(processes: Sequence[SpawnProcess], number: int) -> None:
     for process in processes:
         if process.is_alive() and process.pid is not None:
-            os.kill(process.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and the wait for it was interrupted
+                os.kill(process.pid, number)

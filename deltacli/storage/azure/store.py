@@ -583,11 +583,16 @@ def open_azure(
     require_libraries(scheme, "urllib3")
     from deltacli.storage.azure.credentials import AzureCredentials
 
-    credentials = AzureCredentials(read, address.uri)
+    place = address.uri.removesuffix(f"/{address.root}")
+    credentials = AzureCredentials(read, place)
     if credentials.needs_library:
         require_libraries(scheme, "azure.identity")
     policy = retry or Retry()
-    calls = AzureCalls(address.container, read, credentials, policy)
+
+    def make() -> AzureCalls:
+        return AzureCalls(address.container, read, credentials, policy)
+
+    calls = make() if held is not None else policy.shared(place, options, make)
     aliases = address.aliases(read.account, read.suffix)
 
     def versions(store: ObjectStorage) -> VersionedObjects:

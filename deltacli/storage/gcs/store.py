@@ -586,7 +586,11 @@ def open_gcs(
     from deltacli.storage.gcs.credentials import GcsCredentials
 
     policy = retry or Retry()
-    calls = GcsCalls(bucket, read, GcsCredentials(read, uri), policy)
+
+    def make() -> GcsCalls:
+        return GcsCalls(bucket, read, GcsCredentials(read, f"{scheme}://{bucket}"), policy)
+
+    calls = make() if held is not None else policy.shared(f"{scheme}://{bucket}", options, make)
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
 
     def versions(store: ObjectStorage) -> VersionedObjects:

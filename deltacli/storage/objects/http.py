@@ -29,7 +29,7 @@ from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, 
 from deltacli.core.made_once import cached_property
 from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
-from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
+from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
 from deltacli.storage.retry import PASSING_STATUS, Call, HostTally, tried
 from deltacli.storage.secrets import StoreFault, without_secrets
 
@@ -357,7 +357,7 @@ def _make_pool(
 
     parts = urlsplit(endpoint)
     options: dict[str, Any] = {
-        "maxsize": 2 * PARALLEL_READS,
+        "maxsize": MOST_CONNECTIONS,
         "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=_READ_SECONDS),
         "cert_reqs": "CERT_REQUIRED" if verify else "CERT_NONE",
         "ca_certs": verify if isinstance(verify, str) else None,

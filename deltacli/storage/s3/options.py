@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.typing import Botocore
-from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
+from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
 from deltacli.storage.objects.options import certificates, known_options, truth
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def read_s3_options(options: Mapping[str, str]) -> S3Options:
     client |= {name: truth(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
         client["verify"] = certificates(given)
-    config: dict[str, Any] = {"max_pool_connections": 2 * PARALLEL_READS, "connect_timeout": CONNECT_SECONDS}
+    config: dict[str, Any] = {"max_pool_connections": MOST_CONNECTIONS, "connect_timeout": CONNECT_SECONDS}
     config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
         # S3-compatible stores often do not support the newer checksum trailers, and every request is signed anyway.

@@ -217,8 +217,13 @@ def open_s3(
         said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{scheme.rstrip(':')}:// does not name a bucket"
         raise UsageError(said, code="usage.table", hint="s3://BUCKET/PATH")
     policy = retry or Retry()
-    calls = S3Calls(uri, bucket, replace(read_s3_options(options), held=held), policy)
-    calls.uploads = S3Uploads(calls)
+
+    def make() -> S3Calls:
+        made = S3Calls(f"{scheme}://{bucket}", bucket, replace(read_s3_options(options), held=held), policy)
+        made.uploads = S3Uploads(made)
+        return made
+
+    calls = make() if held is not None else policy.shared(f"{scheme}://{bucket}", options, make)
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
 
     def versions(store: ObjectStorage) -> VersionedObjects:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,40 @@ def test_times_beyond_64_bits_of_microseconds_are_refused_and_those_before_are_r
 
     assert [("early.parquet", within), ("late.parquet", within)] == [(path, column) for path, column, _ in found]
     open_table(place).convert(exclude=("early*", "late*"))
+    assert 3 == open_table(place).snapshot().scan(columns=["v"]).to_arrow().num_rows
+
+
+@pytest.mark.parametrize("within", ["v", "v.element", "v.x"])
+def test_int96_times_beyond_64_bits_of_microseconds_are_refused_and_those_before_are_read(
+    within: str, tmp_path: Path
+) -> None:
+    """They have no bounds, and Arrow would give other times instead. A Julian day may be any number of 32 bits."""
+    place, epoch, most = tmp_path / "t", 2_440_588, 106_751_991
+
+    def write(path: str, *days: int) -> None:
+        written = pa.array([number * 86_400 * 10**6 for number in range(len(days))], pa.timestamp("us"))
+        offsets = pa.array(range(len(days) + 1), pa.int32())
+        columns = {
+            "v": written,
+            "v.element": pa.ListArray.from_arrays(offsets, written),
+            "v.x": pa.StructArray.from_arrays([written], names=["x"]),
+        }
+        settings: dict[str, Any] = {"use_deprecated_int96_timestamps": True, "use_dictionary": False}
+        put(place, path, {**settings, "compression": "none"}, v=columns[within])
+        data = (place / path).read_bytes()
+        marks = [struct.pack("<qI", 0, epoch + number) for number in range(len(days))]
+        assert all(1 == data.count(mark) for mark in marks)
+        for mark, number in reversed([*zip(marks, days, strict=True)]):
+            data = data.replace(mark, struct.pack("<qI", 0, (epoch + number) % 2**32))
+        (place / path).write_bytes(data)
+
+    write("fits.parquet", most, 0, -epoch)
+    write("late.parquet", 0, most + 1)
+
+    ((path, column, seen),) = conflicts(place)
+
+    assert ("late.parquet", within, "a time 9,223,372,108,800 seconds from 1970") == (path, column, seen)
+    open_table(place).convert(exclude=("late*",))
     assert 3 == open_table(place).snapshot().scan(columns=["v"]).to_arrow().num_rows
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.sharing.configured import workers_of
+from tests.sharing.configured import state_of, workers_of
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
 from tests.support.waiting import in_time, wait_until
@@ -93,6 +93,37 @@ def test_a_killed_worker_is_replaced(table: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert 128 + signal.SIGINT == process.wait(30)
     assert (200, [200] * 4) == (before, after)
+
+
+STOPPED_AT_A_START = """
+import multiprocessing.process, os, signal, sys
+
+start, started = multiprocessing.process.BaseProcess.start, []
+
+def start_and_stop(process):
+    start(process)
+    print(process.pid, flush=True)
+    started.append(process)
+    if len(started) == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+multiprocessing.process.BaseProcess.start = start_and_stop
+from deltacli.cli.app import run
+code = run(sys.argv[1:])
+os._exit(code)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for the worker in /proc")
+def test_a_server_that_is_stopped_while_a_worker_is_started_waits_for_it(tmp_path: Path) -> None:
+    table = TableBuilder().commits(1).write(tmp_path / "tbl")
+    command = [sys.executable, "-c", STOPPED_AT_A_START, "share", "serve", str(table), "--workers", "2"]
+
+    with (tmp_path / "out").open("wb") as out:  # a pipe would be waited for until the worker has ended
+        code = subprocess.run(command, stdout=out, stderr=out, timeout=60, check=False).returncode
+    workers = [int(line) for line in (tmp_path / "out").read_text().splitlines() if line.isdigit()]
+
+    assert (128 + signal.SIGTERM, {"Z"}) == (code, {*map(state_of, workers)})
 
 
 @pytest.mark.long

@@ -33,7 +33,7 @@ def test_a_signal_ends_a_worker_that_is_still_starting(number: signal.Signals) -
     (begun, beginning), (ending, end) = pipe(duplex=False), pipe(duplex=False)
     with socket.socket() as bound:
         pool = _Workers(lambda: partial(never_made, beginning, ending), Sockets(bound), 1, LogChoice())
-        worker = pool._start()
+        worker = pool._start_worker(pool.following())
         try:
             assert begun.poll(60)
             os.kill(worker.pid or 0, number)
@@ -73,7 +73,7 @@ class Pool(_Workers):
     def __post_init__(self) -> None:
         self.clock, self.wait = lambda: self.now, self._pass_time
 
-    def _start(self) -> Any:  # Any: stands for a process
+    def _start_worker(self, _: object) -> Any:  # Any: stands for a process
         process: Any = Process(len(self.starts))
         self.running.append(process)
         self.began[process.sentinel] = self.now

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-from deltacli.cli.invocation import Exit
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import (
     FLEET_FILE,
     DetailsOption,
@@ -24,7 +24,7 @@ from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_f
 from deltacli.cli.results import open_sink
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
@@ -261,9 +261,9 @@ def fleet_plan(
     Finds the tables, then lists the log of each and reads its checkpoint hint; no
     commit, no checkpoint and no data file is read. Steps are in the order of the
     work: the most urgent table first. Calls, bytes and seconds are estimates.
-    Tables and directories that cannot be read are listed with the reason, and the
-    exit code is 5; with --exit-code it is 1 where only steps are due. Nothing is
-    changed.
+    Tables and directories that cannot be read are listed with the reason, and so
+    are steps that --details cannot plan, and the exit code is 5; with --exit-code
+    it is 1 where only steps are due. Nothing is changed.
 
     \b
     Examples:
@@ -299,6 +299,8 @@ def fleet_plan(
     planned.note_search(run.note)
     if planned.due:
         run.say_next(fleet_command("run", file, choice.state, choice.only))
+    if any("error" in plan for plan in exact.values()):
+        raise Exit(PartlyDone.exit_code)
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
         raise Exit(code)
 
@@ -348,6 +350,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
     plan = plan_vacuum_step(table, policy)
     if path is None:
         return plan.as_json()
+    invocation.writes(path)
     save_plan(with_past(table, plan), path)
     return {**plan.as_json(), "savedAs": path}
 

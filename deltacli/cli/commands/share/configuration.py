@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.invocation import Exit
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import SHARES, ConfigurationOption, DryRunOption, YesOption, argument, read_shares
 from deltacli.cli.running.run import Run, settle_limit
 from deltacli.cli.running.starting_file import (
@@ -175,6 +175,7 @@ def share_key_rotate(
     what = f"add a key to {file} and {ending}"
     if not confirmed(run, what, lambda: show(planned, is_planned=True), dry_run=dry_run, yes=yes):
         return
+    invocation.writes(str(file))
     with locked(file):
         ServerKeys.read(file)
         keys = ServerKeys.rotate(file, now_ms=now_ms, overlap_ms=overlap_ms)

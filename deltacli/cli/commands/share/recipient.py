@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import (
     SHARES,
     CommentOption,
@@ -198,6 +199,7 @@ def _say_how_to_create_a_token(run: Run, recipient: str) -> None:
 def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipients:
     from deltacli.sharing.configuration.recipients import change_recipients
 
+    invocation.writes(str(file))
     return change_recipients(file, change, may_create=may_create)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import (
     DEFAULT_LIFETIME,
     DEFAULT_OVERLAP,
@@ -134,6 +135,7 @@ def share_token_revoke(
     revoked = [replace(found, tokens=tuple(token for token in found.tokens if token not in kept.tokens))]
     what = f"revoke {plural(len(revoked[0].tokens), 'token')} of {found.name}"
     if confirmed(run, what, lambda: _show(run, file, revoked, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
+        invocation.writes(str(file))
         change_recipients(file, change)
         _show(run, file, revoked, "revoke", dry_run=False)
 
@@ -197,6 +199,7 @@ def _create(
         return after
 
     try:
+        invocation.writes(str(file))
         after = change_recipients(file, change)
     except BaseException:
         if profile is not None and created:  # the token of the profile is not valid
@@ -226,6 +229,7 @@ def _write_profile(configuration: Configuration, profile: str, token: CreatedTok
         )
     require_target(profile, "--profile")
     require_directory(profile)
+    invocation.writes(profile)
     write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
 
 
