@@ -284,6 +284,48 @@ def test_an_option_by_which_rows_were_written_warns_when_it_changes(
     ]
 
 
+PLACED = (field(0, "id", "INT"), field(1, "text", "VARCHAR(5)"), field(2, "at", "TIMESTAMP(6)"), field(3, "v", "INT"))
+BUCKETS = {"bucket": "4", "bucket-key": "id,text"}
+UPDATES = {"merge-engine": "partial-update", "fields.at.sequence-group": "v"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "column", "data_type", "is_refused"),
+    [
+        ([], BUCKETS, "id", "BIGINT", True),
+        ([], BUCKETS, "text", "VARCHAR(9)", False),
+        ([], BUCKETS, "v", "BIGINT", False),
+        (["id"], {"bucket": "4", "sequence.field": "v"}, "v", "STRING", True),
+        (["id"], {"bucket": "4", "sequence.field": "v"}, "v", "BIGINT", False),
+        (["id"], {"bucket": "4", "sequence.field": "at, v"}, "at", "TIMESTAMP(3)", True),
+        (["id"], {"bucket": "4", **UPDATES}, "at", "TIMESTAMP(3)", True),
+        (["id"], {"bucket": "4", "record-level.time-field": "at"}, "at", "TIMESTAMP(3)", True),
+    ],
+)
+def test_a_type_that_misplaces_existing_rows_is_refused_and_one_that_was_given_is_found(
+    keys: list[str], options: dict[str, str], column: str, data_type: str, *, is_refused: bool, tmp_path: Path, say: Any
+) -> None:
+    """Paimon's Java changes it: queries look into other buckets then, and older rows win."""
+    builder = PaimonBuilder(tmp_path / "placed")
+    builder.schema(*PLACED, primaryKeys=keys, options=options, highestFieldId=3)
+    words = (column, data_type, "--allow-lossy", "--yes")
+
+    empty = say("alter", "type", *words, "--dry-run", table=builder.root)
+    builder.snapshot(0)
+    made = say("alter", "type", *words, table=builder.root)
+    changed = [replaced(one, data_type) if one["name"] == column else one for one in PLACED]
+    builder.schema(*changed, primaryKeys=keys, options=options, highestFieldId=3)
+    found = say("validate", table=builder.root).document["tables"][0]["findings"]
+
+    assert 0 == empty.code
+    assert (4, "alter.old-rows") == (made.code, made.error["code"]) if is_refused else 0 == made.code
+    assert ["paimon.option-of-old-rows"] * is_refused == [one["rule"] for one in found]
+
+
+def replaced(column: dict[str, Any], data_type: str) -> dict[str, Any]:  # Any: JSON values
+    return column | {"type": data_type}
+
+
 @pytest.mark.parametrize("agree", [standing, for_plan])
 def test_a_change_is_judged_again_behind_the_first_snapshot(agree: Callable[[Plan], Consent], tmp_path: Path) -> None:
     """Options that Paimon lets nobody change from then on."""

@@ -31,7 +31,7 @@ from deltacli.paimon.evolution.requests import (
     UpdateType,
 )
 from deltacli.paimon.schema import ALWAYS_IMMUTABLE, CURRENT_VERSION, IMMUTABLE, Schema, is_true, why_option_is_refused
-from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change
+from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change, why_rows_are_misplaced
 from deltacli.paimon.snapshots import MAX_NUMBER
 from deltacli.paimon.types import (
     DataField,
@@ -625,6 +625,10 @@ class _Draft:
                 facts=_cast(verdict.paimon),
                 hint=_hint_without_not_null(before, change),
             )
+        if self._settings.has_snapshots and len(change.path) == 1:
+            misplaced = why_rows_are_misplaced(before, after, change.path[0], self._options.as_dict())
+            if misplaced:
+                raise Refused(f"{step} is not possible: {misplaced}", code="alter.old-rows")
         if verdict.loss is Loss.LOSSY:
             self._require_consent(step, verdict.reason, verdict.paimon)
         return after
