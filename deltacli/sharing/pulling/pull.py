@@ -66,6 +66,7 @@ from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan import ScanRequest
 from deltacli.table.version import Snapshot
+from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -420,7 +421,9 @@ class Pull:
         """Return True where one request shows that a complete table has the newest version."""
         if not point.is_newest or self.request.decodes or target.has_workspace:
             return False
-        if table.source != self._source(table.source.table_id) or self.store.requests.version() != table.shared_version:
+        if table.source != self._source(table.source.table_id) or not _is_as_pulled(table.snapshot):
+            return False
+        if self.store.requests.version() != table.shared_version:
             return False
         local = read_local_files(table, target.directory)
         return not compare(list_adds(table.snapshot.files()), local, target.directory).wanted
@@ -520,6 +523,19 @@ class Pull:
         found = self._compared(snapshot.table, target, plan.shared)
         _require_none(found.difference, directory)
         return replace(found, difference=replace(found.difference, wanted=plan.difference.wanted))
+
+
+def _is_as_pulled(snapshot: Snapshot) -> bool:
+    """Return False where something else than a vacuum was committed after the last pull, such as RESTORE or DELETE: the
+    transaction still names the shared version then, and the files are those of another one.
+    """
+    version = snapshot.version
+    while (file := snapshot.listing.commits.get(version)) is not None:
+        operation = (read_provenance(snapshot.table.storage, file).commit_info or {}).get("operation")
+        if operation not in ("VACUUM START", "VACUUM END"):
+            return bool(operation == OPERATION)
+        version -= 1
+    return False
 
 
 def _require_there(plan: PullPlan) -> bool:
