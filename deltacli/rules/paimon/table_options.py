@@ -347,7 +347,9 @@ def _bad_types_of_functions(table: TableFacts) -> Iterator[OptionFault]:
     for name, key, function in table.functions():
         roots, needed = _NEEDED.get(function, ((), ""))
         if roots and name not in ordering and table.columns[name].root not in roots:
-            yield OptionFault(key, f"{function} needs {needed}, but {name} has the type {table.columns[name].root}", name)
+            yield OptionFault(
+                key, f"{function} needs {needed}, but {name} has the type {table.columns[name].root}", name
+            )
 
 
 # --- columns ---

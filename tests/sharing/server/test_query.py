@@ -36,7 +36,7 @@ def test_version_is_a_header(plain: Served, path: str, method: str) -> None:
 
 def test_version_since_a_time_is_the_first_at_or_after_it(plain: Served) -> None:
     exact = plain.table("/version?startingTimestamp=2023-11-14T22:13:23Z", "many")  # the time of version 3
-    later = plain.table("/version?startingTimestamp=2023-11-14T22:13:23.001Z", "many")
+    later = plain.table("/version?startingTimestamp=2023-11-14T22:13:23.000001Z", "many")
     before = plain.table("/version?startingTimestamp=2001-01-01T00:00:00Z", "many")
     after = plain.table("/version?startingTimestamp=2030-01-01T00:00:00Z", "many")
 
