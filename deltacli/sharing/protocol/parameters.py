@@ -277,6 +277,8 @@ def parse_query(body: bytes, most_levels: int) -> QueryRequest:
     ending = _number(fields, "endingVersion", _INT64)
     if starting is not None and not choice.is_newest:
         raise invalid_parameter("startingVersion excludes version and timestamp")
+    if starting is None and ending is not None:
+        raise invalid_parameter("endingVersion needs startingVersion; version asks for the files of one version")
     if starting is not None and ending is not None and starting > ending:
         raise invalid_parameter(f"startingVersion {starting} is greater than endingVersion {ending}")
     return QueryRequest(

@@ -149,6 +149,7 @@ def test_a_chosen_version_names_itself_and_its_time(plain: Served) -> None:
         b'{"timestamp":"2001-01-01T00:00:00Z"}',
         b'{"timestamp":"yesterday"}',
         b'{"startingVersion":3,"endingVersion":2}',
+        b'{"endingVersion":2}',
         b'{"startingVersion":9}',
         b'{"startingVersion":1,"endingVersion":10}',
         b'{"startingVersion":1,"version":1}',
