@@ -371,6 +371,18 @@ OF_OLD_ROWS: Mapping[str, str] = {
 }
 """Options that may change although rows exist, and what that means for these rows."""
 
+_NAMES_OF_PARTITIONS = {"partition.default-name": "__DEFAULT_PARTITION__", "partition.legacy-name": "true"}
+
+
+def why_partitions_are_lost(schema: Schema, key: str, value: str | None) -> str | None:
+    """Return why files of partitions are not found once an option has another value (None: its default); None where
+    they are.
+    """
+    default = _NAMES_OF_PARTITIONS.get(key)
+    if default is None or not schema.partition_keys or schema.options.get(key, default) == (value or default):
+        return None
+    return f"{key} is part of the paths of files, so that those of partitions that exist are not found, and scans fail"
+
 
 def _why_bucket_is_refused(before: str, after: str | None) -> str | None:
     if after is None:

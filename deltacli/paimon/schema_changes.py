@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import sql_name
 from deltacli.core.typing import Json
-from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_option_is_refused
+from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_option_is_refused, why_partitions_are_lost
 from deltacli.paimon.types import (
     MAX_LENGTH,
     AtomicType,
@@ -494,14 +494,37 @@ def sentence(change: Change) -> str:
     return _SENTENCES[change.kind](change, dotted(change.path))
 
 
-def meaning_for_old_rows(change: Change) -> str | None:
+def meaning_for_old_rows(change: Change, before: Schema, after: Schema) -> str | None:
     """Return what the change of an option, or of the type of a column that an option names, means for rows that exist;
     None where it means nothing, or is refused.
     """
     if change.kind is ChangeKind.TYPE:
         return change.reason if change.reason in _MISPLACED else None
-    is_option = change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
-    return OF_OLD_ROWS.get(change.path[0]) if is_option and change.loss is not Loss.REFUSED else None
+    if change.kind not in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION) or change.loss is Loss.REFUSED:
+        return None
+    key = change.path[0]
+    value = None if change.after is None else str(change.after)
+    if key == "ignore-delete" and before.primary_keys and is_true(after.options, key):
+        return "deletions that no compaction has merged yet are ignored from now on, so that deleted rows come back"
+    if _merges(key, before, after):
+        return "rows that exist and that no compaction has merged yet are merged by it from now on, to other values"
+    return OF_OLD_ROWS.get(key) or why_partitions_are_lost(before, key, value)
+
+
+def _merges(key: str, before: Schema, after: Schema) -> bool:
+    """Return True for an option by which rows of one key are merged, unless it follows a column that is new, gone or
+    renamed.
+    """
+    if key == "sequence.field.sort-order":
+        return bool(before.options.get("sequence.field"))
+    name, _, ending = key.removeprefix("fields.").rpartition(".")
+    if before.options.get("merge-engine", "").lower() not in ("aggregation", "partial-update"):
+        return False
+    if key == "fields.default-aggregate-function":
+        return True
+    there = {(field.id, field.name) for field in before.fields} & {(field.id, field.name) for field in after.fields}
+    is_kept = {column for _, column in there}.issuperset(name.split(","))
+    return key.startswith("fields.") and ending in ("aggregate-function", "sequence-group") and is_kept
 
 
 def _added(word: str, value: object) -> str:

@@ -268,7 +268,14 @@ def test_options_that_name_a_nested_field_follow_its_name_and_keep_it_from_being
 
 
 @pytest.mark.parametrize(
-    "words", [("set", "bucket=4"), ("set", "changelog-producer=input"), ("unset", "sequence.field")]
+    "words",
+    [
+        ("set", "bucket=4"),
+        ("set", "changelog-producer=input"),
+        ("unset", "sequence.field"),
+        ("set", "sequence.field.sort-order=descending"),
+        ("set", "ignore-delete=true"),
+    ],
 )
 def test_an_option_by_which_rows_were_written_warns_when_it_changes(
     words: tuple[str, str], say: Any, root: Path
@@ -282,6 +289,49 @@ def test_an_option_by_which_rows_were_written_warns_when_it_changes(
     assert [("paimon.option-of-old-rows", "warning")] == [
         (one["rule"], one["severity"]) for one in found.document["tables"][0]["findings"] if option in one["message"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_warned"),
+    [
+        (("set", "fields.v.aggregate-function=sum"), True),
+        (("unset", "fields.w.aggregate-function"), True),
+        (("set", "fields.default-aggregate-function=last_non_null_value"), True),
+        (("set", "fields.v.ignore-retract=true"), False),
+        (("rename", "w", "x"), False),
+        (("drop", "w", "--with-options"), False),
+    ],
+)
+def test_options_by_which_rows_are_merged_warn_unless_they_follow_a_column(
+    words: tuple[str, ...], say: Any, tmp_path: Path, *, is_warned: bool
+) -> None:
+    options = {"bucket": "1", "merge-engine": "aggregation", "fields.w.aggregate-function": "max"}
+    fields = (ID, field(1, "v", "INT"), field(2, "w", "INT"))
+    builder = PaimonBuilder(tmp_path / "merged").schema(*fields, options=options, highestFieldId=2).snapshot(0)
+
+    made = say("alter", *words, "--yes", table=builder.root)
+    found = say("validate", table=builder.root).document["tables"][0]["findings"]
+
+    assert (0, is_warned) == (made.code, "old-rows" in [one["code"] for one in made.document["warnings"]])
+    assert ["paimon.option-of-old-rows"] * is_warned == [one["rule"] for one in found]
+
+
+@pytest.mark.parametrize("option", ["partition.default-name=nothing", "partition.legacy-name=false"])
+def test_names_of_partitions_that_exist_stay(option: str, say: Any, tmp_path: Path) -> None:
+    """Readers look for files by the new name then."""
+    parted = {"partitionKeys": ["at"], "primaryKeys": [], "options": {}, "highestFieldId": 3}
+    builder = PaimonBuilder(tmp_path / "parted").schema(*PLACED, **parted)
+
+    planned = say("alter", "set", option, "--dry-run", table=builder.root)
+    builder.snapshot(0)
+    refused = say("alter", "set", option, "--yes", table=builder.root)
+    same = say("alter", "set", "partition.legacy-name=true", "--yes", table=builder.root)
+    key, _, value = option.partition("=")
+    builder.schema(*PLACED, **(parted | {"options": {key: value}}))
+    found = say("validate", table=builder.root).document["tables"][0]["findings"]
+
+    assert (0, "alter.old-rows", 0) == (planned.code, refused.error["code"], same.code)
+    assert ["paimon.option-of-old-rows"] == [one["rule"] for one in found]
 
 
 PLACED = (field(0, "id", "INT"), field(1, "text", "VARCHAR(5)"), field(2, "at", "TIMESTAMP(6)"), field(3, "v", "INT"))

@@ -30,7 +30,15 @@ from deltacli.paimon.evolution.requests import (
     UpdateTableComment,
     UpdateType,
 )
-from deltacli.paimon.schema import ALWAYS_IMMUTABLE, CURRENT_VERSION, IMMUTABLE, Schema, is_true, why_option_is_refused
+from deltacli.paimon.schema import (
+    ALWAYS_IMMUTABLE,
+    CURRENT_VERSION,
+    IMMUTABLE,
+    Schema,
+    is_true,
+    why_option_is_refused,
+    why_partitions_are_lost,
+)
 from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change, why_rows_are_misplaced
 from deltacli.paimon.snapshots import MAX_NUMBER
 from deltacli.paimon.types import (
@@ -720,6 +728,8 @@ class _Draft:
         reason = why_option_is_refused(self._old.options, key, value, has_snapshots=self._settings.has_snapshots)
         if reason is not None:
             raise Refused(reason, code="alter.option", facts={"option": key})
+        if self._settings.has_snapshots and (lost := why_partitions_are_lost(self._old, key, value)) is not None:
+            raise Refused(lost, code="alter.old-rows", facts={"option": key})
 
     def drop_primary_key(self, _: DropPrimaryKey) -> None:
         """Drop the primary key of a table that has no snapshot yet."""
