@@ -37,6 +37,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, body_lines
 from deltacli.delta.log.file_actions import parse_num_records
 from deltacli.delta.log.state import APPEND_ONLY, is_true
+from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import DIFFERS, FilesMovedOn, PullRefused, invalid_answer
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
 from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode, verify
@@ -354,8 +355,9 @@ class PullPlan:
     def has_version(self) -> bool:
         """Whether the local table is this version already."""
         table, difference = self.target.table, self.difference
-        is_same = table is not None and table.shared_version == self.shared_version
-        return is_same and not difference.added and not difference.removed
+        if table is None or table.shared_version != self.shared_version or difference.added or difference.removed:
+            return False
+        return self.shared is None or _has_columns(table.snapshot.raw_metadata, self.shared.snapshot.raw_metadata)
 
     @property
     def is_noop(self) -> bool:
@@ -523,6 +525,12 @@ class Pull:
         found = self._compared(snapshot.table, target, plan.shared)
         _require_none(found.difference, directory)
         return replace(found, difference=replace(found.difference, wanted=plan.difference.wanted))
+
+
+def _has_columns(local: Action, shared: Action) -> bool:
+    """Return False where the schema of a copy is another one: it was restored, or altered."""
+    there, wanted = (parse_schema(one.get("schemaString") or NO_COLUMNS) for one in (local, shared))
+    return there == wanted and (local.get("partitionColumns") or []) == (shared.get("partitionColumns") or [])
 
 
 def _is_as_pulled(snapshot: Snapshot) -> bool:

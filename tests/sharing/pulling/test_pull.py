@@ -85,6 +85,25 @@ def test_a_copy_that_was_restored_or_lost_rows_gets_them_back(origin: Origin, pr
     assert [*range(15), 20, 21] == sorted(open_table(target).snapshot().scan().to_arrow()["a"].to_pylist())
 
 
+def test_a_copy_that_was_restored_gets_the_columns_back_that_came_without_files(
+    origin: Origin, proxy: Proxy, tmp_path: Path
+) -> None:
+    target = tmp_path / "local"
+    pull(proxy, target)
+    columns = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in "ab"]
+    schema = json.dumps({"type": "struct", "fields": columns})
+    origin.commit(
+        {"commitInfo": {"operation": "ADD COLUMNS"}}, {"metaData": origin._metadata() | {"schemaString": schema}}
+    )
+    pull(proxy, target)
+    open_table(target).restore(version=0)
+
+    again, once_more = pull(proxy, target), pull(proxy, target)
+
+    assert [(True, 3), (False, 3)] == [(one.is_committed, one.local_version) for one in (again, once_more)]
+    assert ["a", "b"] == [field.name for field in open_table(target).snapshot().schema.fields]
+
+
 def test_a_lost_local_file_is_downloaded_again_without_a_commit(proxy: Proxy, tmp_path: Path) -> None:
     target = tmp_path / "local"
     pull(proxy, target)
