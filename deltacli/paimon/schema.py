@@ -371,15 +371,27 @@ OF_OLD_ROWS: Mapping[str, str] = {
 }
 """Options that may change although rows exist, and what that means for these rows."""
 
-_NAMES_OF_PARTITIONS = {"partition.default-name": "__DEFAULT_PARTITION__", "partition.legacy-name": "true"}
+_OF_FILES = {
+    "partition.default-name": "__DEFAULT_PARTITION__",
+    "partition.legacy-name": "true",
+    "manifest.format": "avro",
+}
+"""Options by which files are found and read whenever they were written -> their defaults."""
 
 
-def why_partitions_are_lost(schema: Schema, key: str, value: str | None) -> str | None:
-    """Return why files of partitions are not found once an option has another value (None: its default); None where
-    they are.
+def why_files_are_lost(schema: Schema, key: str, value: str | None) -> str | None:
+    """Return why existing files are not found or not read once an option has another value (None: its default); None
+    where they are.
     """
-    default = _NAMES_OF_PARTITIONS.get(key)
-    if default is None or not schema.partition_keys or schema.options.get(key, default) == (value or default):
+    default = _OF_FILES.get(key)
+    if default is None:
+        return None
+    before, after = schema.options.get(key, default), default if value is None else value
+    if before == after or (default.islower() and before.lower() == after.lower()):
+        return None
+    if key == "manifest.format":
+        return "Paimon reads all manifests in the format of manifest.format, so that it fails on those that exist"
+    if not schema.partition_keys:
         return None
     return f"{key} is part of the paths of files, so that those of partitions that exist are not found, and scans fail"
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import sql_name
 from deltacli.core.typing import Json
-from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_option_is_refused, why_partitions_are_lost
+from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_files_are_lost, why_option_is_refused
 from deltacli.paimon.types import (
     MAX_LENGTH,
     AtomicType,
@@ -508,7 +508,7 @@ def meaning_for_old_rows(change: Change, before: Schema, after: Schema) -> str |
         return "deletions that no compaction has merged yet are ignored from now on, so that deleted rows come back"
     if _merges(key, before, after):
         return "rows that exist and that no compaction has merged yet are merged by it from now on, to other values"
-    return OF_OLD_ROWS.get(key) or why_partitions_are_lost(before, key, value)
+    return OF_OLD_ROWS.get(key) or why_files_are_lost(before, key, value)
 
 
 def _merges(key: str, before: Schema, after: Schema) -> bool:

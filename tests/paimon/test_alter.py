@@ -316,9 +316,11 @@ def test_options_by_which_rows_are_merged_warn_unless_they_follow_a_column(
     assert ["paimon.option-of-old-rows"] * is_warned == [one["rule"] for one in found]
 
 
-@pytest.mark.parametrize("option", ["partition.default-name=nothing", "partition.legacy-name=false"])
-def test_names_of_partitions_that_exist_stay(option: str, say: Any, tmp_path: Path) -> None:
-    """Readers look for files by the new name then."""
+@pytest.mark.parametrize(
+    "option", ["partition.default-name=nothing", "partition.legacy-name=false", "manifest.format=orc"]
+)
+def test_options_by_which_existing_files_are_found_and_read_stay(option: str, say: Any, tmp_path: Path) -> None:
+    """Readers look for files by the new name then, and read manifests in the new format."""
     parted = {"partitionKeys": ["at"], "primaryKeys": [], "options": {}, "highestFieldId": 3}
     builder = PaimonBuilder(tmp_path / "parted").schema(*PLACED, **parted)
 
@@ -326,11 +328,12 @@ def test_names_of_partitions_that_exist_stay(option: str, say: Any, tmp_path: Pa
     builder.snapshot(0)
     refused = say("alter", "set", option, "--yes", table=builder.root)
     same = say("alter", "set", "partition.legacy-name=true", "--yes", table=builder.root)
+    back = say("alter", "set", option, "--allow-lossy", "--dry-run", table=builder.root)
     key, _, value = option.partition("=")
     builder.schema(*PLACED, **(parted | {"options": {key: value}}))
     found = say("validate", table=builder.root).document["tables"][0]["findings"]
 
-    assert (0, "alter.old-rows", 0) == (planned.code, refused.error["code"], same.code)
+    assert (0, "alter.old-rows", 0, 0) == (planned.code, refused.error["code"], same.code, back.code)
     assert ["paimon.option-of-old-rows"] == [one["rule"] for one in found]
 
 

@@ -36,8 +36,8 @@ from deltacli.paimon.schema import (
     IMMUTABLE,
     Schema,
     is_true,
+    why_files_are_lost,
     why_option_is_refused,
-    why_partitions_are_lost,
 )
 from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change, why_rows_are_misplaced
 from deltacli.paimon.snapshots import MAX_NUMBER
@@ -728,7 +728,8 @@ class _Draft:
         reason = why_option_is_refused(self._old.options, key, value, has_snapshots=self._settings.has_snapshots)
         if reason is not None:
             raise Refused(reason, code="alter.option", facts={"option": key})
-        if self._settings.has_snapshots and (lost := why_partitions_are_lost(self._old, key, value)) is not None:
+        lost = why_files_are_lost(self._old, key, value) if self._settings.has_snapshots else None
+        if lost is not None and not self._settings.allow_lossy:  # which is how one that was changed is set back
             raise Refused(lost, code="alter.old-rows", facts={"option": key})
 
     def drop_primary_key(self, _: DropPrimaryKey) -> None:

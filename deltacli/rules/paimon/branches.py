@@ -256,7 +256,7 @@ NOT_NULL = EVOLUTION_AREA.warning(
 OLD_ROWS = EVOLUTION_AREA.warning(
     "paimon.option-of-old-rows",
     f"{', '.join(OF_OLD_ROWS)} do not change once the table has a snapshot, nor do options by which rows are merged or "
-    "partitions are named, or the type of a column that places or orders rows.",
+    "existing files are found, or the type of a column that places or orders rows.",
     broken="writers are refused, or rows that exist are missed, merged or read in another way, as the message says",
     repair="rewrite the rows of older files with INSERT OVERWRITE, if that was not done",
     example='"bucket" from "2" to "4"',
