@@ -321,7 +321,7 @@ def test_options_by_which_rows_are_merged_warn_unless_they_follow_a_column(
 )
 def test_options_by_which_existing_files_are_found_and_read_stay(option: str, say: Any, tmp_path: Path) -> None:
     """Readers look for files by the new name then, and read manifests in the new format."""
-    parted = {"partitionKeys": ["at"], "primaryKeys": [], "options": {}, "highestFieldId": 3}
+    parted: Any = {"partitionKeys": ["at"], "primaryKeys": [], "options": {}, "highestFieldId": 3}
     builder = PaimonBuilder(tmp_path / "parted").schema(*PLACED, **parted)
 
     planned = say("alter", "set", option, "--dry-run", table=builder.root)
@@ -574,6 +574,12 @@ def test_the_api_does_what_the_commands_do(root: Path) -> None:
         table.widen_type(("r.a", "INT"))
     with pytest.raises(UsageError):
         table.alter([{"action": "x"}])
+    with pytest.raises(UsageError, match="change 2 is 5"):
+        table.alter([SetOption("a", "b"), 5])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="limit -1 is negative"):
+        table.history(limit=-1)
+    with pytest.raises(UsageError, match="exclude each other"):
+        table.snapshot(schema_id=0, snapshot_id=1)
     with pytest.raises(UsageError, match="expected a type"):
         table.alter([{"action": "updateColumnType", "fieldNames": ["r"], "newDataType": b"INT"}])
     with pytest.raises(UsageError):
