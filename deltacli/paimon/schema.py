@@ -371,9 +371,10 @@ OF_OLD_ROWS: Mapping[str, str] = {
 }
 """Options that may change although rows exist, and what that means for these rows."""
 
+_PARTITION = "partition."
 _OF_FILES = {
-    "partition.default-name": "__DEFAULT_PARTITION__",
-    "partition.legacy-name": "true",
+    f"{_PARTITION}default-name": "__DEFAULT_PARTITION__",
+    f"{_PARTITION}legacy-name": "true",
     "manifest.format": "avro",
 }
 """Options by which files are found and read whenever they were written -> their defaults."""
