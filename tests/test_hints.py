@@ -237,6 +237,7 @@ def test_the_name_of_a_column_in_sql(name: str, literal: str, in_sql: str) -> No
 
 def test_letters_in_another_order_are_a_near_name() -> None:
     assert ("int", "decimal(5,2)") == (nearest_type("itn", ["int", "date"]), nearest_type("decimla(5,2)", ["decimal"]))
+    assert nearest_type("Decimal(39,2)", ["decimal"]) is None
     assert (".csv", None) == (nearest_name(".cvs", [".csv"], alike=0.8), nearest_name("ba", ["ab"], alike=0.8))
 
 

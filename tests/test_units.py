@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -24,6 +25,8 @@ from deltacli.core.units import (
     ranges_of,
     some_of,
 )
+from deltacli.spark.source_options import moment as moment_of
+from deltacli.table.api_arguments import VersionEnds
 from tests.support.effort import examples
 
 DAY_MS = 86_400_000
@@ -107,6 +110,17 @@ def test_a_time_that_does_not_exist_says_why(text: str, why: str, corrected: str
 
     assert f"{text!r} is not a timestamp: {why}" == raised.value.message
     assert corrected == corrected_timestamp(text)
+
+
+def test_a_range_does_not_begin_before_the_moment_that_it_begins_at() -> None:
+    """Also where the moment is finer than the times of commits, as the microseconds that Python counts."""
+    moment = datetime(2026, 1, 31, 8, 0, 0, 500, tzinfo=UTC)
+    ends = VersionEnds(from_timestamp=moment, to_timestamp=moment)
+
+    assert ends.from_timestamp_ms == 1 + (ends.to_timestamp_ms or 0)
+    for text in ("2026-01-31T08:00:00.0005Z", "1969-12-31T23:59:59.9995Z"):
+        assert 1 == parse_timestamp(text, begins=True) - parse_timestamp(text)
+        assert 1 == moment_of("startingTimestamp", text) - moment_of("timestampAsOf", text)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import name_table, named, text_of
+from deltacli.table.api_arguments import count_number, name_table, named, text_of, wrong_kind
 
 if TYPE_CHECKING:
     from deltacli.operations.explain import Explanation
@@ -75,7 +75,8 @@ class Paimon(Changes):
         """
         from deltacli.operations.paimon.facts import read_paimon_history
 
-        return read_paimon_history(self, self.branch, limit=limit, with_manifests=with_manifests)
+        most = count_number(limit, "limit")
+        return read_paimon_history(self, self.branch, limit=most, with_manifests=with_manifests)
 
     @named
     def snapshot(
@@ -86,6 +87,8 @@ class Paimon(Changes):
         """
         from deltacli.operations.paimon.facts import Point, read_paimon_snapshot
 
+        if sum(one is not None for one in (schema_id, snapshot_id, tag)) > 1:
+            raise UsageError("schema_id, snapshot_id and tag exclude each other")
         return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
 
     @named
@@ -225,8 +228,11 @@ class Paimon(Changes):
 
 def _as_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:
     """Return changes, those that are JSON objects as values. Raises UsageError."""
-    from deltacli.paimon.evolution.requests import change_of
+    from deltacli.paimon.evolution.requests import SchemaChange, change_of
 
-    return tuple(
-        change_of(number, change) if isinstance(change, Mapping) else change for number, change in enumerate(changes, 1)
-    )
+    found = []
+    for number, change in enumerate(changes, 1):
+        if not isinstance(change, Mapping | SchemaChange):
+            raise wrong_kind(change, f"change {number}", "a SchemaChange or its JSON object")
+        found.append(change_of(number, change) if isinstance(change, Mapping) else change)
+    return tuple(found)

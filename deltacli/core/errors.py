@@ -43,12 +43,13 @@ def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False,
 
 def nearest_type(text: str, known: Iterable[str]) -> str | None:
     """Return a misspelled type, or one of another database, as it was probably meant, with its digits; None for other
-    texts.
+    texts, also where only the digits are wrong.
     """
     word, bracket, rest = text.strip().partition("(")
     word = _TYPES_OF_OTHERS.get(word.rstrip().lower(), word)
     near = nearest_name(word.rstrip(), known, ignores_case=True, alike=_ALIKE_TYPES)
-    return None if near is None else near + bracket + rest
+    found = (near or "") + bracket + rest
+    return None if near is None or found.lower() == text.strip().lower() else found
 
 
 _TYPES_OF_OTHERS = {

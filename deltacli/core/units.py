@@ -16,6 +16,7 @@ from deltacli.core.made_once import pattern
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 DAY_MS = 86_400_000
+_MILLISECOND = timedelta(milliseconds=1)
 UNITS_MS = {"week": 7 * DAY_MS, "day": DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
 """The units of durations and intervals, the longest first; a month and a year have no fixed length."""
 
@@ -70,6 +71,14 @@ def format_count(count: int) -> str:
 def plural(count: int, noun: str) -> str:
     """Format a count with its noun: `1 file`, `2 files`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def epoch_ms(moment: datetime, *, begins: bool = False) -> int:
+    """Return epoch milliseconds, the precision of commits: rounded down, which is where a range ends and a version is
+    looked for; rounded up where a range `begins`, which a commit before the moment is not in.
+    """
+    since = moment - EPOCH
+    return -(-since // _MILLISECOND) if begins else since // _MILLISECOND
 
 
 def format_timestamp(timestamp_ms: int) -> str:

@@ -371,6 +371,31 @@ OF_OLD_ROWS: Mapping[str, str] = {
 }
 """Options that may change although rows exist, and what that means for these rows."""
 
+_PARTITION = "partition."
+_OF_FILES = {
+    f"{_PARTITION}default-name": "__DEFAULT_PARTITION__",
+    f"{_PARTITION}legacy-name": "true",
+    "manifest.format": "avro",
+}
+"""Options by which files are found and read whenever they were written -> their defaults."""
+
+
+def why_files_are_lost(schema: Schema, key: str, value: str | None) -> str | None:
+    """Return why existing files are not found or not read once an option has another value (None: its default); None
+    where they are.
+    """
+    default = _OF_FILES.get(key)
+    if default is None:
+        return None
+    before, after = schema.options.get(key, default), default if value is None else value
+    if before == after or (default.islower() and before.lower() == after.lower()):
+        return None
+    if key == "manifest.format":
+        return "Paimon reads all manifests in the format of manifest.format, so that it fails on those that exist"
+    if not schema.partition_keys:
+        return None
+    return f"{key} is part of the paths of files, so that those of partitions that exist are not found, and scans fail"
+
 
 def _why_bucket_is_refused(before: str, after: str | None) -> str | None:
     if after is None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import sql_name
 from deltacli.core.typing import Json
-from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_option_is_refused
+from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_files_are_lost, why_option_is_refused
 from deltacli.paimon.types import (
     MAX_LENGTH,
     AtomicType,
@@ -30,6 +30,7 @@ from deltacli.paimon.types import (
     parse_type,
     type_json,
     type_text,
+    with_nullability,
 )
 
 # -- what Paimon does with a change of a column's type -----------------------------------------------------------------
@@ -95,6 +96,38 @@ def judge_cast(before: DataType, after: DataType) -> Cast:
         return Cast(Loss.REFUSED, kind, "Paimon cannot execute this cast when it reads old files")
     reason = _why_lossy(before, after)
     return Cast(Loss.LOSSY, kind, reason) if reason else Cast(Loss.LOSSLESS, kind)
+
+
+def why_rows_are_misplaced(before: DataType, after: DataType, column: str, options: Mapping[str, str]) -> str:
+    """Return why rows of old files are not found, or merged otherwise, when a column with this name gets another type,
+    although its values can be converted; empty where neither is so.
+
+    Buckets are chosen by the bytes of a value, which only texts and bytes of another length keep. Conversions that lose
+    nothing keep the order of values.
+    """
+    if is_same_but_for_nullability(before, after):
+        return ""
+    is_same_bytes = any(before.root in roots and after.root in roots for roots in (_TEXTS, _BYTES))
+    is_lossless = judge_cast(with_nullability(before, True), with_nullability(after, True)).loss is Loss.LOSSLESS
+    if column in options.get("bucket-key", "").split(",") and not (is_same_bytes and is_lossless):
+        return BUCKETED
+    if not is_lossless and any(column in names for names in _ordering(options)):
+        return ORDERED
+    return ""
+
+
+BUCKETED = "it is a bucket key: existing rows stay in the buckets of their old values, where queries miss them"
+ORDERED = "it orders rows or says when they expire: by the converted values, older rows can win, or current ones expire"
+_MISPLACED = (BUCKETED, ORDERED)
+
+
+def _ordering(options: Mapping[str, str]) -> Iterator[list[str]]:
+    """Yield the columns by which rows expire, or rows of one key are ordered: as a whole, and each group."""
+    yield [options.get("record-level.time-field", "")]
+    yield [name.strip() for name in options.get("sequence.field", "").split(",")]
+    for key in options:
+        if key.startswith("fields.") and key.endswith(".sequence-group"):
+            yield key.removeprefix("fields.").removesuffix(".sequence-group").split(",")
 
 
 def _judge_parts(before: DataType, after: DataType, kind: str | None) -> Cast:
@@ -378,6 +411,9 @@ class _Differ:
         before = next((old for old, new in self._renamed.items() if new == name), name)
         if before in (*self._before.primary_keys, *self._before.partition_keys):
             loss, reason = Loss.REFUSED, "it is a key"
+        elif loss is not Loss.REFUSED and self._has_snapshots and before:
+            misplaced = why_rows_are_misplaced(old, new, before, self._before.options)
+            loss, reason = (Loss.LOSSY, misplaced) if misplaced else (loss, reason)
         return Change(ChangeKind.TYPE, path, field_id, type_json(old), type_json(new), loss, reason, verdict.paimon)
 
     def _change_of_nullability(self, old: DataType, new: DataType, path: Path, field_id: int) -> Change:
@@ -458,10 +494,37 @@ def sentence(change: Change) -> str:
     return _SENTENCES[change.kind](change, dotted(change.path))
 
 
-def meaning_for_old_rows(change: Change) -> str | None:
-    """Return what the change of an option means for rows that exist; None where it means nothing, or is refused."""
-    is_option = change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
-    return OF_OLD_ROWS.get(change.path[0]) if is_option and change.loss is not Loss.REFUSED else None
+def meaning_for_old_rows(change: Change, before: Schema, after: Schema) -> str | None:
+    """Return what the change of an option, or of the type of a column that an option names, means for rows that exist;
+    None where it means nothing, or is refused.
+    """
+    if change.kind is ChangeKind.TYPE:
+        return change.reason if change.reason in _MISPLACED else None
+    if change.kind not in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION) or change.loss is Loss.REFUSED:
+        return None
+    key = change.path[0]
+    value = None if change.after is None else str(change.after)
+    if key == "ignore-delete" and before.primary_keys and is_true(after.options, key):
+        return "deletions that no compaction has merged yet are ignored from now on, so that deleted rows come back"
+    if _merges(key, before, after):
+        return "rows that exist and that no compaction has merged yet are merged by it from now on, to other values"
+    return OF_OLD_ROWS.get(key) or why_files_are_lost(before, key, value)
+
+
+def _merges(key: str, before: Schema, after: Schema) -> bool:
+    """Return True for an option by which rows of one key are merged, unless it follows a column that is new, gone or
+    renamed.
+    """
+    if key == "sequence.field.sort-order":
+        return bool(before.options.get("sequence.field"))
+    name, _, ending = key.removeprefix("fields.").rpartition(".")
+    if before.options.get("merge-engine", "").lower() not in ("aggregation", "partial-update"):
+        return False
+    if key == "fields.default-aggregate-function":
+        return True
+    there = {(field.id, field.name) for field in before.fields} & {(field.id, field.name) for field in after.fields}
+    is_kept = {column for _, column in there}.issuperset(name.split(","))
+    return key.startswith("fields.") and ending in ("aggregate-function", "sequence-group") and is_kept
 
 
 def _added(word: str, value: object) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.units import EPOCH, parse_size
+from deltacli.core.units import epoch_ms, parse_size
 
 LATEST = "latest"
 OptionReader = Callable[[str, str], Any]  # Any: the value of the field
@@ -103,7 +103,7 @@ def moment(name: str, value: str) -> int:
         found = found.replace(tzinfo=UTC)
     if found.utcoffset() is None:
         raise bad_option(name, value, f"a time with its zone: {text}Z")
-    return int((found - EPOCH).total_seconds() * 1000)
+    return epoch_ms(found, begins=name == "startingTimestamp")
 
 
 def prefixes(name: str, value: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import cache, wraps
 from numbers import Real
 from reprlib import Repr
@@ -27,7 +27,7 @@ from deltacli.core.errors import (
     require_bytes_or_text,
     spelling,
 )
-from deltacli.core.units import EPOCH, require_number
+from deltacli.core.units import epoch_ms, require_number
 from deltacli.storage.secrets import without_secrets
 
 Arguments = ParamSpec("Arguments")
@@ -96,7 +96,9 @@ class VersionEnds:
                 raise UsageError(f"version {version} is negative")
             object.__setattr__(self, f"{end}_version", version)
             if timestamp is not None:
-                object.__setattr__(self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp"))
+                object.__setattr__(
+                    self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp", begins=end == "from")
+                )
                 object.__setattr__(self, f"{end}_timestamp", None)
 
     @property
@@ -112,8 +114,9 @@ class VersionEnds:
         return first, last
 
 
-def moment_ms(value: object, name: str) -> int:
-    """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC.
+def moment_ms(value: object, name: str, *, begins: bool = False) -> int:
+    """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC; `begins`: as
+    in `epoch_ms`.
 
     Raises UsageError, also for a datetime without a time zone.
     """
@@ -124,7 +127,7 @@ def moment_ms(value: object, name: str) -> int:
                 code="usage.timestamp",
                 facts={"expected": "a datetime with a time zone, as in datetime.now(timezone.utc)"},
             )
-        return (value - EPOCH) // timedelta(milliseconds=1)
+        return epoch_ms(value, begins=begins)
     if isinstance(value, date):
         return moment_ms(datetime(value.year, value.month, value.day, tzinfo=UTC), name)
     raise wrong_kind(value, name, "a datetime with a time zone, or a date", code="usage.timestamp")

@@ -268,7 +268,14 @@ def test_options_that_name_a_nested_field_follow_its_name_and_keep_it_from_being
 
 
 @pytest.mark.parametrize(
-    "words", [("set", "bucket=4"), ("set", "changelog-producer=input"), ("unset", "sequence.field")]
+    "words",
+    [
+        ("set", "bucket=4"),
+        ("set", "changelog-producer=input"),
+        ("unset", "sequence.field"),
+        ("set", "sequence.field.sort-order=descending"),
+        ("set", "ignore-delete=true"),
+    ],
 )
 def test_an_option_by_which_rows_were_written_warns_when_it_changes(
     words: tuple[str, str], say: Any, root: Path
@@ -282,6 +289,94 @@ def test_an_option_by_which_rows_were_written_warns_when_it_changes(
     assert [("paimon.option-of-old-rows", "warning")] == [
         (one["rule"], one["severity"]) for one in found.document["tables"][0]["findings"] if option in one["message"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_warned"),
+    [
+        (("set", "fields.v.aggregate-function=sum"), True),
+        (("unset", "fields.w.aggregate-function"), True),
+        (("set", "fields.default-aggregate-function=last_non_null_value"), True),
+        (("set", "fields.v.ignore-retract=true"), False),
+        (("rename", "w", "x"), False),
+        (("drop", "w", "--with-options"), False),
+    ],
+)
+def test_options_by_which_rows_are_merged_warn_unless_they_follow_a_column(
+    words: tuple[str, ...], say: Any, tmp_path: Path, *, is_warned: bool
+) -> None:
+    options = {"bucket": "1", "merge-engine": "aggregation", "fields.w.aggregate-function": "max"}
+    fields = (ID, field(1, "v", "INT"), field(2, "w", "INT"))
+    builder = PaimonBuilder(tmp_path / "merged").schema(*fields, options=options, highestFieldId=2).snapshot(0)
+
+    made = say("alter", *words, "--yes", table=builder.root)
+    found = say("validate", table=builder.root).document["tables"][0]["findings"]
+
+    assert (0, is_warned) == (made.code, "old-rows" in [one["code"] for one in made.document["warnings"]])
+    assert ["paimon.option-of-old-rows"] * is_warned == [one["rule"] for one in found]
+
+
+@pytest.mark.parametrize(
+    "option", ["partition.default-name=nothing", "partition.legacy-name=false", "manifest.format=orc"]
+)
+def test_options_by_which_existing_files_are_found_and_read_stay(option: str, say: Any, tmp_path: Path) -> None:
+    """Readers look for files by the new name then, and read manifests in the new format."""
+    parted: Any = {"partitionKeys": ["at"], "primaryKeys": [], "options": {}, "highestFieldId": 3}
+    builder = PaimonBuilder(tmp_path / "parted").schema(*PLACED, **parted)
+
+    planned = say("alter", "set", option, "--dry-run", table=builder.root)
+    builder.snapshot(0)
+    refused = say("alter", "set", option, "--yes", table=builder.root)
+    same = say("alter", "set", "partition.legacy-name=true", "--yes", table=builder.root)
+    back = say("alter", "set", option, "--allow-lossy", "--dry-run", table=builder.root)
+    key, _, value = option.partition("=")
+    builder.schema(*PLACED, **(parted | {"options": {key: value}}))
+    found = say("validate", table=builder.root).document["tables"][0]["findings"]
+
+    assert (0, "alter.old-rows", 0, 0) == (planned.code, refused.error["code"], same.code, back.code)
+    assert ["paimon.option-of-old-rows"] == [one["rule"] for one in found]
+
+
+PLACED = (field(0, "id", "INT"), field(1, "text", "VARCHAR(5)"), field(2, "at", "TIMESTAMP(6)"), field(3, "v", "INT"))
+BUCKETS = {"bucket": "4", "bucket-key": "id,text"}
+UPDATES = {"merge-engine": "partial-update", "fields.at.sequence-group": "v"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "column", "data_type", "is_refused"),
+    [
+        ([], BUCKETS, "id", "BIGINT", True),
+        ([], BUCKETS, "text", "VARCHAR(9)", False),
+        ([], BUCKETS, "v", "BIGINT", False),
+        (["id"], {"bucket": "4", "sequence.field": "v"}, "v", "STRING", True),
+        (["id"], {"bucket": "4", "sequence.field": "v"}, "v", "BIGINT", False),
+        (["id"], {"bucket": "4", "sequence.field": "at, v"}, "at", "TIMESTAMP(3)", True),
+        (["id"], {"bucket": "4", **UPDATES}, "at", "TIMESTAMP(3)", True),
+        (["id"], {"bucket": "4", "record-level.time-field": "at"}, "at", "TIMESTAMP(3)", True),
+    ],
+)
+def test_a_type_that_misplaces_existing_rows_is_refused_and_one_that_was_given_is_found(
+    keys: list[str], options: dict[str, str], column: str, data_type: str, *, is_refused: bool, tmp_path: Path, say: Any
+) -> None:
+    """Paimon's Java changes it: queries look into other buckets then, and older rows win."""
+    builder = PaimonBuilder(tmp_path / "placed")
+    builder.schema(*PLACED, primaryKeys=keys, options=options, highestFieldId=3)
+    words = (column, data_type, "--allow-lossy", "--yes")
+
+    empty = say("alter", "type", *words, "--dry-run", table=builder.root)
+    builder.snapshot(0)
+    made = say("alter", "type", *words, table=builder.root)
+    changed = [replaced(one, data_type) if one["name"] == column else one for one in PLACED]
+    builder.schema(*changed, primaryKeys=keys, options=options, highestFieldId=3)
+    found = say("validate", table=builder.root).document["tables"][0]["findings"]
+
+    assert 0 == empty.code
+    assert (4, "alter.old-rows") == (made.code, made.error["code"]) if is_refused else 0 == made.code
+    assert ["paimon.option-of-old-rows"] * is_refused == [one["rule"] for one in found]
+
+
+def replaced(column: dict[str, Any], data_type: str) -> dict[str, Any]:  # Any: JSON values
+    return column | {"type": data_type}
 
 
 @pytest.mark.parametrize("agree", [standing, for_plan])
@@ -479,6 +574,12 @@ def test_the_api_does_what_the_commands_do(root: Path) -> None:
         table.widen_type(("r.a", "INT"))
     with pytest.raises(UsageError):
         table.alter([{"action": "x"}])
+    with pytest.raises(UsageError, match="change 2 is 5"):
+        table.alter([SetOption("a", "b"), 5])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="limit -1 is negative"):
+        table.history(limit=-1)
+    with pytest.raises(UsageError, match="exclude each other"):
+        table.snapshot(schema_id=0, snapshot_id=1)
     with pytest.raises(UsageError, match="expected a type"):
         table.alter([{"action": "updateColumnType", "fieldNames": ["r"], "newDataType": b"INT"}])
     with pytest.raises(UsageError):

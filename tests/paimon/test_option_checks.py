@@ -243,6 +243,14 @@ OTHERS: Mapping[str, tuple[Any, str]] = {  # Any: JSON values
         KEYED,
         "merge-engine=aggregation fields.u.aggregate-function=nested_update",
     ),
+    "option-column: sum needs a number, but s has the type VARCHAR": (
+        KEYED,
+        "merge-engine=aggregation fields.s.aggregate-function=sum",
+    ),
+    "option-column: bool_or needs BOOLEAN, but u has the type INT": (
+        KEYED,
+        "merge-engine=aggregation fields.u.aggregate-function=bool_or",
+    ),
     "option-conflict: sequence.field names u 2 times": (KEYED, "sequence.field=u,u"),
     "option-conflict: u is a sequence.field, which cannot be aggregated": (
         KEYED,
@@ -290,6 +298,8 @@ SOUND: tuple[tuple[Any, str], ...] = (  # Any: JSON values
     (KEYED, f"{UPDATED} fields.default-aggregate-function=last_non_null_value"),
     (KEYED, f"{NESTED} fields.rows.nested-key=k fields.rows.nested-sequence-field=k"),
     (KEYED, "fields.rows.aggregate-function=nested_update fields.rows.nested-key=nope"),
+    (KEYED, "merge-engine=aggregation fields.u.aggregate-function=sum fields.s.aggregate-function=listagg"),
+    (KEYED, "fields.s.aggregate-function=sum"),
     (KEYED, "merge-engine=First-Row changelog-producer=LOOKUP"),
     (KEYED, "sequence.field=u,+s, record-level.time-field=u rowkind.field=s"),
     (CROSSED, "bucket=4 merge-engine=first-row"),

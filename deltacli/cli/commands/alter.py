@@ -36,7 +36,7 @@ _OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
     "position": (Verb.ADD,),
     "nullable": (Verb.ADD,),
     "keep_nullability": (Verb.TYPE,),
-    "allow_lossy": (Verb.TYPE, Verb.NOT_NULL),
+    "allow_lossy": (Verb.TYPE, Verb.NOT_NULL, Verb.SET, Verb.UNSET),
     "with_options": (Verb.DROP,),
     "drop": (Verb.COMMENT, Verb.DEFAULT),
     "none": (Verb.CLUSTER,),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -26,7 +26,7 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError, adding, command
 from deltacli.core.made_once import pattern
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
-from deltacli.core.units import EPOCH, parse_duration, parse_names, parse_share, parse_versions
+from deltacli.core.units import epoch_ms, parse_duration, parse_names, parse_share, parse_versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -208,14 +208,14 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
 # -- times on the command line -----------------------------------------------------------------------------------------
 
 
-def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:
-    """Return the value of an option as epoch milliseconds.
+def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bool = False) -> int:
+    """Return the value of an option as epoch milliseconds; `begins`: as in `epoch_ms`.
 
     Raises UsageError, which names the option; for a text that is almost a time, the hint is the same command line with
     the corrected value.
     """
     try:
-        return parse_timestamp(text)
+        return parse_timestamp(text, begins=begins)
     except UsageError as fault:
         corrected = corrected_timestamp(text)
         raise UsageError(
@@ -238,14 +238,14 @@ def parse_end(option: str, text: str) -> int | VersionTime:
     from deltacli.table.api_arguments import VersionTime
 
     try:
-        return VersionTime(parse_moment(option, text, invocation.arguments))
+        return VersionTime(parse_moment(option, text, invocation.arguments, begins=option == "--from"))
     except UsageError as fault:
         if not re.fullmatch(_MOMENT, text.strip()) and not _why_impossible(text):
             fault.message = f"{option}: {text!r} is neither a version number nor a time"
         raise
 
 
-def parse_timestamp(text: str) -> int:
+def parse_timestamp(text: str, *, begins: bool = False) -> int:
     """Return epoch milliseconds of an RFC 3339 time with its offset, or of a bare date at midnight UTC.
 
     Seconds, and the minutes of the offset, may be left out. Raises UsageError for everything else, also for a time
@@ -257,7 +257,7 @@ def parse_timestamp(text: str) -> int:
         raise _no_timestamp(f"{text!r} is not a timestamp{_why_impossible(text)}")
     if found["time"] and not found["offset"]:
         raise _no_timestamp(f"{text!r} has no offset from UTC")
-    return (moment - EPOCH) // timedelta(milliseconds=1)
+    return epoch_ms(moment, begins=begins)
 
 
 def corrected_timestamp(text: str) -> str | None:

@@ -386,7 +386,7 @@ class AlterOutcome(Whole):
             return ()
         found = [_branch_warning(fault) for fault in self._branch_faults(self.after)]
         for change in self.changes if self.has_snapshots else ():
-            if (meaning := meaning_for_old_rows(change)) is not None:
+            if (meaning := meaning_for_old_rows(change, self.before, self.after)) is not None:
                 found.append(("old-rows", f"{sentence(change)}: {meaning}"))
         found += [(STALE_VIEW, message) for message in views_of_paimon(self.before.options)]
         return (*found, ("schema-copy", catalog_warning(self.before.options)))

@@ -30,8 +30,16 @@ from deltacli.paimon.evolution.requests import (
     UpdateTableComment,
     UpdateType,
 )
-from deltacli.paimon.schema import ALWAYS_IMMUTABLE, CURRENT_VERSION, IMMUTABLE, Schema, is_true, why_option_is_refused
-from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change
+from deltacli.paimon.schema import (
+    ALWAYS_IMMUTABLE,
+    CURRENT_VERSION,
+    IMMUTABLE,
+    Schema,
+    is_true,
+    why_files_are_lost,
+    why_option_is_refused,
+)
+from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change, why_rows_are_misplaced
 from deltacli.paimon.snapshots import MAX_NUMBER
 from deltacli.paimon.types import (
     DataField,
@@ -625,6 +633,10 @@ class _Draft:
                 facts=_cast(verdict.paimon),
                 hint=_hint_without_not_null(before, change),
             )
+        if self._settings.has_snapshots and len(change.path) == 1:
+            misplaced = why_rows_are_misplaced(before, after, change.path[0], self._options.as_dict())
+            if misplaced:
+                raise Refused(f"{step} is not possible: {misplaced}", code="alter.old-rows")
         if verdict.loss is Loss.LOSSY:
             self._require_consent(step, verdict.reason, verdict.paimon)
         return after
@@ -716,6 +728,9 @@ class _Draft:
         reason = why_option_is_refused(self._old.options, key, value, has_snapshots=self._settings.has_snapshots)
         if reason is not None:
             raise Refused(reason, code="alter.option", facts={"option": key})
+        lost = why_files_are_lost(self._old, key, value) if self._settings.has_snapshots else None
+        if lost is not None and not self._settings.allow_lossy:  # which is how one that was changed is set back
+            raise Refused(lost, code="alter.old-rows", facts={"option": key})
 
     def drop_primary_key(self, _: DropPrimaryKey) -> None:
         """Drop the primary key of a table that has no snapshot yet."""

@@ -255,8 +255,9 @@ NOT_NULL = EVOLUTION_AREA.warning(
 )
 OLD_ROWS = EVOLUTION_AREA.warning(
     "paimon.option-of-old-rows",
-    f"{', '.join(OF_OLD_ROWS)} do not change once the table has a snapshot.",
-    broken="writers are refused, or rows that exist are merged and read in another way, as the message says",
+    f"{', '.join(OF_OLD_ROWS)} do not change once the table has a snapshot, nor do options by which rows are merged or "
+    "existing files are found, or the type of a column that places or orders rows.",
+    broken="writers are refused, or rows that exist are missed, merged or read in another way, as the message says",
     repair="rewrite the rows of older files with INSERT OVERWRITE, if that was not done",
     example='"bucket" from "2" to "4"',
 )
@@ -296,7 +297,7 @@ def _key(change: Change) -> str:
 def check_options_of_old_rows(view: EvolutionView) -> Iterator[Finding]:
     """Report options that changed although rows exist which were written under the former value."""
     for change in changes_between(view.before, view.after) if view.has_snapshots else ():
-        if (meaning := meaning_for_old_rows(change)) is not None:
+        if (meaning := meaning_for_old_rows(change, view.before, view.after)) is not None:
             message = f"{sentence(change)}, since schema {view.before.id}: {meaning}"
             yield OLD_ROWS.at(view.place(_key(change)), message, seen=change.after, expected=change.before)
 

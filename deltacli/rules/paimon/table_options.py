@@ -323,11 +323,33 @@ def _bad_retention(table: TableFacts) -> Iterator[OptionFault]:
             )
 
 
+_NUMERIC = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE, Root.DECIMAL)
+_NEEDED: Mapping[str, tuple[tuple[Root, ...], str]] = {
+    **dict.fromkeys(("sum", "product"), (_NUMERIC, "a number")),
+    **dict.fromkeys(("bool_and", "bool_or"), ((Root.BOOLEAN,), "BOOLEAN")),
+    "listagg": ((Root.VARCHAR,), "STRING"),
+}
+"""The types of which a function has values; Java looks when it merges rows, so that every scan fails."""
+
+
 def _bad_functions(table: TableFacts) -> Iterator[OptionFault]:
     if table.merges_by("partial-update", "aggregation"):
         for key, function in {key: function for _, key, function in table.functions()}.items():
             if function not in _FUNCTIONS:
                 yield OptionFault(key, f"{function!r} is not an aggregate function of Paimon")
+
+
+def _bad_types_of_functions(table: TableFacts) -> Iterator[OptionFault]:
+    """Yield columns whose function has no values of their type. A key column is never aggregated."""
+    if not table.merges_by("partial-update", "aggregation"):
+        return
+    ordering = {*_of_sequence(table.options.get("sequence.field", "")), *table.schema.primary_keys}
+    for name, key, function in table.functions():
+        roots, needed = _NEEDED.get(function, ((), ""))
+        if roots and name not in ordering and table.columns[name].root not in roots:
+            yield OptionFault(
+                key, f"{function} needs {needed}, but {name} has the type {table.columns[name].root}", name
+            )
 
 
 # --- columns ---
@@ -566,6 +588,11 @@ CHECKS: tuple[OptionCheck, ...] = (
         OPTION_VALUE,
         ("with merge-engine partial-update or aggregation, aggregate functions are known",),
         _bad_functions,
+    ),
+    OptionCheck(
+        OPTION_COLUMN,
+        tuple(f"{function} aggregates a column of the type {needed}" for function, (_, needed) in _NEEDED.items()),
+        _bad_types_of_functions,
     ),
     OptionCheck(
         OPTION_COLUMN,

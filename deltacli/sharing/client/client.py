@@ -30,7 +30,7 @@ from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
-from deltacli.table.api_arguments import moment_ms, text_of
+from deltacli.table.api_arguments import moment_ms, optional_count, text_of, wrong_kind
 
 if TYPE_CHECKING:
     import pyarrow
@@ -88,6 +88,8 @@ class Client:
         if isinstance(name, ListedTable):
             name = name.full_name
         full = parse_table_name(name) if isinstance(name, str) else name
+        if not isinstance(full, TableName):
+            raise wrong_kind(name, "the table", "a name, as share.schema.table")
         address, requests = ShareAddress(self.profile, full), TableRequests(self.transport, full)
         return ClientTable(address, requests, self._clock, AccessChoice(access), OpenOptions(storage_options or {}))
 
@@ -140,6 +142,9 @@ class ClientTable:
         With `where` and `limit` the server may leave out files without matching rows: use it for one scan with the
         same condition and limit.
         """
+        limit = optional_count(limit, "limit")
+        if where is not None and not isinstance(where, str):
+            raise wrong_kind(where, "where", "a string")
         storage = directory_or(self._by_urls, self.access, self.options)
         if isinstance(storage, ShareStorage) and (where is not None or limit is not None):
             storage = storage.expecting(where=where, limit=limit)

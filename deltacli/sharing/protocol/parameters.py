@@ -25,7 +25,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -34,7 +34,7 @@ import orjson
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import EPOCH, format_timestamp
+from deltacli.core.units import epoch_ms, format_timestamp
 from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
@@ -277,6 +277,8 @@ def parse_query(body: bytes, most_levels: int) -> QueryRequest:
     ending = _number(fields, "endingVersion", _INT64)
     if starting is not None and not choice.is_newest:
         raise invalid_parameter("startingVersion excludes version and timestamp")
+    if starting is None and ending is not None:
+        raise invalid_parameter("endingVersion needs startingVersion; version asks for the files of one version")
     if starting is not None and ending is not None and starting > ending:
         raise invalid_parameter(f"startingVersion {starting} is greater than endingVersion {ending}")
     return QueryRequest(
@@ -330,7 +332,7 @@ def parse_timestamp(text: str, name: str) -> int:
         raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)")
     try:
         moment = datetime.fromisoformat(text.upper())
-        return (moment - EPOCH) // timedelta(milliseconds=1)
+        return epoch_ms(moment, begins=name == "startingTimestamp")
     except (ValueError, OverflowError):
         raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)") from None
 

@@ -37,6 +37,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, body_lines
 from deltacli.delta.log.file_actions import parse_num_records
 from deltacli.delta.log.state import APPEND_ONLY, is_true
+from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import DIFFERS, FilesMovedOn, PullRefused, invalid_answer
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
 from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode, verify
@@ -66,6 +67,7 @@ from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan import ScanRequest
 from deltacli.table.version import Snapshot
+from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -353,8 +355,9 @@ class PullPlan:
     def has_version(self) -> bool:
         """Whether the local table is this version already."""
         table, difference = self.target.table, self.difference
-        is_same = table is not None and table.shared_version == self.shared_version
-        return is_same and not difference.added and not difference.removed
+        if table is None or table.shared_version != self.shared_version or difference.added or difference.removed:
+            return False
+        return self.shared is None or _has_columns(table.snapshot.raw_metadata, self.shared.snapshot.raw_metadata)
 
     @property
     def is_noop(self) -> bool:
@@ -420,7 +423,9 @@ class Pull:
         """Return True where one request shows that a complete table has the newest version."""
         if not point.is_newest or self.request.decodes or target.has_workspace:
             return False
-        if table.source != self._source(table.source.table_id) or self.store.requests.version() != table.shared_version:
+        if table.source != self._source(table.source.table_id) or not _is_as_pulled(table.snapshot):
+            return False
+        if self.store.requests.version() != table.shared_version:
             return False
         local = read_local_files(table, target.directory)
         return not compare(list_adds(table.snapshot.files()), local, target.directory).wanted
@@ -520,6 +525,25 @@ class Pull:
         found = self._compared(snapshot.table, target, plan.shared)
         _require_none(found.difference, directory)
         return replace(found, difference=replace(found.difference, wanted=plan.difference.wanted))
+
+
+def _has_columns(local: Action, shared: Action) -> bool:
+    """Return False where the schema of a copy is another one: it was restored, or altered."""
+    there, wanted = (parse_schema(one.get("schemaString") or NO_COLUMNS) for one in (local, shared))
+    return there == wanted and (local.get("partitionColumns") or []) == (shared.get("partitionColumns") or [])
+
+
+def _is_as_pulled(snapshot: Snapshot) -> bool:
+    """Return False where something else than a vacuum was committed after the last pull, such as RESTORE or DELETE: the
+    transaction still names the shared version then, and the files are those of another one.
+    """
+    version = snapshot.version
+    while (file := snapshot.listing.commits.get(version)) is not None:
+        operation = (read_provenance(snapshot.table.storage, file).commit_info or {}).get("operation")
+        if operation not in ("VACUUM START", "VACUUM END"):
+            return bool(operation == OPERATION)
+        version -= 1
+    return False
 
 
 def _require_there(plan: PullPlan) -> bool:

@@ -250,6 +250,12 @@ def test_the_client_has_typed_results(proxy: Proxy) -> None:
     assert (2, 3, pa.int64()) == (table.version(), table.metadata().files, table.metadata().arrow_schema.field(0).type)
     assert 6 == table.snapshot().scan().to_arrow().num_rows
     assert 2 == table.changes(from_version=2).read_all().num_rows
+    wrong: Any = {"limit": "3"}, {"where": 5}
+    for given in wrong:
+        with pytest.raises(UsageError, match="expected"):
+            table.read(**given)
+    with pytest.raises(UsageError, match="expected a name"):
+        client.table(wrong)
     with pytest.raises(UsageError):
         client.table("only.two")
 

@@ -65,6 +65,45 @@ def test_a_pull_of_what_is_there_sends_one_request_and_commits_nothing(proxy: Pr
     assert ["GET"] == [asked.method for asked in proxy.asked]
 
 
+def test_a_copy_that_was_restored_or_lost_rows_gets_them_back(origin: Origin, proxy: Proxy, tmp_path: Path) -> None:
+    """Its transaction still names the shared version."""
+    target = tmp_path / "local"
+    pull(proxy, target)
+    origin.append(range(20, 22))
+    pull(proxy, target)
+    open_table(target).restore(version=0)
+
+    again = pull(proxy, target)
+    removed = next(open_table(target).snapshot().files()).to_pylist()[0]["path"]
+    lines = ({"commitInfo": {"operation": "DELETE"}}, {"remove": {"path": removed, "dataChange": True}})
+    (target / "_delta_log" / f"{4:020}.json").write_text("\n".join(map(json.dumps, lines)))
+    once_more = pull(proxy, target)
+
+    assert [(True, 3, 1), (True, 5, 1)] == [
+        (one.is_committed, one.local_version, one.difference.added) for one in (again, once_more)
+    ]
+    assert [*range(15), 20, 21] == sorted(open_table(target).snapshot().scan().to_arrow()["a"].to_pylist())
+
+
+def test_a_copy_that_was_restored_gets_the_columns_back_that_came_without_files(
+    origin: Origin, proxy: Proxy, tmp_path: Path
+) -> None:
+    target = tmp_path / "local"
+    pull(proxy, target)
+    columns = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in "ab"]
+    schema = json.dumps({"type": "struct", "fields": columns})
+    origin.commit(
+        {"commitInfo": {"operation": "ADD COLUMNS"}}, {"metaData": origin._metadata() | {"schemaString": schema}}
+    )
+    pull(proxy, target)
+    open_table(target).restore(version=0)
+
+    again, once_more = pull(proxy, target), pull(proxy, target)
+
+    assert [(True, 3), (False, 3)] == [(one.is_committed, one.local_version) for one in (again, once_more)]
+    assert ["a", "b"] == [field.name for field in open_table(target).snapshot().schema.fields]
+
+
 def test_a_lost_local_file_is_downloaded_again_without_a_commit(proxy: Proxy, tmp_path: Path) -> None:
     target = tmp_path / "local"
     pull(proxy, target)
