@@ -11,6 +11,7 @@ from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
 from deltacli.delta.schema.to_arrow import Judge, typed, unread_type
 from deltacli.delta.schema.types import (
+    COLLATIONS,
     DataType,
     Kind,
     NameIndex,
@@ -159,10 +160,6 @@ def _shown(text: str) -> str:
 
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""
-
-COLLATIONS = "__COLLATIONS"
-"The key of a field's metadata that names the collation of its strings."
-
 
 NUMBERS = frozenset({Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT})
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
