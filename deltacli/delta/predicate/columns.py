@@ -234,9 +234,13 @@ class PredicateColumns:
             self._collated.add(column.path)
         return column
 
+    def is_collated(self, column: Column) -> bool:
+        """Return True for a column that was found, if the strings in it have collations."""
+        return column.path in self._collated
+
     def require_comparable(self, column: Column, position: int) -> None:
         """Raise UsageError for a column whose values cannot be compared here."""
-        if column.path in self._collated:
+        if self.is_collated(column):
             reason = f"{column.name} has a collation, so only IS [NOT] NULL is supported"
             raise refuse(self._text, position, reason)
         if column.kind is Kind.OTHER:
