@@ -180,6 +180,12 @@ def misspelled_key_of_a_column() -> TableBuilder:
     return with_columns(column("extra", "long", **keys))
 
 
+@damage("schema.collation-of-another")
+def collation_under_the_name_before_a_rename() -> TableBuilder:
+    keys: dict[str, Any] = {"__COLLATIONS": {"city": "icu.UNICODE_CI"}}
+    return with_columns(column("town", "string", **keys))
+
+
 @damage("schema.interval-noncanonical")
 def narrow_interval() -> TableBuilder:
     return with_columns(column("span", "interval day to hour"))

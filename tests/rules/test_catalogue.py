@@ -36,6 +36,7 @@ ADDED = {
     "dv.names-nothing": (Severity.ERROR, Level.LOG),
     "catalog.diverged": (Severity.ERROR, Level.LOG),
     "stats.text-too-long": (Severity.WARNING, Level.LOG),
+    "schema.collation-of-another": (Severity.WARNING, Level.LOG),
 }
 """Rules that the reference does not have."""
 

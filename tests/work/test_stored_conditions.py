@@ -16,7 +16,7 @@ import pytest
 
 from deltacli.core.errors import install_command
 from deltacli.delta.schema.to_arrow import arrow_schema
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType, StructField, StructType
 from deltacli.work.rows import row_conditions as duckdb_session
 from deltacli.work.rows.row_conditions import (
     Condition,
@@ -236,6 +236,19 @@ def test_strings_with_rules_of_their_own_are_unchecked(metadata: dict[str, Any],
     schema = StructType((StructField("c", PrimitiveType(kind), True, metadata),))
 
     assert Unchecked(reason) == compile_condition("c = 'a'", schema)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    (
+        ({"__COLLATIONS": {"c.element": "spark.UTF8_LCASE"}}, "the column c has a collation"),
+        ({"__CHAR_VARCHAR_TYPE_STRING": "array<char(5)>"}, "the column c is padded with spaces"),
+    ),
+)
+def test_strings_with_rules_of_their_own_are_unchecked_within_arrays(metadata: dict[str, Any], reason: str) -> None:
+    schema = StructType((StructField("c", ArrayType(PrimitiveType("string"), True), True, metadata),))
+
+    assert Unchecked(reason) == compile_condition("array_contains(c, 'a')", schema)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from deltacli.core.errors import UsageError, in_backticks
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.predicate.columns import COLLATIONS
 from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart
-from deltacli.delta.schema.types import StructType, simple_name
+from deltacli.delta.schema.types import COLLATIONS, StructType, simple_name
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.schema import STATS_COLUMNS, ColumnPath, bound_kind, indexed_columns
 

@@ -31,6 +31,7 @@ from deltacli.delta.evolution.draft import (
     require_field,
     require_free_name,
     require_independent,
+    require_lengths_in_place,
     require_mapping,
     require_no_identity,
     require_valid_names,
@@ -54,6 +55,7 @@ from deltacli.delta.protocol.features import GENERATED_COLUMNS, READER_FEATURES_
 from deltacli.delta.schema.column_path import CODE, ColumnPlace, PathPart, names_in
 from deltacli.delta.schema.types import (
     CHAR_VARCHAR_KEY,
+    COLLATIONS,
     ArrayType,
     DataType,
     MapType,
@@ -106,6 +108,8 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     place = len(fields) if change.position is None else place_at(fields, change.position, parent)
     fields.insert(place, field)
     words = None if fields[-1] is field else after_words(fields, fields.index(field))
+    if words is not None:
+        require_lengths_in_place(parent, place_text, "added")
     needed = [_feature_under_its_name(draft, one) for one in _features_of(data_type)]
     changed = draft.with_schema(root).with_properties(recorded).needing(needed)
     shown = sql_text(data_type) if length is None else str(length[CHAR_VARCHAR_KEY])
@@ -198,7 +202,12 @@ def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:
     require_independent(draft, place, "renamed")
     require_mapping(draft, f"{place.text} cannot be renamed")
     root = draft.root()
-    at(root, place.field_address)["name"] = new
+    field = at(root, place.field_address)
+    field["name"] = new
+    if isinstance(collations := (field.get("metadata") or {}).get(COLLATIONS), dict):
+        field["metadata"][COLLATIONS] = {
+            new + key[len(old) :] if f"{key}.".startswith(f"{old}.") else key: name for key, name in collations.items()
+        }
     properties = {**renamed_in_stats(draft, place, new), **_tracked(draft)}
     changed = draft.with_schema(root).with_properties(properties)
     if len(place.steps) == 1:
@@ -247,6 +256,7 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     require_independent(draft, place, "dropped", is_dropped=True)
     if parent.steps:
         require_default_keeps_shape(draft, place, place.text, "dropped")
+        require_lengths_in_place(parent, place.text, "dropped")
     require_mapping(draft, f"{place.text} cannot be dropped")
     root = draft.root()
     *above, position = place.field_address
@@ -263,9 +273,11 @@ def move_column(draft: Draft, change: MoveColumn, _: Settings) -> Changed:
     *above, position = place.field_address
     fields = at(root, above)
     field, before = fields[int(position)], after_words(fields, int(position))
-    move_to(fields, int(position), change.position, _parent_of(draft, place))
+    parent = _parent_of(draft, place)
+    move_to(fields, int(position), change.position, parent)
     if len(place.steps) > 1 and fields.index(field) != int(position):
         require_default_keeps_shape(draft, place, place.text, "moved")
+        require_lengths_in_place(parent, place.text, "moved")
     after = after_words(fields, next(n for n, one in enumerate(fields) if one["name"] == place.nearest.name))
     return draft.with_schema(root), Effect(change, place.text, before, after, place.text, after)
 

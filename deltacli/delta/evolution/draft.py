@@ -368,6 +368,16 @@ def require_default_keeps_shape(draft: Draft, place: ColumnPlace, text: str, ver
         forbid("alter.default", message, way_out)
 
 
+def require_lengths_in_place(parent: ColumnPlace, text: str, verb: str) -> None:
+    """Raise Forbidden for a change within a struct whose lengths of char and varchar are kept as text: writers count
+    its fields, so they would measure another one.
+    """
+    holder = next((field for field in parent.fields if "char(" in str(field.metadata.get(CHAR_VARCHAR_KEY))), None)
+    if holder is not None:
+        message = f"{text} cannot be {verb}: {holder.name} keeps the lengths of its fields by their positions"
+        forbid("alter.char-varchar", message, f"let an engine make those of {holder.name} strings")
+
+
 def require_no_identity(draft: Draft, place: ColumnPlace, verb: str) -> None:
     """Raise Forbidden for an identity column, whose type, default and nullability are fixed."""
     if draft.config.is_inert(IDENTITY_COLUMNS):

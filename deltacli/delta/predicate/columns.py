@@ -11,6 +11,7 @@ from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
 from deltacli.delta.schema.to_arrow import Judge, typed, unread_type
 from deltacli.delta.schema.types import (
+    COLLATIONS,
     DataType,
     Kind,
     NameIndex,
@@ -160,10 +161,6 @@ def _shown(text: str) -> str:
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""
 
-COLLATIONS = "__COLLATIONS"
-"The key of a field's metadata that names the collation of its strings."
-
-
 NUMBERS = frozenset({Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT})
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
 
@@ -237,9 +234,13 @@ class PredicateColumns:
             self._collated.add(column.path)
         return column
 
+    def is_collated(self, column: Column) -> bool:
+        """Return True for a column that was found, if the strings in it have collations."""
+        return column.path in self._collated
+
     def require_comparable(self, column: Column, position: int) -> None:
         """Raise UsageError for a column whose values cannot be compared here."""
-        if column.path in self._collated:
+        if self.is_collated(column):
             reason = f"{column.name} has a collation, so only IS [NOT] NULL is supported"
             raise refuse(self._text, position, reason)
         if column.kind is Kind.OTHER:

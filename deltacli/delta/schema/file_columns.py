@@ -189,7 +189,8 @@ class FileColumns:
                 return self._struct(kind, first, fields, wanted, path)
             case ArrayType(element) if is_list(kind):
                 inner = self._read(kind.value_type, first, element, f"{path}.element")
-                return Found(inner.leaves, None if _same(kind, wanted) else _list_of(inner.convert, wanted))
+                is_same = inner.convert is None and _same(kind, wanted)
+                return Found(inner.leaves, None if is_same else _list_of(inner.convert, wanted))
             case MapType(key, value) if pa.types.is_map(kind):
                 return self._map(kind, first, (key, value), wanted, path)
             case PrimitiveType("variant") if pa.types.is_struct(kind):
@@ -222,7 +223,8 @@ class FileColumns:
         key = self._read(kind.key_type, first, inside[0], f"{path}.key")
         value = self._read(kind.item_type, first + count_leaves(kind.key_type), inside[1], f"{path}.value")
         leaves = (*key.leaves, *value.leaves)
-        return Found(leaves, None if _same(kind, wanted) else _map_of(key.convert, value.convert, wanted))
+        is_same = key.convert is None and value.convert is None and _same(kind, wanted)
+        return Found(leaves, None if is_same else _map_of(key.convert, value.convert, wanted))
 
     def _variant(self, kind: Any, first: int, wanted: Any, path: str) -> Found:
         """Return a variant as metadata and value. One that is shredded into typed columns is put together."""

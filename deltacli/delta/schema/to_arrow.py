@@ -199,12 +199,14 @@ def stored_columns(config: TableConfiguration) -> tuple[StructField, ...]:
     """Return the columns that new data files contain, in the order of the table, without void fields at any depth and
     without columns of types that are not read: files that have these are not rewritten.
 
-    Partition columns are among them only where a feature of the table says so. Raises Unreadable
+    Partition columns are among them only where a feature of the table says so, and are the last ones. Raises Unreadable
     (`schema.not-writable`) where a value that is not null would have no field that shows it.
     """
     fields = config.schema.fields if config.schema else ()
-    keeps = keeps_partition_columns(config)
-    columns = [column for column in fields if keeps or config.physical_name(column) not in config.partition_columns]
+    is_partition = [config.physical_name(column) in config.partition_columns for column in fields]
+    columns = [column for column, apart in zip(fields, is_partition, strict=True) if not apart]
+    if keeps_partition_columns(config):
+        columns += [column for column, apart in zip(fields, is_partition, strict=True) if apart]
     columns = [column for column in columns if unread_type(column.data_type) is None]
     stored = tuple(_without_void(column, column.name) for column in columns if column.data_type != _VOID)
     if not stored:

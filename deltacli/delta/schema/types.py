@@ -333,6 +333,8 @@ ID = "delta.columnMapping.id"
 NESTED_IDS = "delta.columnMapping.nested.ids"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+COLLATIONS = "__COLLATIONS"
+"""The key of a field's metadata that names the collations of its strings: of `tags.element` in a field `tags`."""
 
 
 def physical_name(field: StructField, mode: str) -> str:

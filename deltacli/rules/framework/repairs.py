@@ -510,6 +510,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         schema.type-changed-illegally schema.case-only-change schema.bad-json schema.field-missing-key
         schema.unknown-type schema.decimal-bounds schema.char-varchar schema.duplicate-column schema.empty-name
         schema.invalid-chars schema.empty-struct schema.map-key-null schema.void-in-complex schema.metadata-reserved
+        schema.collation-of-another
         stats.text-too-long
         mapping.mode-change-illegal mapping.physical-name-changed mapping.id-reused mapping.physical-path-reused
         mapping.max-id-decreased mapping.mode-invalid mapping.mode-without-protocol mapping.id-missing

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from deltacli.core.made_once import pattern
 from deltacli.delta.log.segment import Place
 from deltacli.delta.schema.type_changes import canonical_name
-from deltacli.delta.schema.types import MAX_DEPTH, PLAIN_TYPES, interval_name
+from deltacli.delta.schema.types import COLLATIONS, MAX_DEPTH, PLAIN_TYPES, interval_name
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
@@ -293,6 +293,15 @@ METADATA_RESERVED = AREA.warning(
     repair="commit the metaData again with the intended key, or without it",
     example='"metadata":{"delta.generatedExpression":"year(ts)"}',
 )
+COLLATION_OF_ANOTHER = AREA.warning(
+    "schema.collation-of-another",
+    "The metadata of a column has the collation of a column with another name, so that engines read it without one.",
+    spec="Delta-Spark: collations",
+    broken="engines compare and sort the texts of the column by their bytes",
+    repair="rename the column to the name in the metadata and back, which `deltacli alter` does with the collation",
+    loss="nothing: the files are unchanged",
+    example='{"name":"town","type":"string","nullable":true,"metadata":{"__COLLATIONS":{"city":"icu.UNICODE_CI"}}}',
+)
 INTERVAL_NONCANONICAL = AREA.info(
     "schema.interval-noncanonical",
     "An interval type is narrower than the two that schemas should have.",
@@ -350,6 +359,7 @@ _RESERVED = frozenset(
     MAP_KEY_NULL,
     VOID_IN_COMPLEX,
     METADATA_RESERVED,
+    COLLATION_OF_ANOTHER,
     INTERVAL_NONCANONICAL,
     TOO_WIDE,
 )
@@ -493,6 +503,11 @@ def _field_faults(view: MetadataView, path: str, field: object) -> Iterator[Find
     for key in metadata if isinstance(metadata, dict) else ():
         if key.startswith("delta.") and key not in _RESERVED:
             yield METADATA_RESERVED.at(place, f"the metadata of {column} has an unknown key `{key}`", seen=key)
+    collations = metadata.get(COLLATIONS) if isinstance(metadata, dict) else None
+    for key in collations if isinstance(collations, dict) and isinstance(name, str) else ():
+        if not f"{key}.".startswith(f"{name}."):
+            message = f"the metadata of {column} has a collation of `{key}`"
+            yield COLLATION_OF_ANOTHER.at(place, message, seen=key, expected=f"{name}, or {name} with a path")
 
 
 def _twin_faults(view: MetadataView, parent: str, fields: list[Any]) -> Iterator[Finding]:

@@ -246,6 +246,38 @@ def test_a_default_keeps_the_fields_that_it_names(made: dict[str, Any], default:
     assert verdict == table.make(made)
 
 
+@pytest.mark.parametrize(
+    ("made", "verdict"),
+    [
+        (add("s.z", "int"), "ok"),
+        (add("s.z", "int", position="first"), "alter.char-varchar"),
+        (drop("s.y"), "alter.char-varchar"),
+        (change("move", "s.y", position="first"), "alter.char-varchar"),
+        (change("move", "s.y", position="last"), "nothing"),
+        (rename("s.y", "z"), "ok"),
+        (drop("s"), "ok"),
+    ],
+)
+def test_lengths_of_fields_keep_their_positions(made: dict[str, Any], verdict: str) -> None:
+    declared = {"__CHAR_VARCHAR_TYPE_STRING": "struct<x:varchar(3),y:int>"}
+    table = Altering(table_of("s struct<x: string, y: int>, a int", features=["columnMapping"], s=declared))
+    assert "ok" == table.make(MAPPED)
+
+    assert verdict == table.make(made)
+
+
+def test_collations_follow_a_rename() -> None:
+    kept = {"__COLLATIONS": {"m.value": "icu.UNICODE_CI", "m.key": "spark.UTF8_LCASE", "m": "icu.DE", "mm.key": "x"}}
+    table = Altering(table_of("m map<string, string>, a int", features=["columnMapping", "collations"], m=kept))
+
+    assert "ok" == table.make(MAPPED)
+
+    assert "ok" == table.make(rename("m", "a.b"))
+
+    renamed = {"a.b.value": "icu.UNICODE_CI", "a.b.key": "spark.UTF8_LCASE", "a.b": "icu.DE", "mm.key": "x"}
+    assert renamed == table.field("a.b")["metadata"]["__COLLATIONS"]
+
+
 RESERVED = [
     ({"delta.enableChangeDataFeed": "true"}, "_Change_Type"),
     ({"delta.rowTracking.materializedRowIdColumnName": "_row-1"}, "_ROW-1"),

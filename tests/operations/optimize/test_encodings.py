@@ -5,17 +5,22 @@ variants in it have both parts, also where they are null.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.core.errors import Refused
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.optimizing import Ids, data_files, rows_of
 from tests.support.reading import open_at
+
+MAPPING = "delta.columnMapping"
+ID, PHYSICAL = f"{MAPPING}.id", f"{MAPPING}.physicalName"
 
 CODEC, VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
 
@@ -106,3 +111,74 @@ def test_files_without_a_variant_and_with_null_ones_become_one(is_required: bool
     assert before == rows_of(table)
     assert 5 == [row[1] for row in before].count(None)
     assert [] == [found for found in table.validate(level="data").findings if found.severity == "error"]
+
+
+def of_two_files(rows: pa.Table, types: Mapping[str, object], features: Sequence[str]) -> Table:
+    """A table of two files with these rows, and columns of these types, which have their names in the files."""
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {PHYSICAL: name, ID: number}}
+        for number, (name, kind) in enumerate(types.items(), 1)
+    ]
+    builder = TableBuilder().commit(
+        commit_info(),
+        protocol(3, 7, reader_features=features, writer_features=features),
+        metadata(
+            schema_string=json.dumps({"type": "struct", "fields": fields}),
+            configuration={f"{MAPPING}.mode": "name", f"{MAPPING}.maxColumnId": "99"}
+            if "columnMapping" in features
+            else {},
+        ),
+    )
+    data = file_of(rows)
+    for name in "fg":
+        builder.file(name, data)
+    return open_at(builder.commit(*(add(name, size=len(data)) for name in "fg")).in_memory())
+
+
+def test_null_variants_within_arrays_and_maps_are_written() -> None:
+    variant = pa.struct([pa.field(part, pa.binary()) for part in ("metadata", "value")])
+    one = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}
+    rows = pa.table(
+        {
+            "a": pa.array([[one, None], None], pa.list_(variant)),
+            "m": pa.array([[("k", one), ("n", None)], []], pa.map_(pa.string(), variant)),
+        }
+    )
+    array = {"type": "array", "elementType": "variant", "containsNull": True}
+    mapped = {"type": "map", "keyType": "string", "valueType": "variant", "valueContainsNull": True}
+    table = of_two_files(rows, {"a": array, "m": mapped}, ["variantType"])
+    before = rows_of(table)
+
+    done = table.optimize(min_files=2, verify=True)
+
+    assert (2, 1, []) == (done.files_removed, done.files_added, done.refused)
+    assert before == rows_of(table)
+
+
+def test_swapped_names_within_arrays_and_maps_are_told_apart() -> None:
+    """The names and types in the file are those of the table, but of other fields."""
+    struct, others = (
+        {
+            "type": "struct",
+            "fields": [
+                {"name": name, "type": "integer", "nullable": True, "metadata": {PHYSICAL: other, ID: number}}
+                for number, (name, other) in enumerate((("x", "y"), ("y", "x")), first)
+            ],
+        }
+        for first in (11, 21)
+    )
+    array = {"type": "array", "elementType": struct, "containsNull": True}
+    mapped = {"type": "map", "keyType": "string", "valueType": others, "valueContainsNull": True}
+    one = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+    values = {"x": 1, "y": 2}
+    rows = pa.table(
+        {"a": pa.array([[values]], pa.list_(one)), "m": pa.array([[("k", values)]], pa.map_(pa.string(), one))}
+    )
+    table = of_two_files(rows, {"a": array, "m": mapped}, ["columnMapping"])
+    swapped = ([{"x": 2, "y": 1}], [("k", {"x": 2, "y": 1})])
+
+    assert [swapped] * 2 == rows_of(table)
+
+    table.optimize(min_files=2)
+
+    assert [swapped] * 2 == rows_of(table)

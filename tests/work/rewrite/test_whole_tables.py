@@ -192,7 +192,7 @@ def test_row_ids_in_a_file_are_kept_and_others_follow_from_its_add(tmp_path: Pat
 def test_the_value_of_a_partition_column_is_that_of_the_log(keeps: bool, tmp_path: Path) -> None:
     rows = parquet(pa.table({"c": [1, 2], "p": ["file", "file"]}))
     features = ["materializePartitionColumns"] if keeps else []
-    columns = [column("c", "long"), column("p", "string")]
+    columns = [column("p", "string"), column("c", "long")]
     found = built(tmp_path / "t", columns, {"a": rows, "b": rows}, *features, "appendOnly", partition=["p"])
 
     optimized(found)
@@ -200,6 +200,7 @@ def test_the_value_of_a_partition_column_is_that_of_the_log(keeps: bool, tmp_pat
     assert {"log"} == set(found.snapshot().scan().to_arrow().column("p").to_pylist())
     read = stored(found).read().to_pydict()
     assert (["log"] * 4 if keeps else None) == read.get("p")
+    assert (["c", "p"] if keeps else ["c"]) == list(read), "the protocol places them after the data columns"
 
 
 def test_bytes_of_variants_are_kept(tmp_path: Path) -> None:

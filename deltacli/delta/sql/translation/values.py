@@ -367,13 +367,11 @@ class ColumnNames:
     def value(self, path: tuple[str, ...], position: int) -> Value:
         """Return the values of a column. Raises NotTranslated."""
         column = self._column(path, position)
-        if column.kind is Kind.TEXT:
-            try:
-                self._finder.require_comparable(column, position)
-            except UsageError:
-                raise NotTranslated(f"the column {column.name} has a collation") from None
-            if self._is_padded(column):
-                raise NotTranslated(f"the column {column.name} is padded with spaces")
+        if self._finder.is_collated(column):
+            raise NotTranslated(f"the column {column.name} has a collation")
+        may_hold_text = column.kind is Kind.TEXT or not isinstance(column.data_type, PrimitiveType)
+        if may_hold_text and self._is_padded(column):
+            raise NotTranslated(f"the column {column.name} is padded with spaces")
         if not isinstance(column.data_type, PrimitiveType):
             _require_plain(column)
         elif column.data_type.name != "void":
