@@ -101,4 +101,21 @@ FOUND: tuple[Found, ...] = (
             has_backup=False,
         ),
     ),
+    Found(
+        "log backup took a commit that was cut since it was listed, and log restore put it back",
+        Scenario(
+            21_007_307,
+            True,
+            (
+                Item("admin1", "backup", 289432956, 5.0, 20.0),
+                Item("admin1", "lose-commit", 2678792864, 691_200.0, is_standing=False),
+                Item("admin1", "log-restore", 2788261289, 691_200.0, 3_600.0, is_standing=False),
+                Item("world", "cut-commit", 533500447, 0.0, 20.0, 18, is_standing=False),
+            ),
+            (),
+            {},
+            has_copy=True,
+            has_backup=False,
+        ),
+    ),
 )

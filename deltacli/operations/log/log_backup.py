@@ -26,7 +26,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
-from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFileKind
+from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,
@@ -50,6 +50,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.version import Snapshot
+from deltacli.work.commits.reading import require_whole
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -305,13 +306,18 @@ def _read_hint(storage: ReadStorage) -> bytes | None:
 
 
 def _read(storage: ReadStorage, file: StoredFile, *, hint: bytes | None) -> bytes | None:
-    """Return the bytes of a log file; None for one that was cleaned up in the meantime."""
+    """Return the bytes of a log file; None for one that was cleaned up in the meantime. Raises CommitCorrupt for a
+    commit that has become shorter since it was listed.
+    """
     if file.name == HINT_NAME:
         return hint
     try:
-        return storage.read(log_location(file.name))
+        data = storage.read(log_location(file.name))
     except FileMissing:
         return None
+    if file.path.kind is LogFileKind.COMMIT:
+        require_whole(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
+    return data
 
 
 def _judge(storage: ReadStorage, backup: _Backup, hint: bytes | None, file: StoredFile, *, full: bool) -> _Judged:
