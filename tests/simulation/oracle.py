@@ -292,7 +292,8 @@ class Oracle(Truth):
         for path in [] if intent.is_trusting or intent.puts_back else self._compactions_of(version):
             self._report(Invariant.COMPACTION, actor, f"commit {version} is made, and {path} has another one")
         is_below = version <= newest and known is None
-        if version > newest + 1 or is_below:
+        is_first = intent.puts_back and after.data in self._had  # the newest one comes back first
+        if (version > newest + 1 and not is_first) or is_below:
             where = "below" if is_below else "above a gap:"
             self._report(Invariant.GAP, actor, f"commit {version} is {where} the newest, {newest}")
             if version - 1 not in self.truth:
@@ -315,10 +316,13 @@ class Oracle(Truth):
         self._lost.pop(commit_path(version), None)
 
     def _compactions_of(self, version: int) -> Iterator[str]:
-        """The compactions that engines read instead of a commit."""
-        for path in self.tree.files:
+        """The compactions that engines read instead of a commit: those after the checkpoint from which they start."""
+        files = self.tree.files
+        starts = (one.version for one in checkpoints_of(files) if one.version < version and one.is_readable(files))
+        start = max(starts, default=-1)
+        for path in files:
             name = name_of(path)
-            if name.kind is Kind.COMPACTION and name.version <= version <= name.last:
+            if name.kind is Kind.COMPACTION and start < name.version <= version <= name.last:
                 yield path
 
     def _of_checkpoints(self, without: int) -> Iterator[int]:
