@@ -187,6 +187,29 @@ def require_unchanged(basis: Basis) -> None:
         require_past(storage, basis.past)
 
 
+def require_still_newest(storage: ReadStorage, past: LogFile) -> None:
+    """Raise Refused where the file that a commit stands on is another one or gone, or a later version was made and
+    lost: its number is not free, as a checkpoint or a checksum of it is there. One request, as `require_past`.
+    """
+    for _ in range(2):  # a listing may miss a commit that was just created
+        listing = list_log(storage, start_version=past.version)
+        found = past_of(listing, past.version)
+        if found is None or found.name != past.name:
+            raise _is_gone(past.name)
+        _require_equal(past, found.size_bytes, found.modified_ms)
+        newest = max(listing.commits, default=past.version)
+        told = max([listing.compacted_to, *listing.checksums, *(one.version for one in listing.checkpoints)])
+        if told <= newest:
+            return
+    raise Refused(
+        f"version {told} was made since and is lost: a checkpoint, checksum or compaction of it is in the log",
+        said_first=NOTHING_CHANGED,
+        code=TOO_OLD,
+        facts={"newest": f"version {newest}"},
+        hint=command("validate", level="log"),
+    )
+
+
 def require_listed(storage: ReadStorage, past: LogFile | OwnCommit | None, found: LogFile | None) -> None:
     """Raise Refused where the file that a commit stands on was listed as another one; not where it has expired."""
     if past is None or found is None or past.name != found.name:

@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, assert_never, cast
 
 import orjson
 
-from deltacli.changing.basis import FRESH_SECONDS, Act, OwnCommit, past_of, require_listed, require_past
+from deltacli.changing.basis import (
+    FRESH_SECONDS,
+    Act,
+    OwnCommit,
+    past_of,
+    require_listed,
+    require_past,
+    require_still_newest,
+)
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -269,9 +277,13 @@ class _Made(NamedTuple):
     looked_at: float
 
     def require_past(self, table: TableHandle) -> None:
-        """Look at the version before again: on a disk always, else after a while."""
+        """Look at the version before again: after a while by a listing, so that a version that was made and lost since
+        is not taken; on a disk always.
+        """
         waited = table.machine.monotonic() - self.looked_at > FRESH_SECONDS
-        if waited or table.storage.capabilities.cheap_listing:
+        if waited and isinstance(self.past, LogFile):
+            require_still_newest(table.writable(), self.past)
+        elif waited or table.storage.capabilities.cheap_listing:
             require_past(table.writable(), self.past)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from deltacli.changing import commit as committing
+from deltacli.changing.basis import require_still_newest
 from deltacli.changing.commit import with_memory
-from deltacli.core.errors import ConflictLost
+from deltacli.core.errors import ConflictLost, Refused
+from deltacli.table.find_log import list_log
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.builder import TableBuilder, commit_path
 from tests.support.busy import BusyStorage
@@ -38,6 +40,24 @@ def test_a_restore_gets_its_turn_and_reads_each_commit_of_others_once(commits_a_
     assert {f"f{number}" for number in range(1, 21)} == {
         path for one in live for path in one.column("path").to_pylist()
     }
+
+
+@pytest.mark.parametrize("left", ["checkpoint", "checksum", "compaction"])
+def test_a_version_that_was_made_and_lost_since_is_not_made_again(left: str) -> None:
+    builder = TableBuilder().commit(commit_info(), protocol(), metadata()).commits(3)
+    name = {"checkpoint": "{:020d}.checkpoint.parquet", "checksum": "{:020d}.crc"}.get(
+        left, f"{builder.newest:020d}.{{:020d}}.compacted.json"
+    )
+    newest = builder.newest
+    storage = builder.in_memory()
+    (past,) = [one for one in list_log(storage).commits.values() if one.version == newest]
+    require_still_newest(storage, past)
+
+    storage.put(f"_delta_log/{name.format(newest + 1)}", b"{}")
+    with pytest.raises(Refused, match="was made since and is lost"):
+        require_still_newest(storage, past)
+    storage.put(commit_path(newest + 1), b"{}")
+    require_still_newest(storage, past)  # a commit that is there is found when its number is taken
 
 
 def test_a_remembered_file_is_forgotten_where_a_listing_shows_another_and_has_its_own_tag() -> None:

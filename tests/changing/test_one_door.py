@@ -58,6 +58,7 @@ _NAMES = {
     CONSENT: {"standing", "for_plan", "Standing", "ForPlan", "_ask"},
     STALENESS: {
         *("require_same", "require_past", "require_listed", "require_clock", "look_again", "require_unchanged"),
+        "require_still_newest",
     },
 }
 _CHECKS = set[str]().union(*_NAMES.values())

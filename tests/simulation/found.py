@@ -118,4 +118,18 @@ FOUND: tuple[Found, ...] = (
             has_backup=False,
         ),
     ),
+    Found(
+        "a change took the number of a version that was made and lost while it waited, beside the checkpoint of that",
+        _scenario(
+            22_004_834,
+            Item("admin1", "alter", 2790980890, 2.0, 20.0),
+            Item("writer1", "rewrite", 4050548620, 0.0, 4.0),
+            Item("writer1", "update", 3068578234, 4_000.0, 4.0),
+            Item("writer2", "append", 2836875908, 2.0, 3_600.0),
+            Item("writer2", "checkpoint", 4235823461, 0.0, 1.0),
+            Item("writer2", "clean_log", 1984934065, 0.0, 108_000.0),
+            Item("world", "lose-newest", 665298076, 0.0, 20.0, 31),
+            is_disk=False,
+        ),
+    ),
 )
