@@ -98,11 +98,11 @@ class Oracle(Truth):
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent
 
-    def landing_of(self, actor: str) -> Callable[[Callable[[], None]], None]:
+    def landing_of(self, actor: str) -> Callable[[Callable[[], object]], None]:
         """Return what lets a request land later as one of what its actor does now, whatever it does by then."""
         sent = self._doing.get(actor)
 
-        def land(effect: Callable[[], None]) -> None:
+        def land(effect: Callable[[], object]) -> None:
             now = self._doing.get(actor)
             if sent is None or now is None or sent.act == now.act:
                 effect()

@@ -143,7 +143,7 @@ class Schedule:
         self._faults = {place: kind for one in faults for place, kind in one.kinds().items()}
         self._actors: list[Actor] = []
         self._current: Actor | None = None
-        self._late: list[tuple[int, Callable[[], None]]] = []
+        self._late: list[tuple[int, Callable[[], object]]] = []
         self._over = threading.Event()
         self._stays = self.random.choice((0.0, 0.3, 0.6, 0.9, 0.97))
         self._has_priorities = self.random.random() < 0.5
@@ -305,7 +305,7 @@ class Schedule:
         while self._late:
             self.step("waits for what is on its way")
 
-    def later(self, effect: Callable[[], None], *, is_long: bool = False) -> None:
+    def later(self, effect: Callable[[], object], *, is_long: bool = False) -> None:
         """Let something happen some steps later."""
         self._late.append((self.steps + self.random.choice((100, 400) if is_long else (1, 5, 20, 100)), effect))
 

@@ -50,9 +50,9 @@ class Watcher(Protocol):
     def environment(self, changes: Mapping[str, StoredFile | None]) -> None:
         """The world changed: these files are there, or are gone."""
 
-    def landing_of(self, actor: str) -> Callable[[Callable[[], None]], None]:  # noqa: ARG002
+    def landing_of(self, actor: str) -> Callable[[Callable[[], object]], None]:  # noqa: ARG002
         """Return what lets a request of an actor land later."""
-        return lambda effect: effect()
+        return _landed
 
 
 @dataclass(eq=False)
@@ -254,7 +254,7 @@ class Store:
                 return Unknown("no answer")
             case FaultKind.DELAYED | FaultKind.SILENT:
                 tree = self._to_write()
-                effect: Callable[[], None] = lambda: _ignored(create(tree))  # noqa: E731
+                effect: Callable[[], object] = partial(create, tree)
                 for watcher in tree.watchers:
                     effect = partial(watcher.landing_of(self.actor), effect)
                 schedule.later(effect, is_long=kind is FaultKind.SILENT)
@@ -484,5 +484,6 @@ def _bytewise(item: tuple[str, StoredFile]) -> bytes:
     return item[0].encode("utf-8", "surrogateescape")
 
 
-def _ignored(_: object) -> None:
-    """Take an answer that nobody waits for."""
+def _landed(effect: Callable[[], object]) -> None:
+    """Do what nobody waits for."""
+    effect()
