@@ -59,7 +59,7 @@ from deltacli.storage import (
     is_address_of,
     is_inside,
 )
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import FileStat, require_writable
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import stores_around, table_at
 
@@ -120,7 +120,7 @@ class Quarantine:
         self._directory = f"{plan.table_id}/{plan.plan_id}"
         self._within = copy_within_store(table, table.open_other(table.uri), self._storage)
         self._is_on_disk = self._storage.capabilities.has_directories
-        self._noted = b""
+        self._noted: FileStat | None = None
 
     @property
     def uri(self) -> str:
@@ -175,7 +175,7 @@ class Quarantine:
 
     def _is_as_noted(self) -> bool:
         try:
-            return self._storage.read(manifest_of(self._directory)) == self._noted
+            return self._storage.stat(manifest_of(self._directory)) == self._noted
         except FileMissing:
             return False
 
@@ -247,8 +247,8 @@ class Quarantine:
             paths,
             plan.size_bytes,
         )
-        self._noted = manifest.encode()
-        self._storage.put(manifest_of(self._directory), self._noted)
+        self._storage.put(manifest_of(self._directory), manifest.encode())
+        self._noted = self._storage.stat(manifest_of(self._directory))  # it names all files: too large to be kept
 
 
 # -- emptying a quarantine of one table --------------------------------------------------------------------------------
