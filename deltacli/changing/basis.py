@@ -202,10 +202,11 @@ def require_still_newest(storage: ReadStorage, past: LogFile) -> None:
         if told <= newest:
             return
     raise Refused(
-        f"version {told} was made since and is lost: a checkpoint, checksum or compaction of it is in the log",
+        f"commits after version {newest} seem to be lost: a checkpoint, a checksum or a log compaction of version "
+        f"{told} came since this was planned",
         said_first=NOTHING_CHANGED,
         code=TOO_OLD,
-        facts={"newest": f"version {newest}"},
+        facts={"file": f"{LOG_DIRECTORY}/*{told:020d}*"},
         hint=command("validate", level="log"),
     )
 

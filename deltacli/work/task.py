@@ -154,7 +154,7 @@ it is short. One with `small_results` gets more pieces in flight than threads in
 """
 
 
-# -- the files that a log names, below the table or below a prefix that the user allows. Spec: Add File, Remove File
+# -- the files that a log names. Spec: Add File and Remove File --------------------------------------------------------
 
 _ABSOLUTE = pattern(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
 """The same rule as in `validate`: without a slash, a colon is part of a name."""
