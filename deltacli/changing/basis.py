@@ -189,7 +189,7 @@ def require_unchanged(basis: Basis) -> None:
 
 def require_still_newest(storage: ReadStorage, past: LogFile) -> None:
     """Raise Refused where the file that a commit stands on is another one or gone, or a later version was made and
-    lost: its number is not free, as a checkpoint or a checksum of it is there. One request, as `require_past`.
+    lost: its number is not free, as a file of it or a later commit is there. One request, as `require_past`.
     """
     for _ in range(2):  # a listing may miss a commit that was just created
         listing = list_log(storage, start_version=past.version)
@@ -197,13 +197,14 @@ def require_still_newest(storage: ReadStorage, past: LogFile) -> None:
         if found is None or found.name != past.name:
             raise _is_gone(past.name)
         _require_equal(past, found.size_bytes, found.modified_ms)
-        newest = max(listing.commits, default=past.version)
-        told = max([listing.compacted_to, *listing.checksums, *(one.version for one in listing.checkpoints)])
+        newest = max([past.version, *(last for first, last in listing.commit_runs if first <= past.version + 1)])
+        checkpoints = [one.version for one in listing.checkpoints]
+        told = max([listing.compacted_to, *listing.checksums, *checkpoints, *listing.commits])  # one behind a gap, too
         if told <= newest:
             return
     raise Refused(
-        f"commits after version {newest} seem to be lost: a checkpoint, a checksum or a log compaction of version "
-        f"{told} came since this was planned",
+        f"commits after version {newest} seem to be lost: a commit, a checkpoint, a checksum or a log compaction "
+        f"of version {told} came since this was planned",
         said_first=NOTHING_CHANGED,
         code=TOO_OLD,
         facts={"file": f"{LOG_DIRECTORY}/*{told:020d}*"},

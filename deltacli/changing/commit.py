@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, assert_never, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import orjson
 
@@ -35,6 +35,7 @@ from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     DoubleQuoted,
+    NotATable,
     OutcomeUnknown,
     Refused,
     StorageFailed,
@@ -66,7 +67,7 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
-from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
+from deltacli.storage import Created, Creation, ReadStorage, Unknown
 from deltacli.storage.base import require_writable, writing_faults
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -276,6 +277,10 @@ class _Made(NamedTuple):
     past: LogFile | OwnCommit | None
     looked_at: float
 
+    def follows(self, before: LogFile | None) -> bool:
+        """Whether the version before, as it was listed again, is still the one that this was made for."""
+        return self.past is None or before == self.past or (isinstance(self.past, OwnCommit) and before is not None)
+
     def require_past(self, table: TableHandle) -> None:
         """Look at the version before again: after a while by a listing, so that a version that was made and lost since
         is not taken; on a disk always.
@@ -387,7 +392,7 @@ class _Sender:
         body = made.request.body
         if body is None:
             made.require_past(self._table)
-            lost = self._send(made.request, version, attempt, partial(storage.put_if_absent, path, head))
+            lost = self._send(made, version, attempt, partial(storage.put_if_absent, path, head))
             return lost or _sent(made, version, head, now_ms)
 
         with storage.draft(path) as draft:
@@ -395,59 +400,52 @@ class _Sender:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
             made.require_past(self._table)  # the lines of many files take a while
-            lost = self._send(made.request, version, attempt, draft.publish)
+            lost = self._send(made, version, attempt, draft.publish)
         return lost or _sent(made, version, head, now_ms)
 
-    def _send(self, request: CommitRequest, version: int, attempt: int, create: Callable[[], Creation]) -> _Lost | None:
-        self.in_flight = request, version
-        lost = self._create(request, version, attempt, create)
+    def _send(self, made: _Made, version: int, attempt: int, create: Callable[[], Creation]) -> _Lost | None:
+        self.in_flight = made.request, version
+        lost = self._create(made, version, attempt, create)
         if lost is not None:
             self.in_flight = None
         elif (managed := managed_store(self._table.storage)) is not None:
             managed.settle(version)
         return lost
 
-    def _create(
-        self, request: CommitRequest, version: int, attempt: int, create: Callable[[], Creation]
-    ) -> _Lost | None:
+    def _create(self, made: _Made, version: int, attempt: int, create: Callable[[], Creation]) -> _Lost | None:
         """Return None where the version is ours."""
         cause: str | None = None
         """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
         fault: DeltacliError | None = None
+        has_looked = True
         for asked in range(MAX_ASKED):
             if asked:
                 self._pause(asked)
             try:
-                answer = create()
+                answer = create() if has_looked else None
             except StorageFailed as failed:
                 if cause is None:
                     raise  # an error here means that nothing was written
-                fault = failed
-                continue
-            match answer:
-                case Created():
-                    return None
-                case Unknown(why):
-                    cause = why
-                case Existed():
-                    pass
-                case other:
-                    assert_never(other)
+                answer, fault = None, failed
+            if isinstance(answer, Created):
+                return None
+            if isinstance(answer, Unknown):
+                cause = answer.cause
+            has_looked = False  # it is sent again only into the log that it was made for
             try:
-                lost, newest = self._winners(request, version, 0 if asked or cause else attempt)
+                lost, newest = self._winners(made.request, version, 0 if asked or cause else attempt)
             except DeltacliError as failed:
                 fault = failed
-                if isinstance(
-                    failed, StorageFailed
-                ):  # a proxy may have sent the request twice, so the commit may be this one
+                if isinstance(failed, NotATable):
+                    break
+                if isinstance(failed, StorageFailed):  # a proxy may have sent the request twice: it may be this one
                     cause = cause or "the version exists, but its writer cannot be read"
                 continue
-            if any(winner.txn_id == self.txn_id for winner in lost.winners):
-                return None
             if lost.winners or cause is None:
-                return lost
-            if newest >= version:
-                break  # the log has newer versions without it: the commit would follow versions built on another state
+                return None if any(winner.txn_id == self.txn_id for winner in lost.winners) else lost
+            if newest >= version or not made.follows(lost.before):
+                break  # the log has newer versions without it, or is another one: the commit would not fit
+            has_looked = True
         if cause is None and fault is not None:
             raise fault
         raise self._unknown(version, cause, fault)

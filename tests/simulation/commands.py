@@ -182,7 +182,8 @@ def _puts_aside(turn: Turn, _: AnyChange, plan: Plan) -> Intent:
         lost = [
             path
             for path, file in deleted.items()
-            if path in planned and not kept & {file.data, turn.oracle.committed(path, file).data}
+            if path in planned and not turn.oracle.is_of_world(path)  # it may have been whole when it was put aside
+            if not kept & {file.data, turn.oracle.committed(path, file).data}
         ]
         return f"{len(lost)} files are not in the quarantine, such as {lost[0]}" if lost else None
 

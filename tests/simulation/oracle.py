@@ -45,7 +45,7 @@ from tests.simulation.reading import (
 )
 from tests.simulation.truth import Truth
 from tests.support.actions import Action, Line
-from tests.support.builder import StoredFile, commit_path
+from tests.support.builder import LOG, StoredFile, commit_path
 from tests.support.model import State, identity, num_records
 from tests.world.oracle import Damaged
 
@@ -69,6 +69,9 @@ class Doing:
     is_believed: bool = False
     """It puts the log of somebody back where there was none, so that nothing can say that it is another one."""
     is_over: bool = False
+
+
+_VACUUM_INFO = f"{LOG}/_last_vacuum_info"
 
 
 class Oracle(Truth):
@@ -150,7 +153,8 @@ class Oracle(Truth):
         ]
         if answer in (Answer.REFUSED, Answer.NOTHING):
             named = self._named() if is_elsewhere else {*left}
-            left = [path for path in left if name_of(path).kind not in (Kind.DATA, Kind.SIDECAR) or path in named]
+            stays = (Kind.DATA, Kind.SIDECAR, *((Kind.HIDDEN,) if is_elsewhere else ()))
+            left = [path for path in left if name_of(path).kind not in stays or path in named]
         else:
             left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
         intent = doing.intent
@@ -160,6 +164,7 @@ class Oracle(Truth):
             case Answer.GAVE_UP if doing.landed:
                 self._report(Invariant.REFUSAL, actor, f"{intent.what} gave up, but committed {doing.landed}")
             case Answer.DONE:
+                left = [path for path in left if path != _VACUUM_INFO]  # it is done without that, too
                 if intent.is_again and left:
                     self._report(Invariant.AGAIN, actor, f"{intent.what} a second time changed {listed(left)}")
                 if intent.commits and not doing.landed and self._last_commit <= doing.begun:
@@ -206,7 +211,7 @@ class Oracle(Truth):
                 assert before is not None
                 self._data_deleted(path, before, actor, doing)
             case Kind.DATA:
-                self._data_written(path, before, after, actor)
+                self._data_written(path, before, after, actor, doing)
             case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and not doing.intent.undoes:
                 if before is not None and not (
                     doing.intent.replaces or doing.intent.is_trusting or path in self._changed
@@ -490,10 +495,14 @@ class Oracle(Truth):
             else ""
         )
 
-    def _data_written(self, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
+    def _data_written(
+        self, path: str, before: StoredFile | None, after: StoredFile | None, actor: str, doing: Doing
+    ) -> None:
         assert after is not None
         known = self._bytes.get(path)
-        if before is not None and path not in self._lost:
+        if before is not None and doing.intent.undoes and after.data in self._damaged:
+            self._lost[path] = self._ticks
+        elif before is not None and path not in self._lost:
             self._report(Invariant.IMMUTABLE, actor, f"{path} was replaced")
         elif known is not None and known.data != after.data and path in self._named():
             self._report(Invariant.OTHER_PAST, actor, f"{path} is not the file that the table had")

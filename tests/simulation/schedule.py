@@ -18,6 +18,7 @@ from typing import NamedTuple, NoReturn
 from deltacli.core.machine import Machine
 
 START_MS = 1_780_000_000_000
+LANDING = "waits for what is on its way"
 """When a history begins: later than all that was written before it."""
 _REAL_SECONDS, _MOST_WAITS = 30, 4
 """An actor that makes no step for so often so long waits for a lock that another one holds over a call."""
@@ -303,7 +304,7 @@ class Schedule:
     def let_land(self) -> None:
         """Let others act until what is on its way has landed."""
         while self._late:
-            self.step("waits for what is on its way")
+            self.step(LANDING)
 
     def later(self, effect: Callable[[], object], *, is_long: bool = False) -> None:
         """Let something happen some steps later."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.simulation.history import Outcome
-from tests.simulation.schedule import START_MS
+from tests.simulation.schedule import LANDING, START_MS
 
 _LONGEST = 160
 _OF_READING = (": read ", ": list ", ": stat ", ": open ", ": tag ", ": walk ", ": kind of ", "looks at", "lets others")
@@ -18,8 +18,11 @@ def told(outcome: Outcome, *, is_whole: bool = False) -> Iterator[str]:
     yield from (f"  {item}" for item in scenario.items)
     yield from (f"  fault: {fault}" for fault in scenario.faults)
     yield ""
-    skipped = 0
+    skipped, waits = 0, False
     for step in outcome.trace:
+        if waits and step.what == LANDING:
+            continue
+        waits = step.what == LANDING
         if not is_whole and any(word in step.what for word in _OF_READING) and "(" not in step.what:
             skipped += 1
             continue

@@ -107,6 +107,10 @@ class Truth:
         """A file as it was first committed, which may have been cut since; as it is where it never was."""
         return self._bytes.get(path, file)
 
+    def is_of_world(self, path: str) -> bool:
+        """Whether the world has changed a file."""
+        return path in self._changed
+
     def pinned_files(self) -> set[str]:
         """The files that clones need of which notes are there."""
         return {path for note, paths in self.pinned.items() if note in self.tree.files for path in paths}
@@ -138,9 +142,10 @@ class Truth:
             is_damaged = kind is Kind.COMMIT and after is not None and not is_commit(after.data)
             if kind is Kind.COMMIT and after is not None:
                 self._had.add(after.data)
+            is_damaged = is_damaged or (after is not None and self.committed(path, after).data != after.data)
             if is_damaged and after is not None:
                 self._damaged.add(after.data)
-            if after is None or is_damaged or (path in self._bytes and self._bytes[path].data != after.data):
+            if after is None or is_damaged:
                 self._lost[path] = self._ticks
             else:
                 self._lost.pop(path, None)

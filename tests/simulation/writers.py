@@ -305,6 +305,8 @@ class Writer(Committer):
         if kind is CheckpointKind.MULTI_PART:  # parts of two writers fit together
             actions = sorted(read.state.actions(), key=json.dumps)
         written = write_checkpoint(read.version, actions, kind, self._shape(), tag=str(self._random.random()))
+        if len(written.top) > 1 and self._is_whole([f"{LOG}/{min(written.top)}"]):  # parts of others do not fit
+            return Answer.NOTHING
         for name, data in (*written.sidecars.items(), *written.top.items()):
             self._storage.put(f"{LOG}/{name}", data)
         hint: dict[str, object] = {"version": read.version, "size": len(actions)}

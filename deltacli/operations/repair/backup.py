@@ -31,7 +31,14 @@ from deltacli.core.errors import (
 )
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
 from deltacli.delta.listing import PathKeys
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogListing
+from deltacli.delta.log.segment import (
+    HINT_NAME,
+    LOG_DIRECTORY,
+    CheckpointInstance,
+    LogFileKind,
+    LogListing,
+    parse_log_path,
+)
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.copies import copy_file, refuse_sparse
 from deltacli.operations.recover.log_files import fault_of_log_file
@@ -322,7 +329,8 @@ class Undo:
 
 
 def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
-    """Return what would be put back of a backup; files that are there unchanged stay.
+    """Return what would be put back of a backup; files that are there unchanged stay, and so do commits away that have
+    expired since.
 
     Raises Unreadable for a directory without a manifest and for a damaged backup; Refused where another writer has
     committed since and the backup has files of the log (`repair.log-moved-on`), where versions could not be rebuilt any
@@ -336,7 +344,12 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     newest = listing.newest_version
     if of_log:
         _require_no_commit(newest, noted)
-    waiting = [one for one in noted.files if digest_at(table.storage, one.path) != one.sha256]
+    oldest = min(listing.reconstructable, default=0)
+    waiting = [
+        one
+        for one in noted.files
+        if not _has_expired(one, noted, listing, oldest) and digest_at(table.storage, one.path) != one.sha256
+    ]
     for one in waiting:
         if digest_at(store, one.kept) != one.sha256:
             raise Unreadable(
@@ -346,6 +359,14 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     puts = [Put(one, Noted(one.sha256), digest_at(table.storage, one.path)) for one in sorted(waiting, key=_order)]
     basis = Basis(table, newest, table.clock(), past_of(listing, newest))
     return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
+
+
+def _has_expired(kept: BackupFile, noted: BackupManifest, listing: LogListing, oldest: int) -> bool:
+    """Return True for a commit that was repaired, and has expired since: the log begins later now."""
+    name = kept.path.removeprefix(f"{LOG_DIRECTORY}/")
+    path = parse_log_path(name)
+    is_commit = kept.path == log_location(name) and path.kind is LogFileKind.COMMIT
+    return is_commit and name in noted.log and path.version not in listing.commits and path.version < oldest
 
 
 def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:
