@@ -35,7 +35,6 @@ from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
-from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, commit_name
@@ -44,7 +43,7 @@ from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
 from deltacli.delta.schema.types import MAX_COLUMN_ID, MODE
-from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
+from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes, vacuum_is_running
 from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
@@ -60,8 +59,6 @@ if TYPE_CHECKING:
     from deltacli.changing.change import Gate
 
 _CLUSTERING = "delta.clustering"
-_VACUUM_MS = 3_600_000
-"""The age up to which a vacuum that has not ended counts as running."""
 _NEW_NAMES = ("_row-id-col-{}", "_row-commit-version-col-{}")
 _OF_TARGET = ("id", "name", "description", "createdTime")
 _NOT_TAKEN = ("delta.coordinatedCommits.", "io.unitycatalog.tableId", "ucTableId")
@@ -190,7 +187,7 @@ class Clone:
             refusals.append(_rows_are_unknown())
         if lost := _lost(source, files.amount.files):
             refusals.append(_is_incomplete(source, lost))
-        if _is_vacuumed(source.table):
+        if vacuum_is_running(source.table):
             refusals.append(_vacuum_is_running())
         now_ms = source.table.clock()
         note = CloneNote(metadata["id"], address_of(table.storage), source.version, now_ms) if self.protects else None
@@ -222,7 +219,7 @@ class Clone:
                     raise Refused.by([_not_writable(denied.message)]) from denied
             noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
             gate.outcome = replace(gate.outcome, roots=noted)
-            if _is_vacuumed(self.source.table):
+            if vacuum_is_running(self.source.table):
                 raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
         except DeltacliError as fault:
@@ -393,19 +390,6 @@ def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | No
             yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
         else:
             yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
-
-
-def _is_vacuumed(source: TableHandle) -> bool:
-    """Return whether the newest commits say that a vacuum began and has not ended: it knows nothing of a new note."""
-    listing = list_log(source.storage)
-    since_ms = source.clock() - _VACUUM_MS
-    for _, file in sorted(listing.commits.items(), reverse=True):
-        if file.modified_ms < since_ms:
-            return False
-        info = _info_of(source.storage, file)
-        if is_vacuum(info):
-            return info.get("operation") == "VACUUM START"
-    return False
 
 
 def _vacuum_is_running() -> Refusal:

@@ -108,6 +108,27 @@ def test_a_vacuum_that_deletes_other_files_does_not_stop_it(
     assert (5, ()) == (done.committed_version, done.lost)
 
 
+@pytest.mark.parametrize("consent", [for_plan, standing])
+@pytest.mark.parametrize("is_before", [False, True])
+def test_nothing_is_restored_while_a_vacuum_runs(
+    storage: Storage, consent: Callable[[Plan], Consent], is_before: bool
+) -> None:
+    """
+    Its look at the log does not know the restore, and it deletes the files afterwards.
+    """
+
+    def begin(storage: Storage) -> None:
+        storage.put(commit_path(3), to_bytes([commit_info("VACUUM START")]), modified_ms=NOW_MS)
+
+    if is_before:
+        begin(storage)
+    with pytest.raises(Refused) as refused:
+        restore(storage, (lambda _: None) if is_before else begin, consent)
+
+    assert "restore.vacuum-running" == refused.value.code
+    assert 4 == len(commits(storage))
+
+
 def test_all_files_are_looked_at_again_where_the_plan_is_made_again_behind_a_vacuum(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

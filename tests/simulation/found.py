@@ -205,4 +205,21 @@ FOUND: tuple[Found, ...] = (
             has_backup=False,
         ),
     ),
+    Found(
+        "a restore brought files back that a vacuum deleted, which had looked at the log before",
+        Scenario(
+            23007263,
+            True,
+            (
+                Item("admin1", "vacuum-lite", 583686033, 0.0, 3600.0, is_standing=False),
+                Item("admin2", "restore-from", 317047287, 0.0, 4.0, is_standing=False),
+                Item("admin3", "vacuum-lite", 2983454122, 0.0, 0.05),
+                Item("world", "bring-back", 2130719683, 0.0, 4.0, 35, is_standing=False),
+            ),
+            (Fault("admin1", 1, FaultKind.CRASH_BEFORE),),
+            {},
+            has_copy=False,
+            has_backup=True,
+        ),
+    ),
 )

@@ -10,7 +10,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from tests.simulation.judging import (
@@ -31,10 +31,12 @@ from tests.simulation.reading import (
     Kind,
     Tracked,
     checkpoints_of,
+    columns_of,
     commits_of,
     counted,
     deleted_rows,
     info_of,
+    is_mapped,
     lines_of,
     name_of,
     named_by,
@@ -212,6 +214,9 @@ class Oracle(Truth):
                 self._data_deleted(path, before, actor, doing)
             case Kind.DATA:
                 self._data_written(path, before, after, actor, doing)
+            case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and doing.is_believed:
+                self.truth.clear()  # its commits came before, and say more with it
+                self._follow()
             case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and not doing.intent.undoes:
                 if before is not None and not (
                     doing.intent.replaces or doing.intent.is_trusting or path in self._changed
@@ -242,7 +247,7 @@ class Oracle(Truth):
                 if state is not None and told is not None and (wrong := told_difference(told.state, state)):
                     origin = "commits" if start is None else f"checkpoint {start.version}"
                     self._report(Invariant.REBUILT, "", f"version {version} by {origin} has another {wrong}")
-        for version in sorted(self._rebuilt):
+        for version in sorted(self._rebuilt & self.truth.keys()):
             if version == self.newest or self._is_retained(version):
                 for path in sorted(named_by(self.truth[version].state.live.values())):
                     if path not in files and path not in self._lost and path not in self._gone:
@@ -418,6 +423,9 @@ class Oracle(Truth):
         if target is not None:
             expected = rows_as_of(target, made.state)
             if intent.where is not None:
+                if not is_mapped(made.state) and columns_of(made.state) != columns_of(target.state):
+                    # A column that was dropped and added again by its name shows what the files have of it.
+                    expected = counted(self._rows_of_state(replace(target.state, metadata=made.state.metadata)))
                 there = {row: intent.where(shown(row, made.state)) for row in expected | made.counted}
                 expected = Counter({row: count for row, count in expected.items() if there[row]})
                 rest = Counter() if base is None else rows_as_of(base, made.state)

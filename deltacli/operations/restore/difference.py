@@ -21,9 +21,11 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import key_text, unique_id_column
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
 from deltacli.storage import ReadStorage
+from deltacli.table.find_log import list_log
 from deltacli.table.live_files import (
     KEY_BYTES,
     FileKind,
@@ -36,6 +38,7 @@ from deltacli.table.live_files import (
     needed_files,
     whole,
 )
+from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import ListedFile
 
 if TYPE_CHECKING:
@@ -49,6 +52,23 @@ VERIFIED = ("path", "size", "deletionVector", "stats")
 _FILES_AT_ONCE = 32_768
 """Files of a disk whose paths are held. In a remote store all are looked for at once, because it may be listed."""
 _DATA = FileKind.DATA.value
+_VACUUM_MS = 3_600_000
+"""The age up to which a vacuum that has not ended counts as running."""
+
+
+def vacuum_is_running(table: TableHandle, first: int = 0) -> bool:
+    """Return whether the commits of the last hour, from a version on, say that a vacuum began and has not ended. It
+    knows nothing of files that are needed again.
+    """
+    listing = list_log(table.storage, start_version=first)
+    since_ms = table.clock() - _VACUUM_MS
+    for _, file in sorted(listing.commits.items(), reverse=True):
+        if file.modified_ms < since_ms:
+            return False
+        info = next((action for kind, action in stream_commit(table.storage, file) if kind == "commitInfo"), {})
+        if is_vacuum(info):
+            return info.get("operation") == "VACUUM START"
+    return False
 
 
 class ProblemFile(NamedTuple):

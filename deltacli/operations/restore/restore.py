@@ -16,7 +16,16 @@ from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import Shortfall
 from deltacli.core.documents import dumps
-from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, spelling
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    DeltacliError,
+    Refusal,
+    Refused,
+    UsageError,
+    command,
+    parameter,
+    spelling,
+)
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, format_timestamp, plural, short_repr
@@ -47,6 +56,7 @@ from deltacli.operations.restore.difference import (
     file_rows,
     no_difference,
     rows_of_problems,
+    vacuum_is_running,
 )
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
@@ -135,6 +145,8 @@ class RestoreRequest:
 _NAMED = 10
 FILE_MISSING, FILE_DAMAGED = "restore.file-missing", "restore.file-damaged"
 _OURS = "the restored version"
+_COMMITS_OF_A_VACUUM = 50
+"""Among so many of the newest commits, a vacuum that is running is noticed."""
 
 
 class Noticing(NamedTuple):
@@ -677,7 +689,17 @@ class _Attempts:
         self._lacks_files = False
 
     def make(self, plan: RestorePlan) -> CommitRequest:
-        """Return the commit, after files from elsewhere are in their places."""
+        """Return the commit, after files from elsewhere are in their places. Raises Refused while a vacuum may delete
+        what comes back: between its look at the log and its deletions a commit is not noticed.
+        """
+        first = max(plan.now.version - _COMMITS_OF_A_VACUUM, 0)
+        if plan.difference.added_amount.files and vacuum_is_running(plan.table, first):
+            raise Refused(
+                "a vacuum began and has not ended: it may delete files that come back",
+                said_first=NOTHING_CHANGED,
+                code="restore.vacuum-running",
+                hint=command("history", limit=10),
+            )
         if plan.brought is not None:
             from deltacli.operations.recover.sources import Journal
 
