@@ -28,6 +28,7 @@ from tests.support.builder import StoredFile
 
 _LEAVING = tuple(f": {answer.name.lower()}" for answer in (Answer.CRASHED, Answer.GAVE_UP, Answer.UNKNOWN))
 _LATER_SECONDS = 60 * 24 * 3_600
+_SOON_MS = 600_000
 
 
 @dataclass
@@ -75,8 +76,8 @@ class History:
     writing: set[str] = field(default_factory=set)
     """The writers that are about to commit."""
     replica: Replica | None = None
-    last: tuple[Item, Done, int] | None = None
-    """The last command that was done, and the number of changes when it began."""
+    last: tuple[Item, Done, int, int] | None = None
+    """The last command that was done, the number of changes when it began, and when it ended."""
 
     def __post_init__(self) -> None:
         scenario = self.scenario
@@ -190,7 +191,7 @@ class History:
         done = carried_out(item.what, turn, oracle_of=self._oracle_of, asks=asks, is_standing=item.is_standing)
         is_final = COMMANDS[item.what].is_again_nothing and not done.leaves_rest
         if done.answer is Answer.DONE and is_final and done.oracle is not None:
-            self.last = item, done, before.get(id(done.oracle), 0)
+            self.last = item, done, before.get(id(done.oracle), 0), self.schedule.time_ms
         if done.answer is Answer.UNKNOWN:
             self.schedule.let_land()
         self.answers[f"{item.what}: {done.answer.name.lower()}"] += 1
@@ -268,11 +269,18 @@ class History:
             self.problems.append(f"in the end version {version} is read with other rows")
 
     def _do_again(self) -> None:
-        """Do the last command again, where nobody acted since and clocks are right: there is nothing to do."""
+        """Do the last command again, where nobody acted since and clocks are right: there is nothing to do, unless
+        others waited while files grew old.
+        """
         if self.last is None or {CLOCK, AHEAD} & self.happens:
             return
-        item, done, begun = self.last
-        if done.oracle is None or done.oracle is not self._oracle() or not done.oracle.is_alone(item.actor, begun):
+        item, done, begun, ended_ms = self.last
+        if (
+            self.schedule.time_ms - ended_ms > _SOON_MS
+            or done.oracle is None
+            or done.oracle is not self._oracle()
+            or not done.oracle.is_alone(item.actor, begun)
+        ):
             return
         turn = self._turn("again", item.chance)
         found = carried_out(item.what, turn, oracle_of=self._oracle_of, again=done.change)
