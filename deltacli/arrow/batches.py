@@ -13,6 +13,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any  # pyarrow has no types
 
+from deltacli.arrow import pa
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import BinaryFile
 
@@ -127,8 +128,6 @@ def _keeping_pool() -> Any:
     """Return jemalloc, which makes the memory of a column smaller where it is. Elsewhere, and where `choose_allocator`
     chose it for a limited address space, that of the C library, which copies the column.
     """
-    import pyarrow as pa
-
     is_limited = pa.default_memory_pool().backend_name == "system"
     has_it = "jemalloc" in pa.supported_memory_backends()
     return pa.jemalloc_memory_pool() if has_it and not is_limited else pa.system_memory_pool()
@@ -220,8 +219,6 @@ def regrouped(
     batches: Iterable[pyarrow.RecordBatch], most_rows: int, most_bytes: int | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows in batches of so many rows, the last one of fewer, or of about so many bytes; at least one row."""
-    import pyarrow as pa
-
     held: list[pyarrow.RecordBatch] = []
     rows = size = 0
 

@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import (
@@ -31,8 +32,6 @@ from deltacli.delta.data_files import (
 from deltacli.delta.schema.types import PHYSICAL_NAME
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.log.state import TableConfiguration
 
 # -- paths of a log and paths of a listing as numbers that are equal if the paths may name the -------------------------
@@ -57,10 +56,10 @@ class LogKeys(NamedTuple):
     absolute paths to other places. `escaping` is a path that leaves the table with `..`, if there is one.
     """
 
-    keys: pyarrow.Array
-    written: pyarrow.Array
-    hashes: pyarrow.Array
-    spare: pyarrow.Array
+    keys: pa.Array
+    written: pa.Array
+    hashes: pa.Array
+    spare: pa.Array
     escaping: str | None
 
 
@@ -70,9 +69,9 @@ class VectorKeys(NamedTuple):
     unknown, if there is one.
     """
 
-    keys: pyarrow.Array
-    hashes: pyarrow.Array
-    spare: pyarrow.Array
+    keys: pa.Array
+    hashes: pa.Array
+    spare: pa.Array
     unknown: str | None
 
 
@@ -86,22 +85,18 @@ class PathKeys:
         self._folds_case = folds_case
         self._is_portable = is_portable
 
-    def of_listing(self, paths: pyarrow.Array) -> pyarrow.Array:
+    def of_listing(self, paths: pa.Array) -> pa.Array:
         """Return the hashes (int64) of paths below the root as in a listing: binary array in."""
-        import pyarrow as pa
-
         hashes = array("q")
         digest = _portable_hash() if self._is_portable else hash
         for start in range(0, len(paths), _ROWS_HASHED):
             hashes.extend(map(digest, self._folded(paths.slice(start, _ROWS_HASHED))))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
-    def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pyarrow.Array:
+    def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pa.Array:
         """Return the same for paths as text, which needs no bytes for ASCII; `is_plain` means that none has an empty
         segment.
         """
-        import pyarrow as pa
-
         is_ascii = all(map(str.isascii, names))
         is_plain = is_plain or _EMPTY_SEGMENT_OF_TEXT.search("\n".join(names)) is None
         if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case or self._is_portable:
@@ -109,10 +104,8 @@ class PathKeys:
         hashes = array("q", map(hash, names))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
-    def of_log(self, paths: pyarrow.Array) -> LogKeys:
+    def of_log(self, paths: pa.Array) -> LogKeys:
         """Return the keys of raw paths in a log: string array in."""
-        import pyarrow as pa
-
         keys = self._below(paths)
         hashes = self.of_listing(keys)
         written, spare = self._as_written(paths, keys)
@@ -127,10 +120,8 @@ class PathKeys:
             escaping = dotted[0].as_py() if len(dotted) else None
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
 
-    def of_vectors(self, ids: pyarrow.Array) -> VectorKeys:
+    def of_vectors(self, ids: pa.Array) -> VectorKeys:
         """Return the keys of the files of deletion vectors, by their ids (string array; `""` for none)."""
-        import pyarrow as pa
-
         encoded = pc.dictionary_encode(ids)
         places = [_vector_places(one or "") for one in encoded.dictionary.to_pylist()]
         unknown = next((one.unknown for one in places if one.unknown is not None), None)
@@ -146,19 +137,17 @@ class PathKeys:
         rows = encoded.indices
         return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown)
 
-    def _below(self, paths: pyarrow.Array) -> pyarrow.Array:
+    def _below(self, paths: pa.Array) -> pa.Array:
         """Return the paths below the root (binary array), null if they are outside."""
         keys = locate(paths, self._uris[0])[0]
         for uri in self._uris[1:]:
             keys = pc.coalesce(keys, locate(paths, uri)[0])
         return keys
 
-    def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[ArrowArray, list[ArrowArray]]:
+    def _as_written(self, paths: pa.Array, keys: pa.Array) -> tuple[ArrowArray, list[ArrowArray]]:
         """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that
         differ.
         """
-        import pyarrow as pa
-
         whole = pc.cast(paths, pa.binary())
         differs = pc.fill_null(pc.not_equal(whole, keys), False)
         if not pc.any(differs).as_py():
@@ -169,7 +158,7 @@ class PathKeys:
         others = pc.filter(whole, pc.not_equal(whole, below))
         return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]
 
-    def _suffixes(self, paths: pyarrow.Array) -> list[pyarrow.Array]:
+    def _suffixes(self, paths: pa.Array) -> list[pa.Array]:
         """Return the hashes of the last components of absolute paths, decoded and not, because the same table may be
         reached by another name.
         """
@@ -183,7 +172,7 @@ class PathKeys:
             found += [self.of_listing(pc.drop_null(keys)), *self._as_written(ends, keys)[1]]
         return found
 
-    def _folded(self, paths: pyarrow.Array) -> Sequence[bytes | None]:
+    def _folded(self, paths: pa.Array) -> Sequence[bytes | None]:
         keys: list[bytes | None] = paths.to_pylist()
         if _EMPTY_SEGMENT.search(content_of(paths)):
             keys = [key if key is None or b"//" not in key else re.sub(b"//+", b"/", key) for key in keys]
@@ -200,21 +189,19 @@ def _portable_hash() -> Callable[[bytes | None], int]:
     return lambda key: int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
 
 
-def _resolved(paths: pyarrow.Array) -> pyarrow.Array:
+def _resolved(paths: pa.Array) -> pa.Array:
     return without_dots_column(canonical_column(paths))
 
 
 def binary_paths(paths: Sequence[str]) -> ArrowArray:
     """Return names as in a listing, as bytes."""
-    import pyarrow as pa
-
     try:
         return pa.array(paths, pa.binary())
     except UnicodeEncodeError:
         return pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
 
 
-def is_among(hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
+def is_among(hashes: pa.Array, known: pa.Array) -> pa.Array:
     """Return which hashes are among the known ones, looked up in parts to limit the size of hash tables."""
     found = pc.is_in(hashes, value_set=known.slice(0, _ROWS_LOOKED_UP))
     for start in range(_ROWS_LOOKED_UP, len(known), _ROWS_LOOKED_UP):
@@ -266,17 +253,15 @@ def _caseless(key: bytes) -> bytes:
         return key.lower()
 
 
-def directories_of(paths: pyarrow.BinaryArray) -> pyarrow.DictionaryArray:
+def directories_of(paths: pa.BinaryArray) -> pa.DictionaryArray:
     """Return the directory of each path, without the trailing slash: '' for a file at the root, null for null."""
-    import pyarrow as pa
-
     parts = pc.split_pattern(paths, pattern="/", max_splits=1, reverse=True)  # 70 ms per million, a regex takes 300
     is_below = pc.equal(pc.list_value_length(parts), 2)
     directories = pc.if_else(is_below, pc.list_element(parts, 0), pa.scalar(b"", pa.binary()))
     return pc.dictionary_encode(directories)
 
 
-def content_of(paths: pyarrow.BinaryArray) -> bytes:
+def content_of(paths: pa.BinaryArray) -> bytes:
     """Return the bytes of all paths, one after the other. A byte that does not occur in them is in no path."""
     data = paths.buffers()[2]
     if data is None or not len(paths):
@@ -285,13 +270,11 @@ def content_of(paths: pyarrow.BinaryArray) -> bytes:
     return bytes(memoryview(data)[offsets[paths.offset] : offsets[paths.offset + len(paths)]])
 
 
-def partition_of(paths: pyarrow.BinaryArray) -> pyarrow.StringArray:
+def partition_of(paths: pa.BinaryArray) -> pa.StringArray:
     """Return the unmodified directories `key=value` of each path, joined by `/`; null if there are none.
 
     Bytes that are not UTF-8 are replaced, because the result is for display.
     """
-    import pyarrow as pa
-
     directories = directories_of(paths)
     texts = []
     for path in directories.dictionary.to_pylist():
@@ -336,10 +319,8 @@ class HiddenNames:
         is_odd = path.startswith(("_", ".")) or "/_" in path or "/." in path
         return is_odd and any(map(self.hides_name, path.split("/")))
 
-    def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
+    def mask(self, paths: pa.BinaryArray) -> pa.BooleanArray:
         """Return True if a directory of the path or the name of the file is hidden, and for null; never null."""
-        import pyarrow as pa
-
         odd = pc.is_null(paths)
         if _may_hide(paths):
             odd = pc.or_(odd, _matches(paths, "(?:^|/)[._]"))
@@ -357,8 +338,6 @@ class HiddenNames:
 
     def _names(self, paths: Any) -> Any:  # Any: pyarrow has no types
         """Return the same for the names of the files alone."""
-        import pyarrow as pa
-
         hidden = pc.fill_null(pc.match_substring_regex(paths, "(?:^|/)[._][^/]*$"), True)
         hidden = pc.and_(hidden, pc.invert(_matches(paths, "(?:^|/)(?:_delta_index|_change_data)[^/]*$")))
         if not self._columns:
@@ -419,10 +398,8 @@ _KINDS = (
 "The last matching kind applies."
 
 
-def kinds(paths: pyarrow.BinaryArray) -> pyarrow.Int8Array:
+def kinds(paths: pa.BinaryArray) -> pa.Int8Array:
     """Return the `FileKind` of each path. Unrecognized names are FOREIGN."""
-    import pyarrow as pa
-
     found = pa.repeat(pa.scalar(int(FileKind.FOREIGN), pa.int8()), len(paths))
     for kind, names in _KINDS:
         found = pc.if_else(_matches(paths, names), pa.scalar(int(kind), pa.int8()), found)
@@ -446,7 +423,7 @@ _PAIMON_FILES = "(?:snapshot|manifest)/[^/]+$"
 _DIRECTORIES = {"_delta_log": "Delta", ".hoodie": "Hudi", "_versions": "Lance"}
 
 
-def find_table_roots(paths: pyarrow.BinaryArray) -> dict[str, str]:
+def find_table_roots(paths: pa.BinaryArray) -> dict[str, str]:
     """Return directory -> kind, for the tables that files at these paths indicate; '' if the root itself is of another
     format. The table's own log is ignored. For a listing in batches use `TableRoots`, because the parts of a Paimon
     table may be in two of them.
@@ -464,7 +441,7 @@ class TableRoots:
         self.schemas: set[bytes] = set()
         self.snapshots: set[bytes] = set()
 
-    def take(self, paths: pyarrow.BinaryArray) -> None:
+    def take(self, paths: pa.BinaryArray) -> None:
         """Add some files."""
         content = content_of(paths)
         for kind, part, names in _TABLES:

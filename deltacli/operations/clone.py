@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of, notes_on_lost_versions
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, Shortfall
@@ -495,8 +496,6 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     root = encoded_root(source.table.uri)
 
     def from_root(adds: RecordBatch) -> RecordBatch:
-        import pyarrow as pa
-
         columns = {name: adds.column(name) for name in adds.schema.names}
         columns["path"] = made_absolute(adds.column("path"), root)
         columns["deletionVector"] = _with_absolute_paths(adds.column("deletionVector"), root)
@@ -514,8 +513,6 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
 
 def _with_absolute_paths(vectors: ArrowArray, root: str) -> ArrowArray:
     """Return descriptors whose files are named by absolute paths; inline vectors stay."""
-    import pyarrow as pa
-
     kinds = pc.struct_field(vectors, ["storageType"])
     relative = pc.fill_null(pc.equal(kinds, "u"), False)
     if not pc.any(relative).as_py():

@@ -20,6 +20,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import (
@@ -278,8 +279,6 @@ class _Events:
 
     def take(self, rows: RecordBatch, run: int, place: int, commit_ms: int | None, *, is_add: bool) -> None:
         """Add the narrow rows of a commit or a checkpoint, whose version has this place among all."""
-        import pyarrow as pa
-
         count = rows.num_rows
         removed = pa.nulls(count, pa.int64())
         if not is_add:
@@ -299,8 +298,6 @@ class _Events:
 
     def table(self) -> ArrowTable:
         """Return all rows."""
-        import pyarrow as pa
-
         if not self._parts["path"]:
             empty = (pa.string(), pa.string(), pa.binary(16), pa.int64(), pa.int64(), pa.bool_(), pa.int64())
             return pa.table([pa.array([], kind) for kind in empty], names=list(self._parts))
@@ -319,8 +316,6 @@ def version_files(
 
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     events = _events_of(steps, times)
     changes = [one for step in steps if step.commit is not None for one in step.commit.change_data]
     paths = [*events["path"].chunks, *(one.path for one in changes)]
@@ -378,8 +373,6 @@ def _events_of(steps: Sequence[ReplayedVersion], times: Mapping[int, int]) -> Ar
 
 def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: int) -> ArrowTable:
     """Return each added file with its first `place` and its `last` one, and `until_ms`, when it may be deleted."""
-    import pyarrow as pa
-
     ends = {step.run: place for place, step in enumerate(steps) if step.run is not None}
     order = [(name, "ascending") for name in ("run", "key", "place")]
     rows = events.take(pc.sort_indices(events, order))
@@ -401,8 +394,6 @@ def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: i
 
 def _until(rows: ArrowTable, adds: ArrowTable, live: ArrowTable, name: str, retention_ms: int) -> ArrowArray:
     """Return when the files of a column may be deleted: the retention after the last removal of those not live."""
-    import pyarrow as pa
-
     removed = grouped(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
     gone = pc.take(whole(removed["removed_ms_max"]), pc.index_in(whole(adds[name]), value_set=whole(removed[name])))
     stays = pc.or_(pc.is_in(whole(adds[name]), value_set=whole(live[name])), pc.equal(whole(adds[name]), ""))

@@ -9,9 +9,10 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema.types import (
@@ -30,9 +31,6 @@ from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import FilesView, MetadataView, ProtocolView, stats_of
 from deltacli.rules.schema.schema import fresh, joined, shown_path
 from deltacli.rules.schema.schema_changes import replaces_all_files
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- rules about column mapping over versions --------------------------------------------------------------------------
 
@@ -256,10 +254,8 @@ def partition_values_have_physical_names(view: FilesView) -> Iterator[Finding]:
         yield PARTITION_KEY_LOGICAL.at(view.place(row), message, seen=key, expected=renamed[key])
 
 
-def _rows_with_keys(maps: pyarrow.Array, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _rows_with_keys(maps: pa.Array, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Return the rows of a map column that have one of some keys, with the key."""
-    import pyarrow as pa
-
     text = pa.string()
     chosen = pa.array(wanted, text)
     if not pc.any(pc.is_in(maps.keys, value_set=chosen)).as_py():

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
@@ -129,8 +130,6 @@ _RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 
 def suspicious(paths: ArrowArray) -> ArrowArray:
     """Return which paths need to be checked one by one: all that violate a rule, and few others."""
-    import pyarrow as pa
-
     mask: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
     escaped = pc.match_substring_regex(paths, _NOT_ASCII_ESCAPE)
     if pc.any(escaped).as_py():
@@ -277,8 +276,6 @@ def paths_of_removes_and_change_files(view: CommitView) -> Iterator[Finding]:
     placed = [action for action in (*view.removes, *view.of_kind("cdc")) if isinstance(action.action.get("path"), str)]
     if not placed:
         return
-    import pyarrow as pa
-
     try:
         paths = pa.array([action.action["path"] for action in placed], pa.string())
     except UnicodeEncodeError:
@@ -419,8 +416,6 @@ def files_that_are_data_and_changes(view: CommitView) -> Iterator[Finding]:
 @COLLISION_AREA.check(StateView, SAME_FILE_TWO_SPELLINGS)
 def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
     """Report a relative and an absolute path to the same file of the table, which replay treats as two files."""
-    import pyarrow as pa
-
     if not view.uri or not view.live.num_rows:
         return
     keys = view.live.column("key")
@@ -460,8 +455,6 @@ def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
 
 def _folded(keys: ArrowArray) -> ArrowArray:
     """Return keys in lower case, as bytes."""
-    import pyarrow as pa
-
     try:
         return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
     except pa.ArrowInvalid:
@@ -499,8 +492,6 @@ def rows_that_may_repeat(keys: Iterable[ArrowArray]) -> ArrowArray:
 
     Arrays of keys are taken one after another, so that only one needs to be in memory.
     """
-    import pyarrow as pa
-
     prints = [fingerprints(chunk) for chunk in keys if len(chunk)]
     if not prints:
         return pa.chunked_array([], pa.bool_())

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import (
     DataUnreadable,
     DeltacliError,
@@ -52,8 +53,6 @@ from deltacli.work.rows.data_files import DataFile, read_vector
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.storage import ReadStorage
     from deltacli.table.version import Snapshot
 
@@ -189,7 +188,7 @@ class LiveFiles:
 def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
     """Return the live files, without those that the condition excludes. Raises DataUnreadable (`partition.*`)."""
 
-    def judged(adds: pyarrow.RecordBatch) -> LiveFiles:
+    def judged(adds: pa.RecordBatch) -> LiveFiles:
         if selection.predicate is None:
             return LiveFiles(live_data_files(adds, snapshot.config, selection))
         from deltacli.delta.predicate.prune import prune_files
@@ -327,8 +326,6 @@ def choose_values(
 
 def key_of(file: SparkFile, names: Sequence[str]) -> tuple[Any, ...]:  # Any: Arrow scalars, or texts
     """Return what is the same for two files with the same values: -0.0 is not 0.0, and NaN is NaN."""
-    import pyarrow as pa
-
     values = (file.file.constants[name] for name in names)
     return tuple(str(value) if pa.types.is_floating(value.type) else value for value in values)
 
@@ -370,8 +367,6 @@ def _agrees(directory: str, columns: Mapping[str, StructField | None], values: M
 
 def _text(value: ArrowScalar) -> str | None:
     """Return the only text of a value that is accepted, None where there is none."""
-    import pyarrow as pa
-
     if not value.is_valid:
         return _NULL
     if pa.types.is_date(value.type):
@@ -607,7 +602,6 @@ def without_deleted(session: Any, frame: Any, files: Sequence[SparkFile], resolv
     Runs a job that reads no column of the files. Raises DataUnreadable (`dv.*`), and Refused (`spark.spelling`) where
     the paths that Spark returns are not those of the files.
     """
-    import pyarrow as pa
     from pyspark.sql import functions as fn
 
     keys = file_keys(frame, files)
@@ -651,8 +645,6 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
 
 def _rows(resolver: TableFiles, file: SparkFile, rows: int) -> ArrowArray:
     """Return the numbers of the deleted rows of a file. Others of the vector are not in the file and delete nothing."""
-    import pyarrow as pa
-
     assert file.file.vector is not None
     vector = read_vector(resolver, file.file.vector)
     parts = [pa.nulls(0, pa.int64())]

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Unreadable, UsageError, VersionAbsent
 from deltacli.core.units import format_ranges, format_timestamp
 from deltacli.delta.data_files import unique_id
@@ -70,8 +71,6 @@ from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.table.handle import TableHandle
 
 # -- where a stream is in a table, from there to the end of a batch ----------------------------------------------------
@@ -385,7 +384,7 @@ class TableLog:
         config = read_as(self._end.config, snapshot.config)
         needed = self._selection.needed
 
-        def described(adds: pyarrow.RecordBatch) -> list[tuple[Any, DataFile]]:
+        def described(adds: pa.RecordBatch) -> list[tuple[Any, DataFile]]:
             times = adds.column("modificationTime").to_pylist()
             files = data_files(adds, config, needed)
             return [
@@ -402,8 +401,6 @@ class TableLog:
 
     def _as_inserts(self, snapshot: Snapshot, files: Sequence[DataFile]) -> list[DataFile]:
         """Return files of a snapshot with the columns that describe a change: all rows are inserts of its version."""
-        import pyarrow as pa
-
         time_ms = snapshot.time.timestamp_ms if snapshot.time else None
         micros = None if time_ms is None else time_ms * 1000
         constants = {

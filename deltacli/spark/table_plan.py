@@ -17,6 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.api.table import Table, open_table
+from deltacli.arrow import pa
 from deltacli.core.errors import UsageError, in_backticks
 from deltacli.core.typing import SparkFrame, SparkSchema
 from deltacli.core.units import format_size, plural
@@ -231,7 +232,6 @@ class TablePlan:
             yield self._finished(group.shape, self._rows(group.shape, files), literals)
 
     def _by_join(self, group: FileGroup) -> Any:
-        import pyarrow as pa
         from pyspark.sql import functions as fn
 
         frame = self._rows(group.shape, group.files, with_path=True)

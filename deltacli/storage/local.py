@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote, unquote_to_bytes
 
+from deltacli.arrow import pa
 from deltacli.core.errors import (
     DeltacliError,
     FileMissing,
@@ -188,14 +189,12 @@ class LocalStorage:
             raise _translate(fault, place) from fault
 
     def open(self, path: str) -> Any:
-        import pyarrow
-
         place = self._at(path)
         try:
             descriptor, real = self._open(path)
             os.close(descriptor)
             # Reads in C without the interpreter lock; a memory map would raise SIGBUS for a truncated file.
-            return pyarrow.OSFile(os.fsencode(real), "rb")
+            return pa.OSFile(os.fsencode(real), "rb")
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
 

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -108,8 +109,6 @@ def needed_files(
     """Return the files of a table, whose root has these URIs, by columns of its log: raw paths, bytes, numbers of rows
     (null if unknown) and the structs of deletion vectors.
     """
-    import pyarrow as pa
-
     keys = PathKeys(uris).of_log(whole(paths))
     differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
     every = pa.table(
@@ -145,8 +144,6 @@ def live_files(
     """Return the live files of a version, with their vectors, or those that are `chosen` of a part of them. `uris` are
     those of the root of the table, where its log is read from elsewhere. Raises CheckpointUnreadable.
     """
-    import pyarrow as pa
-
     storage = snapshot.table.storage
     uris = uris or (storage.uri, *storage.aliases)
     found = list(map_live(snapshot, lambda *columns: chosen(needed_files(uris, *columns))))
@@ -164,8 +161,6 @@ def map_live(
     """Yield the result of `work`, which must be thread-safe, for each batch of live files: raw paths, bytes, numbers of
     rows (null if unknown) and structs of vectors. Commits are not read again where no file has a vector.
     """
-    import pyarrow as pa
-
     actions = snapshot.file_actions
     held = [batch.adds for batch in actions.tail_batches() if batch.adds is not None]
     if not actions.pieces and not any(pc.any(pc.not_equal(adds.column("dv_id"), "")).as_py() for adds in held):
@@ -182,8 +177,6 @@ def map_live(
 
 def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
     """Return the files of several parts, data files first."""
-    import pyarrow as pa
-
     every = pa.concat_tables([one.files for one in parts])
     is_data = pc.equal(every["kind"], FileKind.DATA.value)
     kinds = [every] if pc.all(is_data).as_py() else [pc.filter(every, mask) for mask in (is_data, pc.invert(is_data))]
@@ -193,8 +186,6 @@ def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
 
 def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
     """Return the vectors in files of the table, with the paths of these files."""
-    import pyarrow as pa
-
     if descriptors is None or descriptors.null_count == len(descriptors):
         kind = action_schemas().add.field("deletionVector").type
         return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], kind)})
@@ -205,8 +196,6 @@ def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
 
 def _each_once(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTable:
     """Return the files without those that are named again. `hashes` are equal for equal paths."""
-    import pyarrow as pa
-
     paths = files["path"]
     hashes = hash_column(paths) if hashes is None else hashes
     often = repeated(hashes)  # most often none: a table of the paths takes ten times the memory of sorted hashes
@@ -241,8 +230,6 @@ def look_for(
     `listed` is for callers that need no bytes: it returns which paths are there as is known already, null where it is
     not known. Their bytes are 0.
     """
-    import pyarrow as pa
-
     paths, written = (whole(needed.files[name]) for name in ("path", "written"))
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
         sizes = _sizes_of(storage, paths, engine, listed)
@@ -265,8 +252,6 @@ def _sizes_of(
     storage: ReadStorage, paths: ArrowArray, engine: Engine, listed: Callable[[ArrowArray], ArrowArray] | None = None
 ) -> ArrowArray:
     if listed is not None:
-        import pyarrow as pa
-
         is_there = listed(paths)
         sizes = pc.if_else(is_there, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
         unknown = pc.is_null(is_there)
@@ -279,8 +264,6 @@ def _sizes_of(
 
 
 def _asked(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> ArrowArray:
-    import pyarrow as pa
-
     def ask(start: int) -> ArrowArray:
         part = [key_text(path) for path in paths.slice(start, _ASKED_TOGETHER).to_pylist()]
         sizes, _ = storage.stat_many(part)
@@ -303,8 +286,6 @@ def _linked(storage: ReadStorage, path: str) -> int | None:
 
 def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the bytes of files by listing the directories that they are in."""
-    import pyarrow as pa
-
     from deltacli.work.files.listing import in_batches
 
     directories = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()
@@ -349,8 +330,6 @@ def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: b
 
     `spelling` makes paths of two tables comparable. Without `with_vectors`, files with another vector are equal.
     """
-    import pyarrow as pa
-
     paths, ids = adds.column("path"), adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
     keys = key_column(paths, ids) if spelling is None else spelled_keys(spelling(paths), ids)
     return pa.Array.from_buffers(pa.int64(), len(keys), [None, pa.py_buffer(_hashes(keys))])
@@ -358,8 +337,6 @@ def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: b
 
 def key_digests(paths: ArrowArray, ids: ArrowArray) -> ArrowArray:
     """Return sixteen bytes for each path and id of a vector."""
-    import pyarrow as pa
-
     keys = key_column(paths, ids)
     pairs = array("q", bytes(KEY_BYTES * len(keys)))
     pairs[::2] = _hashes(keys)
@@ -395,8 +372,6 @@ def _absent(keys: ArrowArray, others: ArrowArray) -> ArrowArray:
 
 def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
     """Return the bucket of each key, and for each word of the keys its sum in each bucket."""
-    import pyarrow as pa
-
     width = keys.type.bit_width // 64
     flat = pa.Array.from_buffers(pa.uint64(), width * len(keys), [None, keys.buffers()[1]], offset=width * keys.offset)
     pairs = pa.FixedSizeListArray.from_arrays(flat, width)
@@ -471,8 +446,6 @@ def _other_log(snapshot: Snapshot) -> Refused:
 
 def removes_of(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatch:
     """Return the removes of some live files, with all that is known of them."""
-    import pyarrow as pa
-
     count = adds.num_rows
     fixed = {
         "deletionTimestamp": pa.repeat(pa.scalar(now_ms, pa.int64()), count),
@@ -496,8 +469,6 @@ class PartitionCondition:
 
     def __call__(self, adds: RecordBatch) -> ArrowArray:
         """Return which file actions the condition is true for. Raises DataUnreadable (`partition.*`)."""
-        import pyarrow as pa
-
         if not adds.num_rows:
             return pa.array([], pa.bool_())
         values = partition_columns(adds, self._config, [name for name, _ in self._needed])
@@ -527,8 +498,6 @@ def missing_files(
 
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     paths, ids = pc.unique(paths), pc.unique(ids)
     of_paths, of_ids = keys.of_log(paths), keys.of_vectors(ids)
@@ -551,8 +520,6 @@ def missing_files(
 
 
 def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
-    import pyarrow as pa
-
     is_here = pc.is_valid(places)
     places, written = pc.filter(places, is_here), pc.filter(written, is_here)
     differs = pc.fill_null(pc.not_equal(places, written), False)
@@ -570,8 +537,6 @@ def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTab
 
 def _elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> Names:
     """Return which files outside of the table are missing, and which may not be looked at."""
-    import pyarrow as pa
-
     files = table.files()
 
     def look(name: str) -> bool | None:

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import (
     CredentialsMissing,
     DeltacliError,
@@ -284,8 +285,6 @@ class KeptWalk(TableWalk):
         """Return which of some paths are files; null for those in directories that were not entered, and on a store
         with directories for all others: links are not followed, and the store may ignore case.
         """
-        import pyarrow as pa
-
         is_there = pa.repeat(False, len(paths))
         for files in self.files():
             is_there = pc.or_(is_there, pc.is_in(paths, value_set=files.paths))

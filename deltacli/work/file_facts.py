@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.core.typing import ArrowArray, BinaryFile
 from deltacli.core.units import plural
@@ -43,9 +44,6 @@ from deltacli.work.rows.data_files import (
 )
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.task import TableFiles, TaskContext, inner_path
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- data files and change files ---------------------------------------------------------------------------------------
 
@@ -87,7 +85,7 @@ class RowCheck(Protocol):
     them.
     """
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Process a batch of rows."""
 
     def answer(self) -> Any:  # Any: the result of a check
@@ -107,7 +105,7 @@ class OpenFileContext(NamedTuple):
     add: Mapping[str, Any]  # Any: values of the columns
     data_file: DataFile
     footer: Footer
-    stored: pyarrow.Schema
+    stored: pa.Schema
     """The Arrow schema of the file itself."""
 
 
@@ -431,8 +429,6 @@ def _count(values: ArrowArray, kind: str, counts: Counter[str]) -> int:
 
 
 def _example(values: ArrowArray) -> str:
-    import pyarrow as pa
-
     strange = pc.filter(values, pc.invert(pc.is_in(values, value_set=pa.array(KINDS, pa.string()))))
     value = strange[0].as_py()
     return "null" if value is None else repr(value)[:100]

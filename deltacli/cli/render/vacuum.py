@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow import pa
 from deltacli.cli.render.columns import (
     Column,
     Labelled,
@@ -49,8 +50,6 @@ from deltacli.core.units import (
 from deltacli.operations.vacuum.plan import Mode, Reason, VacuumOutcome
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.core.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
     from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
@@ -100,10 +99,8 @@ class VacuumResult(Result):
         return self.plan.as_json() | (self.outcome or VacuumOutcome()).as_json() | {"dryRun": self.dry_run}
 
 
-def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pyarrow.RecordBatch, bool]]:
+def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pa.RecordBatch, bool]]:
     """The candidates in batches, their paths as text where all of a batch are; else as bytes, and False."""
-    import pyarrow as pa
-
     from deltacli.arrow import compute as pc
 
     for batch in plan.candidates.select(list(_NAMES)).to_batches(max_chunksize=rows):
@@ -115,7 +112,7 @@ def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pya
         yield pa.record_batch([path, *batch.columns[1:]], list(_NAMES)), True
 
 
-def _rows(piece: pyarrow.RecordBatch) -> Iterator[Row]:
+def _rows(piece: pa.RecordBatch) -> Iterator[Row]:
     """A batch as rows; of names that are no UTF-8 the other bytes come as half characters."""
     for row in piece.to_pylist():
         path = row["path"]
@@ -167,7 +164,7 @@ def _screen_columns() -> list[Column[Row]]:
     from deltacli.arrow import compute as pc
     from deltacli.cli.render.data.rows import size_texts, timestamp_texts
 
-    def moments(values: pyarrow.Array) -> pyarrow.Array:
+    def moments(values: pa.Array) -> pa.Array:
         return timestamp_texts(pc.if_else(pc.equal(values, 0), None, values))
 
     def moment(row: Row) -> str:

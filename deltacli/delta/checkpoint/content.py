@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import read_null_counts
@@ -68,7 +69,6 @@ class Columns(NamedTuple):
 
 def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Schema:
     """Return the schema of a file that holds these kinds of actions."""
-    import pyarrow as pa
 
     def type_of(kind: str) -> Any:
         match kind:
@@ -82,8 +82,6 @@ def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Sche
 
 
 def _add_type(columns: Columns) -> Any:
-    import pyarrow as pa
-
     fields = [field for field in schema_of_action("add") if field.name != "stats"]
     if columns.has_stats:
         fields.append(pa.field("stats", pa.string()))
@@ -95,8 +93,6 @@ def _add_type(columns: Columns) -> Any:
 
 
 def _remove_type() -> Any:
-    import pyarrow as pa
-
     return pa.struct([field for field in schema_of_action("remove") if field.name not in _NOT_OF_REMOVES])
 
 
@@ -107,8 +103,6 @@ def struct_of_actions(
 
     `extra` are columns that the actions do not have.
     """
-    import pyarrow as pa
-
     columns = []
     for field in kind:
         if field.name == "dataChange":
@@ -120,8 +114,6 @@ def struct_of_actions(
 
 def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) -> pyarrow.Table:
     """Return small actions, one per row. Raises CommitCorrupt for a value that a checkpoint cannot hold."""
-    import pyarrow as pa
-
     columns = []
     for field in schema:
         rows = [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions]
@@ -131,8 +123,6 @@ def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) ->
 
 def _with_pairs(action: Action, kind: Any) -> Any:
     """Return an action with lists of pairs where Arrow requires maps."""
-    import pyarrow as pa
-
     converted: Action = {}
     for field in kind:
         value = action.get(field.name)
@@ -203,8 +193,6 @@ def stats_type(config: TableConfiguration) -> ArrowType:
     """Return the type of `stats_parsed`: the columns with statistics by physical name. Columns nested too deeply for
     Parquet are left out.
     """
-    import pyarrow as pa
-
     if config.schema is None:
         return None
     columns = [(path, kind) for path, kind in indexed_columns(config) if len(path) <= _MOST_NAMES]
@@ -227,8 +215,6 @@ def _bound_type(kind: DataType) -> Any:
 
 def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
     """Return a struct type with these leaves, without those that have no type, or None if none is left."""
-    import pyarrow as pa
-
     below: dict[str, list[tuple[ColumnPath, Any]]] = {}
     for path, kind in leaves:
         if kind is not None:
@@ -252,8 +238,6 @@ class _Collected:
     """The columns of all blocks of a parse, in the order of the rows."""
 
     def __init__(self, stats: StatsColumns, texts: Any) -> None:
-        import pyarrow as pa
-
         self._found = stats
         self._texts = texts
         self._count = count = len(texts)
@@ -268,8 +252,6 @@ class _Collected:
             self._places = pc.index_in(pa.array(range(count), pa.int64()), value_set=known)
 
     def struct(self, kind: Any) -> Any:
-        import pyarrow as pa
-
         if not self._found.blocks:
             return pa.nulls(self._count, kind)
         columns = [self._part(field) for field in kind]
@@ -284,8 +266,6 @@ class _Collected:
         return self._below(field.name, (), field.type)
 
     def _below(self, part: str, path: ColumnPath, kind: Any) -> Any:
-        import pyarrow as pa
-
         if pa.types.is_struct(kind):
             fields = list(kind)
             columns = [self._below(part, (*path, field.name), field.type) for field in fields]
@@ -293,8 +273,6 @@ class _Collected:
         return self._ordered([leaves.get((part, path)) for leaves in self._leaves], kind)
 
     def _ordered(self, columns: list[Any], kind: Any) -> Any:
-        import pyarrow as pa
-
         cast = [
             pa.nulls(len(block.records), kind) if column is None else self._cast(block, column, kind)
             for block, column in zip(self._found.blocks, columns, strict=True)
@@ -305,8 +283,6 @@ class _Collected:
         """Return a parsed bound in the type of its column. The largest doubles become NaN or the infinities if the text
         has such a word, and are unchanged otherwise.
         """
-        import pyarrow as pa
-
         if pa.types.is_floating(kind) and _may_stand_in(column):
             is_spelled = block.align(self._names_floats)
             for number, value in _STAND_INS.items():
@@ -321,8 +297,6 @@ class _Collected:
 
 
 def _as_array(rows: Any) -> Any:  # Any: an integer array, or a sequence
-    import pyarrow as pa
-
     return rows if isinstance(rows, pa.Array) else pa.array(rows, pa.int64())
 
 

@@ -14,11 +14,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import NOTHING_CHANGED, DoubleQuoted, Refused, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, unique_id, unique_id_column
@@ -36,9 +37,6 @@ from deltacli.delta.log.state import (
     read_protocol,
 )
 from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the content of a new commit, the live files that it depends on ----------------------------------------------------
 
@@ -379,10 +377,8 @@ class TouchedFiles:
         """Remember a file."""
         self._prints.add(hash(canonical(path)))
 
-    def among(self, adds: pyarrow.RecordBatch) -> ArrowArray:
+    def among(self, adds: pa.RecordBatch) -> ArrowArray:
         """Return which files they are."""
-        import pyarrow as pa
-
         if not self._prints:
             return pa.repeat(False, adds.num_rows)
         return pa.array(map(self.has, adds.column("path").to_pylist()), pa.bool_())
@@ -411,7 +407,7 @@ _DOES = {"add": "adds", "remove": "removes"}
 
 # -- the lines of the files that a commit adds and removes -------------------------------------------------------------
 
-Batches = Callable[[], Iterable[tuple[str, "pyarrow.RecordBatch"]]]
+Batches = Callable[[], Iterable[tuple[str, "pa.RecordBatch"]]]
 """Returns batches of whole adds or removes with their kind, `add` or `remove`; the same ones each time."""
 
 _ID, _VERSION = "baseRowId", "defaultRowCommitVersion"
@@ -486,9 +482,7 @@ class _RowIds:
             fresh[_VERSION] = self._slot.version
         return add | fresh
 
-    def in_columns(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
+    def in_columns(self, adds: pa.RecordBatch) -> pa.RecordBatch:
         if self._next is None:
             return adds.select([name for name in adds.schema.names if name not in (_ID, _VERSION)])
         ids = adds.column(_ID)
@@ -511,12 +505,12 @@ class _RowIds:
             raise ValueError(f"{self._next - first} rows got ids, not {self._slot.new_rows}")
 
 
-def _with(batch: pyarrow.RecordBatch, name: str, column: ArrowArray) -> pyarrow.RecordBatch:
+def _with(batch: pa.RecordBatch, name: str, column: ArrowArray) -> pa.RecordBatch:
     place = batch.schema.get_field_index(name)
     return batch.set_column(place, batch.schema.field(place), column)
 
 
-def _encoded(kind: str, actions: pyarrow.RecordBatch) -> bytes:
+def _encoded(kind: str, actions: pa.RecordBatch) -> bytes:
     from deltacli.delta.encoding.value_text import escaped, join_texts, json_lines
 
     others = actions.select([name for name in actions.schema.names if name != "path"])
@@ -531,7 +525,7 @@ class _OnlyOnce:
     def __init__(self) -> None:
         self._prints: dict[str, list[ArrowArray]] = {"add": [], "remove": [], "": []}
 
-    def take(self, kind: str, batch: pyarrow.RecordBatch) -> None:
+    def take(self, kind: str, batch: pa.RecordBatch) -> None:
         paths, keys = _names(batch)
         prints = _hashes(paths)
         self._prints[kind].append(prints)
@@ -539,8 +533,6 @@ class _OnlyOnce:
 
     def require(self, batches: Batches) -> None:
         """Raise Refused, naming it, where a path is added twice or removed twice, or a file is added and removed."""
-        import pyarrow as pa
-
         from deltacli.delta.encoding.many_values import repeated
 
         for claimed, prints in self._prints.items():
@@ -558,7 +550,7 @@ class _OnlyOnce:
                     seen.add(name)
 
 
-def _names(batch: pyarrow.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
+def _names(batch: pa.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
     """Return the paths, and the paths with vectors, as replay compares them: one column if there are no vectors."""
     paths, vectors = canonical_column(batch.column("path")), batch.column("deletionVector")
     if vectors.null_count == len(vectors):
@@ -567,8 +559,6 @@ def _names(batch: pyarrow.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
 
 
 def _hashes(names: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     hashes = array("q", map(hash, names.to_pylist()))
     return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 

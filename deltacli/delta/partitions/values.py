@@ -11,9 +11,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, Refused, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowType
@@ -39,9 +40,6 @@ from deltacli.delta.schema.types import (
     places_of,
 )
 from deltacli.delta.stats.columns import exact_decimal, fits_decimal
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- partition values as text ------------------------------------------------------------------------------------------
 
@@ -292,8 +290,6 @@ def _float_text(value: float) -> str:
 
 def partition_type(config: TableConfiguration) -> ArrowType:
     """Return the type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
-    import pyarrow as pa
-
     fields = [
         pa.field(name, kind)
         for name, column in config.partition_columns.items()
@@ -306,8 +302,6 @@ def parse_partition_values(
     maps: Any, config: TableConfiguration, kind: Any
 ) -> Any:  # Any: Arrow arrays and a struct type
     """Return the typed `partitionValues` of adds. A text that is not a value of its type is null."""
-    import pyarrow as pa
-
     columns = []
     for field in kind:
         column = config.partition_columns[field.name]
@@ -320,8 +314,6 @@ def parse_partition_values(
 
 
 def _array(values: list[Any], kind: Any) -> Any:
-    import pyarrow as pa
-
     if not values:
         return pa.nulls(0, kind)
     if pa.types.is_temporal(kind):
@@ -370,14 +362,12 @@ def _other_value(type_name: str, bare: str) -> Any:
 
 
 def partition_columns(
-    actions: pyarrow.RecordBatch, config: TableConfiguration, wanted: Sequence[str]
-) -> dict[str, pyarrow.Array]:
+    actions: pa.RecordBatch, config: TableConfiguration, wanted: Sequence[str]
+) -> dict[str, pa.Array]:
     """Return the values of the partition columns `wanted` (physical names), one per file action.
 
     Raises DataUnreadable (`partition.key-missing`, `partition.unparsable`), naming the first faulty file.
     """
-    import pyarrow as pa
-
     if not wanted or not actions.num_rows:
         return {}
     maps = actions.column("partitionValues")
@@ -406,8 +396,6 @@ def constants_of(
 
     Raises DataUnreadable as `partition_columns` does.
     """
-    import pyarrow as pa
-
     logical = {name: column.name for name, column in config.partition_columns.items() if column is not None}
     maps = pa.array([None if texts is None else list(texts)], pa.map_(pa.string(), pa.string()))
     one = pa.record_batch([pa.array([path], pa.string()), maps], names=["path", "partitionValues"])
@@ -473,8 +461,6 @@ class _KeysOf:
         count = pc.sum(pc.is_in(self._keys, value_set=_texts(self._spellings(name)))).as_py() or 0
         if count >= len(self._maps):
             return
-        import pyarrow as pa
-
         lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
         for row, known in enumerate(lists.to_pylist()):
             if not set(known or ()) & set(self._spellings(name)):
@@ -490,8 +476,6 @@ class _KeysOf:
 
     def spelled(self, names: Sequence[str]) -> Any:
         """Return the maps with their keys as the table spells them."""
-        import pyarrow as pa
-
         wrong = {key: name for name in names for key in self._spellings(name) if key != name}
         if not wrong:
             return self._maps
@@ -501,8 +485,6 @@ class _KeysOf:
 
 
 def _texts(texts: Sequence[str]) -> Any:
-    import pyarrow as pa
-
     return pa.array(texts, pa.string())
 
 

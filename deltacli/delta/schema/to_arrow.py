@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from deltacli.arrow import pa
 from deltacli.core.errors import Refused, Unreadable, command
 from deltacli.core.typing import ArrowField, ArrowType, Json
 from deltacli.core.units import has_bytes, some_of
@@ -34,13 +35,10 @@ from deltacli.delta.schema.types import (
     parts_of,
 )
 
-if TYPE_CHECKING:
-    import pyarrow
-
 # -- a table schema as an Arrow schema ---------------------------------------------------------------------------------
 
 
-def table_schema(schema: pyarrow.Schema) -> dict[str, Json]:
+def table_schema(schema: pa.Schema) -> dict[str, Json]:
     """Return the schema of a Parquet file as in a schemaString; every field is nullable.
 
     A type that tables do not have keeps its name in Arrow.
@@ -54,8 +52,6 @@ def _struct(fields: Iterable[Any]) -> dict[str, Any]:
 
 
 def _type(kind: Any) -> Any:  # Any: an Arrow type in, JSON values out
-    import pyarrow as pa
-
     if pa.types.is_struct(kind):
         return _struct(kind)
     if pa.types.is_map(kind):
@@ -82,17 +78,13 @@ def _names() -> Mapping[str, str]:
     return {str(plain_type(name)): name for name in PLAIN_TYPES}
 
 
-def arrow_schema(columns: Iterable[StructField]) -> pyarrow.Schema:
+def arrow_schema(columns: Iterable[StructField]) -> pa.Schema:
     """Return the exact Arrow schema of columns of a table. Raises Refused (`type.unsupported`), naming the column."""
-    import pyarrow as pa
-
     return pa.schema([arrow_field(column) for column in columns])
 
 
-def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
+def arrow_field(field: StructField, path: str = "") -> pa.Field:
     """Return a column or nested field under its logical name, with its nullability."""
-    import pyarrow as pa
-
     place = f"{path}.{field.name}" if path else field.name
     if not has_bytes(field.name):
         raise Refused(
@@ -103,14 +95,12 @@ def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
     return pa.field(field.name, arrow_type(field.data_type, place), field.nullable)
 
 
-def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
+def arrow_type(data_type: DataType, path: str = "") -> pa.DataType:
     """Return the Arrow type that holds values of a table's type; `path` is the column, for errors.
 
     Timestamps are microseconds or nanoseconds, in UTC or without a zone; intervals are numbers of months or
     microseconds; variants are the struct in files. Raises Refused (`type.unsupported`) if `unread_type` names a type.
     """
-    import pyarrow as pa
-
     match data_type:
         case StructType(fields):
             return pa.struct([arrow_field(field, path) for field in fields])
@@ -145,9 +135,7 @@ def unread_type(data_type: DataType) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _primitive(name: str) -> pyarrow.DataType | None:
-    import pyarrow as pa
-
+def _primitive(name: str) -> pa.DataType | None:
     if name == "void":
         return pa.null()
     if name == "variant":
@@ -159,10 +147,8 @@ def _primitive(name: str) -> pyarrow.DataType | None:
     return pa.string() if name.startswith("string collate ") else plain_type(name)
 
 
-def plain_type(name: str) -> pyarrow.DataType | None:
+def plain_type(name: str) -> pa.DataType | None:
     """Return the Arrow type of a primitive type whose values can be compared, or None for any other name."""
-    import pyarrow as pa
-
     if parts := decimal_parts(name):
         return pa.decimal128(*parts)
     if name.startswith(("char(", "varchar(")):
@@ -183,10 +169,8 @@ def plain_type(name: str) -> pyarrow.DataType | None:
     }.get(name)
 
 
-def variant_type() -> pyarrow.StructType:
+def variant_type() -> pa.StructType:
     """Return a variant as in files. Spec: Variant Data Type."""
-    import pyarrow as pa
-
     return pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])
 
 
@@ -231,19 +215,15 @@ def iceberg_compat(config: TableConfiguration) -> int:
     )
 
 
-def file_schema(config: TableConfiguration, columns: Sequence[StructField]) -> pyarrow.Schema:
+def file_schema(config: TableConfiguration, columns: Sequence[StructField]) -> pa.Schema:
     """Return the schema of a data file with these columns of a table.
 
     Raises Refused (`type.unsupported`), naming the column.
     """
-    import pyarrow as pa
-
     return pa.schema([_field(config, column) for column in columns])
 
 
 def _field(config: TableConfiguration, column: StructField) -> ArrowField:
-    import pyarrow as pa
-
     name = config.physical_name(column)
     is_mapped = config.mapping_mode != "none"
     nested = column.metadata.get(_NESTED_IDS) if is_mapped else None
@@ -257,7 +237,6 @@ def _metadata(field_id: object) -> dict[bytes, bytes] | None:
 
 def _stored_type(config: TableConfiguration, kind: DataType, place: str, ids: Mapping[str, object]) -> Any:
     """Return the Arrow type of values. The keys of `ids` for their parts begin with `place`."""
-    import pyarrow as pa
 
     def part(name: str, inner: DataType, *, nullable: bool = True) -> Any:
         path = f"{place}.{name}"

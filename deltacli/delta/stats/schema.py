@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema.to_arrow import plain_type
@@ -24,9 +25,6 @@ from deltacli.delta.schema.types import (
     simple_name,
     value_kind,
 )
-
-if TYPE_CHECKING:
-    import pyarrow
 
 ColumnPath = tuple[str, ...]
 """Physical names from the root to a column."""
@@ -144,8 +142,6 @@ def bound_kind(data_type: DataType) -> StatKind:
 
 def bound_type(column: StatColumn) -> ArrowType:
     """Return the Arrow type as which a column's bounds are read, or None for any text."""
-    import pyarrow as pa
-
     match column.kind:
         case StatKind.WHOLE:
             return plain_type(column.type_name)
@@ -165,18 +161,14 @@ def bound_type(column: StatColumn) -> ArrowType:
             return None
 
 
-def stats_fields(schema: StatSchema, shape: dict[str, Any]) -> pyarrow.Schema:  # Any: shapes within shapes
+def stats_fields(schema: StatSchema, shape: dict[str, Any]) -> pa.Schema:  # Any: shapes within shapes
     """Return the Arrow schema by which statistics of a shape (nested names, None at the ends) are read."""
-    import pyarrow as pa
-
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
     fields += [pa.field(part, _struct(schema, part, (), shape.get(part) or {})) for part in PER_COLUMN]
     return pa.schema(fields)
 
 
-def _struct(schema: StatSchema, part: str, parent: ColumnPath, shape: dict[str, Any]) -> pyarrow.DataType:
-    import pyarrow as pa
-
+def _struct(schema: StatSchema, part: str, parent: ColumnPath, shape: dict[str, Any]) -> pa.DataType:
     fields = []
     for name, below in shape.items():
         path = (*parent, name)
@@ -208,8 +200,6 @@ def shape_of_value(value: dict[str, Any]) -> dict[str, Any]:
 
 def shape_of_type(fields: Any) -> dict[str, Any]:
     """Return the shape of an Arrow schema or struct type."""
-    import pyarrow as pa
-
     return {field.name: shape_of_type(field.type) if pa.types.is_struct(field.type) else None for field in fields}
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
+from deltacli.arrow import pa
 from deltacli.core.errors import (
     ClusterFailed,
     DeltacliError,
@@ -126,8 +127,6 @@ def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
 
     def answer(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         import pickle
-
-        import pyarrow as pa
 
         for _ in batches:
             pass

@@ -9,9 +9,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible, require_text
@@ -55,10 +56,6 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-
-if TYPE_CHECKING:
-    import pyarrow
-
 
 # -- the rows of a new constraint --------------------------------------------------------------------------------------
 
@@ -122,12 +119,10 @@ class RowsInQuestion:
             self._checked = set()
         return replace(evolution, refusals=refusals)
 
-    def _fresh(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def _fresh(self, adds: pa.RecordBatch) -> pa.RecordBatch:
         """Return the files that were not checked, and remember them. A new vector leaves fewer rows, but it may have
         replaced another one.
         """
-        import pyarrow as pa
-
         paths, vectors = adds.column("path").to_pylist(), adds.column("deletionVector").to_pylist()
         keys = [hash((path, vector and unique_id(vector))) for path, vector in zip(paths, vectors, strict=True)]
         mask = [key not in self._checked for key in keys]
@@ -144,7 +139,7 @@ class _WithoutStatistics:
         self._clustering = str(clustering_action(after)["configuration"]) if after != before and after else None
         self._files: list[str] = []
 
-    def take(self, adds: pyarrow.RecordBatch) -> None:
+    def take(self, adds: pa.RecordBatch) -> None:
         if self._clustering is None:
             return
         from deltacli.rules.protocol.clustering import clustering_columns_without_statistics

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of, past_of, require_clock, require_same
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.new_files import NewFiles
@@ -42,8 +43,6 @@ from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.changing.change import Gate
     from deltacli.delta.log.segment import LogFile
     from deltacli.storage.base import Place
@@ -108,7 +107,7 @@ class Append:
 
     act: ClassVar[Act] = Act.ADD
 
-    rows: pyarrow.Schema | None = None
+    rows: pa.Schema | None = None
     """What the rows look like, for the plan."""
     files: Sequence[AppendedFile] = ()
     operation: str = "WRITE"
@@ -190,15 +189,13 @@ class Append:
         )
 
 
-def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
+def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     """Return how rows with a schema become files of a table.
 
     Columns are matched by name. One that the rows lack is null, or has its default where that is a literal. Types must
     be those of the table, or narrower numbers. Raises Refused (`append.*`) for rows that the table cannot have, or of
     which files could not be written exactly, what `require_committable` raises, and Unreadable.
     """
-    import pyarrow as pa
-
     config = snapshot.config
     require_partitions(config, snapshot.version)
     require_possible(snapshot, CommitRequest("WRITE", new_rows=1), Act.ADD)
@@ -303,8 +300,6 @@ def _value_of_missing(column: StructField, kind: ArrowType) -> ArrowScalar:
 
 def _literal(text: str, kind: ArrowType) -> ArrowScalar:
     """Return the value of a literal; None for any other expression, and for one that is no value of the type."""
-    import pyarrow as pa
-
     root = parse_expression(text).root
     bare = text.strip()
     if root is not None and root.form is Form.NULL:
@@ -333,8 +328,6 @@ def _require_fits(column: StructField, found: ArrowType, wanted: ArrowType) -> N
 
 def _fits(found: Any, wanted: Any) -> bool:
     """Return True if every value of a type is one of another, of the same meaning."""
-    import pyarrow as pa
-
     types = pa.types
     if found.equals(wanted) or types.is_null(found):
         return True

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
@@ -70,8 +71,6 @@ from deltacli.work.rewrite.pieces import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import Find, OptimizePlan
 
@@ -167,7 +166,7 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
 def files_with_vectors(snapshot: Snapshot) -> int:
     """Return how many live files have deleted rows in vectors."""
 
-    def counted(adds: pyarrow.RecordBatch) -> int:
+    def counted(adds: pa.RecordBatch) -> int:
         vectors = adds.column("deletionVector")
         return int(len(vectors) - vectors.null_count)
 
@@ -177,7 +176,7 @@ def files_with_vectors(snapshot: Snapshot) -> int:
 def file_with_older_type(snapshot: Snapshot) -> str | None:
     """Return a live file that does not have the types of the table. Reads the footers of all."""
 
-    def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
+    def files(adds: pa.RecordBatch) -> list[DataFile]:
         pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
         return [DataFile(path, size) for path, size in pairs]
 
@@ -196,7 +195,7 @@ def vector_files(snapshot: Snapshot) -> list[str]:
     files = snapshot.table.files()
     cutoff_ms = snapshot.table.clock() - deleted_file_retention_ms(snapshot.properties)
 
-    def of_batch(removes: pyarrow.RecordBatch, known: set[str]) -> list[str]:
+    def of_batch(removes: pa.RecordBatch, known: set[str]) -> list[str]:
         found = []
         columns = (removes.column(name).to_pylist() for name in _OF_TOMBSTONES)
         for path, vector, removed_ms in zip(*columns, strict=True):
@@ -235,8 +234,6 @@ def adds_without_ids(snapshot: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     """Return the body of a commit that adds these files again without ids."""
 
     def plain(adds: RecordBatch) -> RecordBatch:
-        import pyarrow as pa
-
         rows = pc.filter(adds, _has_ids(adds))
         columns = {name: rows.column(name) for name in FIELDS["add"] if name not in _IDS}
         columns["dataChange"] = pa.repeat(False, rows.num_rows)

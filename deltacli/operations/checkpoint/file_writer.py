@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.change import deriving
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, reported
@@ -71,8 +72,6 @@ from deltacli.work.checkpoints.writing import (
 from deltacli.work.parquet_writing import Encoding
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.changing.basis import Basis
 
 # -- the rows of a checkpoint ------------------------------------------------------------------------------------------
@@ -157,7 +156,7 @@ class WrittenCheckpoint:
     files: tuple[CheckpointFile, ...]
     actions: Mapping[str, int]
     expired_dropped: int
-    schema: pyarrow.Schema | None
+    schema: pa.Schema | None
     """UUID of the top-level file; None where it has none, or where another writer chose it."""
     parts: int | None = None
     was_there: bool = False
@@ -289,7 +288,7 @@ class CheckpointWriter:
         files = (top, *(CheckpointFile(one.path, one.size_bytes, one.rows) for one in sidecars.written))
         return WrittenCheckpoint(version, files, actions, self._rows.expired, top_schema)
 
-    def _write_sidecars(self, sidecars: NewSidecars, schema: pyarrow.Schema, rows_a_sidecar: int) -> None:
+    def _write_sidecars(self, sidecars: NewSidecars, schema: pa.Schema, rows_a_sidecar: int) -> None:
         """Publish the sidecars: those of the commits here, those of a large checkpoint where the engine runs tasks."""
         writer = SidecarWriter(
             self._storage,
@@ -309,7 +308,7 @@ class CheckpointWriter:
 
     def _write_top(
         self, draft: Draft, path: str, form: TopFile, small: list[tuple[str, Action]]
-    ) -> tuple[int, pyarrow.Schema | None]:
+    ) -> tuple[int, pa.Schema | None]:
         if form is TopFile.JSON:
             data = write_lines(draft.place, small, name=path)
             with not_proven(path):
@@ -389,8 +388,6 @@ class CheckpointWriter:
 
 
 def _by_part(actions: ArrowArray, parts: int) -> Iterator[tuple[int, ArrowArray]]:
-    import pyarrow as pa
-
     chosen = assign_parts(actions.field("path"), parts)
     for part in pc.unique(chosen).to_pylist():
         yield part, pc.filter(actions, pc.equal(chosen, pa.scalar(part, pa.int64())))
@@ -421,7 +418,7 @@ class NewSidecars:
         self.actions: dict[str, int] = {}
         self.are_named = False
 
-    def tags(self, schema: pyarrow.Schema) -> dict[str, str]:
+    def tags(self, schema: pa.Schema) -> dict[str, str]:
         """Return the tags of a checkpoint of these sidecars, whose schema this is."""
         size_bytes = sum(sidecar.size_bytes for sidecar in self.written)
         return metadata_tags(self.actions, size_bytes, schema if self.written else None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_versions, past_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.plan import Amount
@@ -660,8 +661,6 @@ class _Paths:
 
     def with_commits(self, listing: LogListing, begin: int, last: int) -> NeededFiles:
         """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""
-        import pyarrow as pa
-
         pa.default_memory_pool().release_unused()  # the state that is gone, or it is there beside the paths
         none = _no_rows()
         parts = self._live = [_in_one_piece(joined([self._files(FileKind.DATA, none, none), *self._live]))]
@@ -687,8 +686,6 @@ class _Paths:
         descriptors: ArrowArray | None = None,
         ids: ArrowArray | None = None,
     ) -> NeededFiles:
-        import pyarrow as pa
-
         paths = whole(paths)
         if ids is None:
             ids = no_vector_ids(len(paths)) if descriptors is None else unique_id_column(descriptors)
@@ -725,14 +722,10 @@ def _in_one_piece(needed: NeededFiles) -> NeededFiles:
 
 
 def _no_rows() -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array([], pa.string())
 
 
 def _no_files() -> ArrowTable:
-    import pyarrow as pa
-
     return pa.table({"path": pa.array([], pa.binary()), "sizeBytes": pa.array([], pa.int64())})
 
 
@@ -778,8 +771,6 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
                 command("validate", table=target.uri, level="storage"),
             )
         )
-    import pyarrow as pa
-
     files = pa.table({"path": paths, "sizeBytes": sizes})
     left = files if is_done is None else files.filter(pc.invert(is_done))
     there = files.slice(0, 0) if is_done is None else files.filter(is_done)
@@ -845,8 +836,6 @@ def _refusals_of_paths(paths: _Paths, request: CopyRequest) -> Iterator[Refusal]
 
 def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[Refusal]:
     """Yield a refusal where a file has a relative path, too: engines differ on whether both name one file."""
-    import pyarrow as pa
-
     if not isinstance(table.storage, RelativeLog):
         return
     real = table.storage.real

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.commit import require_possible
 from deltacli.core.errors import (
     TABLE,
@@ -222,8 +223,6 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
 
 
 def _partitions(facts: Examined, plan: OptimizePlan) -> Iterator[Advice]:
-    import pyarrow as pa
-
     state, count = facts.state, facts.state.partitions.num_rows
     if count < _PARTITIONS or state.size_bytes >= SMALL_FILE_BYTES * count:
         return
@@ -335,8 +334,6 @@ def _part(plan: OptimizePlan, one: Bin) -> Bin:
 
 def _live_bytes(plan: OptimizePlan, places: Sequence[int]) -> float:
     """Return the bytes of the live rows of files, as far as their numbers are known."""
-    import pyarrow as pa
-
     at = pa.array(places, pa.int64())
     columns = plan.live.columns
 

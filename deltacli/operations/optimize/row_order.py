@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.machine import Machine
 from deltacli.core.typing import ArrowArray, RecordBatch
@@ -67,8 +68,6 @@ class RowOrder:
 
     def unsorted(self, live: LiveFiles, places: Sequence[int]) -> list[int]:
         """Return those of some places whose files are not in this order; none where they are of several cubes."""
-        import pyarrow as pa
-
         tags = live.tags[CUBE_ID if self.is_clustering else Z_ORDER_TAG]
         found = pc.take(tags, pa.array(places, pa.int64())).to_pylist()
         if self.is_clustering:

@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import first_rows
 from deltacli.core.errors import (
     CommitCorrupt,
@@ -84,8 +85,6 @@ from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.table.handle import TableHandle
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.version import Snapshot
@@ -303,7 +302,7 @@ class Changes(ArrowRows):
         text = f"{versions}: {CHANGE_FEED} is not true, so changes are derived from whole files"
         return (f"{text}; a row that a rewrite copied is a delete and an insert",)
 
-    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         return named_items(first_rows(self._batches(), self._limit), self._table.name)
 
     def __repr__(self) -> str:
@@ -327,7 +326,7 @@ class Changes(ArrowRows):
         for commit in self._commits():
             yield from changed_files(self._table, commit, self._selection)
 
-    def _batches(self) -> Iterator[pyarrow.RecordBatch]:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         self._unrecorded = []
         if self._is_empty:
             return
@@ -601,8 +600,6 @@ def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: Sele
 
 def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:
     """Return files with the columns that describe the change; rows of change data files have their own type."""
-    import pyarrow as pa
-
     constants = {
         COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
         COMMIT_TIMESTAMP: pa.scalar(commit.time_ms * 1000, pa.timestamp("us", tz="UTC")),
@@ -657,11 +654,9 @@ def fields_of_adds(table: TableHandle, version: int, paths: Iterable[str], name:
     paths = sorted(set(paths))
     if not paths or version < 0:
         return {}
-    import pyarrow as pa
-
     wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
 
-    def values_of(adds: pyarrow.RecordBatch) -> dict[str, Any]:
+    def values_of(adds: pa.RecordBatch) -> dict[str, Any]:
         found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
         values = found.column(name).to_pylist(maps_as_pydicts="strict")
         return dict(zip(map(canonical, found.column("path").to_pylist()), values, strict=True))

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import (
     CheckpointUnreadable,
     CommitCorrupt,
@@ -455,8 +456,6 @@ def complete_versions(
 
 def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> ArrowTable:
     """Return the files and the files of vectors that commits added, with the versions."""
-    import pyarrow as pa
-
     keys = PathKeys(uris)
     parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
     for rows in named_files(table, listing, [], []):
@@ -467,8 +466,6 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
 
 
 def _part(paths: ArrowArray, versions: ArrowArray) -> ArrowTable:
-    import pyarrow as pa
-
     return pa.table({"path": paths, "version": pc.cast(whole(versions), pa.int64())}).filter(pc.is_valid(paths))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.proofs import (
     Accepted,
     Alone,
@@ -392,8 +393,6 @@ class _Evidence:
 
     def _named(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
         """Return the files that a log names in a range of versions, by commits and by its checkpoints, as bytes."""
-        import pyarrow as pa
-
         view = self._view(files)
         listing = versioned(file for _, file in files.values())
 

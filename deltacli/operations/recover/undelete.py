@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import in_flight
 from deltacli.changing.plan import Amount, Shortfall
@@ -168,8 +169,6 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
     """Return a plan that replaces the commits that are cut off: their sizes, tags, and a note on each."""
     if not cut or plan.log is None:
         return plan
-    import pyarrow as pa
-
     column = plan.items.schema.get_field_index("presentSizeBytes")
     sizes = [cut[path].size_bytes if path in cut else None for path in plan.items["path"].to_pylist()]
     notes = [
@@ -276,8 +275,6 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
             _as_text(lost["path"]).to_pylist(), lost["kind"].to_pylist(), lost["sizeBytes"].to_pylist(), strict=True
         )
     ]
-    import pyarrow as pa
-
     return replace(plan, items=pa.concat_tables([_table(rows), plan.items]))
 
 
@@ -372,8 +369,6 @@ def _lost_row(name: str, unsound: Mapping[str, str], is_overwritten: bool) -> _R
 
 
 def _table(rows: Iterable[_Row]) -> ArrowTable:
-    import pyarrow as pa
-
     kinds = (pa.string(), pa.string(), pa.int64(), *[pa.string()] * 4, pa.int64())
     columns = list(zip(*rows, strict=True)) or [()] * len(_FIELDS)
     return pa.table({name: pa.array(one, kind) for name, one, kind in zip(_FIELDS, columns, kinds, strict=True)})
@@ -447,8 +442,6 @@ def _with_data(
     of_version = _notes_on_version(table, plan, snapshot, needed, found)
     plan = replace(plan, notes=(*plan.notes, *found.notes, *of_version))
     data = DataPlan(found, damaged, tags, sources)
-    import pyarrow as pa
-
     plan = replace(
         plan,
         needed=Amount(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
@@ -476,8 +469,6 @@ def _notes_on_version(
 
 def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
     """Return the items of data files and vectors; `present` has the bytes of those that are damaged."""
-    import pyarrow as pa
-
     found, text = data.found, pa.string()
     files = found.needed.files
     names = pa.array([source.name for source in data.sources] or [""], text)
@@ -498,15 +489,11 @@ def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
 
 
 def _texts(values: Sequence[str]) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array(values, pa.string())
 
 
 def _as_text(paths: ArrowArray) -> ArrowArray:
     """Return paths as text; of names that are no UTF-8 the other bytes are replaced."""
-    import pyarrow as pa
-
     try:
         return pc.cast(whole(paths), pa.string())
     except pa.ArrowInvalid:
@@ -612,8 +599,6 @@ def bring_back(
     another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
     not what it was.
     """
-    import pyarrow as pa
-
     if (refusal := plan.objection()) is not None:
         raise refusal
     table = gate.table

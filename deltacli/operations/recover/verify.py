@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
 from deltacli.core.made_once import pattern
 from deltacli.core.progress import Progress
@@ -67,8 +68,6 @@ class Verified(NamedTuple):
 
     def with_faults(self, faults: Mapping[int, Fault]) -> Self:
         """Return it with what else is wrong, by the rows of files."""
-        import pyarrow as pa
-
         mask = pc.is_in(pa.array(range(len(self.problems)), pa.int64()), value_set=pa.array(list(faults), pa.int64()))
         in_order = [faults[row] for row in sorted(faults)]
         columns = (
@@ -90,8 +89,6 @@ def verify(
     """Compare files with what the log says. `sizes` are their bytes in `stores`, null for one that is missing. With
     `contents`, or of the files of this mask, more than those is compared. Raises StorageFailed.
     """
-    import pyarrow as pa
-
     text = pa.string()
     known = whole(needed.files["sizeBytes"])
     is_missing = pc.is_null(sizes)
@@ -117,8 +114,6 @@ _AROUND_A_VECTOR = 8
 
 def _ends_early(needed: NeededFiles, sizes: ArrowArray) -> ArrowArray:
     """Return which files end before a vector that the log says is in them."""
-    import pyarrow as pa
-
     paths, place = whole(needed.files["path"]), whole(needed.vectors["path"])
     numbers = (pc.struct_field(whole(needed.vectors["deletionVector"]), [name]) for name in ("offset", "sizeInBytes"))
     offset, size_bytes = (pc.cast(number, pa.int64()) for number in numbers)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, command
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -433,8 +434,6 @@ class ReturningIds(NamedTuple):
 
     def of(self, adds: RecordBatch) -> tuple[ArrowArray, ArrowArray]:
         """Return the ids and the commit versions of files of the target; null where they are to be given."""
-        import pyarrow as pa
-
         found = [pa.nulls(adds.num_rows, pa.int64()) if self.begins_again else adds.column(name) for name in _IDS]
         if (known := self.known) is not None:
             places = pc.index_in(canonical_column(adds.column("path")), value_set=known.column("path"))
@@ -446,8 +445,6 @@ class ReturningIds(NamedTuple):
 
 def returning_ids(now: Snapshot, found: Difference, where: Mask | None, *, begins_again: bool) -> ReturningIds:
     """Return the row ids with which files come back."""
-    import pyarrow as pa
-
     # Without a vector then or now, a path that goes does not come back.
     vectors = (pc.and_(found.removed, found.now.has_vector), pc.and_(found.added, found.target.has_vector))
     if ROW_IDS not in now.protocol.supported_features or not any(pc.any(mask).as_py() for mask in vectors):
@@ -465,8 +462,6 @@ def files_to_number(
     target: Snapshot, after: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds
 ) -> Amount:
     """Return the files that come back and get new ids, with their physical rows."""
-    import pyarrow as pa
-
     if not assigns_row_ids(after.protocol, after.metadata):
         return Amount(0, 0, 0)
     fresh = found.added if ids.begins_again else found.without_row_id
@@ -500,8 +495,6 @@ def refusals_of_files(
 
 def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds) -> bool:
     """Return True if files that come back have ids of files that stay, or of others that come back."""
-    import pyarrow as pa
-
     back = chosen_actions(target, found.target.keys, found.added, where, ("path", "stats", *_IDS))
     parts = [_ranges(adds, ids.of(adds)[0]) for adds in back]
     if not sum(part.num_rows for part in parts):
@@ -524,8 +517,6 @@ def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | N
 
 def _ranges(adds: RecordBatch, begin: ArrowArray) -> RecordBatch:
     """Return the ids of the files that have some: from `begin` to before `end`. Unknown rows count as one."""
-    import pyarrow as pa
-
     ends = pc.add(begin, pc.fill_null(num_records_column(adds.column("stats")), 1))
     ranges = pa.RecordBatch.from_arrays([begin, ends], names=["begin", "end"])
     return ranges.filter(pc.greater(ends, begin))

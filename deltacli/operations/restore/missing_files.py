@@ -10,6 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, RecordBatch
@@ -160,8 +161,6 @@ def _newer(
 
 def _older(now: Snapshot, target: Snapshot, names: Set[str], where: Mask | None) -> int | None:
     """Return the newest of the versions before the target; one without files is none that anybody wants back."""
-    import pyarrow as pa
-
     storage = now.table.storage
 
     def bytes_of(lost: Iterable[str]) -> ArrowArray:
@@ -239,8 +238,6 @@ def _using(batch: RecordBatch, names: Set[str], table: TableHandle) -> set[str]:
 
 def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> RecordBatch:
     """Return the few adds that may need one of these files, without a loop over all."""
-    import pyarrow as pa
-
     wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
     keys, paths = PathKeys((storage.uri, *storage.aliases)), batch.column("path")
     of_data = keys.of_log(paths)

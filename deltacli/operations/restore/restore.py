@@ -12,6 +12,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import Shortfall
@@ -389,8 +390,6 @@ class _Planning:
 
     def _due(self, found: Difference) -> tuple[Iterable[tuple[RecordBatch, ArrowArray]], int]:
         """Return the files to be checked with which of them come back, and how many they are."""
-        import pyarrow as pa
-
         if self._checked is None:
             every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
             return (every if found.files_after else ()), found.files_after
@@ -744,8 +743,6 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
 
 
 def _comes_back(adds: RecordBatch, ids: ReturningIds) -> RecordBatch:
-    import pyarrow as pa
-
     base, version = ids.of(adds)
     fixed = {
         "dataChange": pa.repeat(True, adds.num_rows),

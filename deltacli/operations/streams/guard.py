@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import FRESH_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
@@ -91,8 +92,6 @@ class StreamGuard:
 
     def hashes(self, keys: PathKeys) -> ArrowArray:
         """Return the hashes of the needed files in a listing."""
-        import pyarrow as pa
-
         parts = [pa.array([], pa.int64())]
         for units in self.units:
             of_paths = keys.of_log(units.column("path").combine_chunks())
@@ -214,8 +213,6 @@ def _place_of(checkpoint: StreamCheckpoint, source: SourceOffsets) -> Place:
 
 def _units(judged: Sequence[SourceJudgement], snapshot: Snapshot) -> ArrowTable:
     """Return the files that sources need, those of other tables than that of the snapshot by absolute paths."""
-    import pyarrow as pa
-
     names = {"path": pa.string(), "dv_id": pa.string(), "size": pa.int64()}
     parts = [pa.schema(list(names.items())).empty_table()]
     for one in judged:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DeltacliError, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
@@ -185,8 +186,6 @@ def _of_needs(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
 
 def _of_files(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
     """Yield which of the files that are not live are missing."""
-    import pyarrow as pa
-
     rows = pa.concat_tables([needs.files, needs.change_data])
     if not rows.num_rows:
         return
@@ -256,8 +255,6 @@ def _removed_ms(history: TableHistory, files: ArrowTable) -> int | None:
 
 
 def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable, name: str) -> int | None:
-    import pyarrow as pa
-
     gone = removes.filter(pc.is_in(removes[name], value_set=whole(files[name])))
     if not gone.num_rows:
         return None

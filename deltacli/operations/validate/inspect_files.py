@@ -13,6 +13,7 @@ from itertools import chain, groupby, islice, tee
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.errors import PathExternal, Unreadable
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.progress import Progress, WeighedStep, weighed
@@ -528,11 +529,9 @@ class FileInspector:
         self.collector.look(view_of_all, place)
 
     def _know(self, key: bytes, place: Place) -> _KnownSchema:
-        import pyarrow
-
         try:
             return _KnownSchema(read_schema(key), place)
-        except (pyarrow.ArrowException, OSError, ValueError) as fault:
+        except (pa.ArrowException, OSError, ValueError) as fault:
             stop_if_exhausted(fault)
             return _KnownSchema(None, place)
 
@@ -616,14 +615,12 @@ class ChangeInspector:
         return facts.types
 
     def _schema(self, key: bytes) -> FileSchema | None:
-        import pyarrow
-
         if key not in self._schemas:
             if len(self._schemas) >= _MOST_SCHEMAS:
                 self._schemas.clear()
             try:
                 self._schemas[key] = read_schema(key)
-            except (pyarrow.ArrowException, OSError, ValueError) as fault:
+            except (pa.ArrowException, OSError, ValueError) as fault:
                 stop_if_exhausted(fault)
                 self._schemas[key] = None
         return self._schemas[key]

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import VECTOR_FILE
@@ -289,8 +290,6 @@ def live_rows(adds: Sequence[Action]) -> int | None:
     """
     if not adds:
         return 0
-    import pyarrow as pa
-
     from deltacli.delta.log.file_actions import num_records_column
 
     total = 0

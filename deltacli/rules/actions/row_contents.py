@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical_column
@@ -161,8 +162,6 @@ def row_ids_of_files(view: AnswersView) -> Iterator[Finding]:
 @ROW_ID_AREA.check(FootersView, OVERLAP)
 def counted_by_footers(view: FootersView) -> Iterator[Finding]:
     """Collect the row ids of files, 24 bytes each, and the places of those whose rows only footers count."""
-    import pyarrow as pa
-
     if FEATURE not in view.config.features:
         return
     known = view.run_memory.setdefault(OVERLAP.id, ([], {}))
@@ -179,8 +178,6 @@ def counted_by_footers(view: FootersView) -> Iterator[Finding]:
 @ROW_ID_AREA.check(AllFootersView, OVERLAP)
 def uncounted_files_share_row_ids(view: AllFootersView) -> Iterator[Finding]:
     """Compare those files with all others. A data file that is live twice is one."""
-    import pyarrow as pa
-
     parts, places = view.run_memory.get(OVERLAP.id, ((), {}))
     if not places:
         return

@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
@@ -304,8 +305,6 @@ def partition_values_fit_bounds(view: FilesView) -> Iterator[Finding]:
 
 
 def _partition_findings(view: FilesView, block: StatsBlock, name: str, source: _Source) -> Iterator[Finding]:
-    import pyarrow as pa
-
     low, high = (_moments(block, part, source.column) for part in ("minValues", "maxValues"))
     if low is None or high is None:
         return
@@ -326,8 +325,6 @@ def _partition_findings(view: FilesView, block: StatsBlock, name: str, source: _
 
 
 def _moments(block: StatsBlock, part: str, column: str) -> ArrowArray:
-    import pyarrow as pa
-
     for leaf in block.leaves.get(part, ()):
         if leaf.path == (column,) and pa.types.is_timestamp(leaf.values.type):
             return pc.cast(pc.cast(leaf.values, pa.timestamp("us")), pa.int64())

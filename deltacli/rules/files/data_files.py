@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import plural
@@ -345,8 +346,6 @@ def _required(part: MatchedPart) -> _Required | None:
 
 
 def _is_nested(kind: ArrowType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_nested(kind))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.footers.columns import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration, parse_integer
@@ -151,8 +152,6 @@ def id_of(column: StructField) -> int | None:
 
 def plain(kind: ArrowType) -> ArrowType:
     """An Arrow type without the extensions around it."""
-    import pyarrow as pa
-
     while isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     return kind
@@ -287,8 +286,6 @@ class _Matcher:
 
     def _part(self, part: MatchedPart) -> None:
         """Take a part down, and those in it as far as the file has the same."""
-        import pyarrow as pa
-
         self._found.parts.append(part)
         one, kind = part.file, part.file.kind
         match part.data_type:
@@ -482,8 +479,6 @@ def values_that_do_not_fit(view: FileFaultView) -> Iterator[ReadFault]:
 
 def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
     """What is wrong with one part; what is in it is judged by itself."""
-    import pyarrow as pa
-
     kind, data_type = part.file.kind, part.data_type
     if data_type == PrimitiveType("void"):
         return _void_fault(part)
@@ -510,8 +505,6 @@ def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration
 
 def is_final(part: MatchedPart) -> bool:
     """True if a file has the very type that the table has now, and no narrower one."""
-    import pyarrow as pa
-
     if not isinstance(part.data_type, PrimitiveType) or pa.types.is_null(part.file.kind):
         return True
     return delta_type(part.file.kind) == canonical_name(part.data_type.name)
@@ -519,8 +512,6 @@ def is_final(part: MatchedPart) -> bool:
 
 def delta_type(kind: ArrowType) -> str | None:
     """The type of a table whose form in files an Arrow type is; None where there is none."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_signed_integer(kind):
         return {8: "byte", 16: "short", 32: "integer", 64: "long"}[kind.bit_width]
@@ -541,8 +532,6 @@ def delta_type(kind: ArrowType) -> str | None:
 
 def describe_type(kind: ArrowType) -> str:
     """A type in a file, in the words of tables where these have one."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind):
         zone = "without a zone" if kind.tz is None else "in UTC"
         return f"timestamp in {_UNITS[kind.unit]} {zone}"
@@ -569,8 +558,6 @@ def _mismatch(kind: Any, data_type: DataType, severity: Severity | None = None) 
 
 def _void_fault(part: MatchedPart) -> TypeFault | None:
     """A field that should not be there is left alone; what stands within a list or a map has to be read."""
-    import pyarrow as pa
-
     seen = describe_type(part.file.kind)
     if part.field_path is None:
         return TypeFault(VOID_MATERIALISED, seen, "no column", "is void, and stored")
@@ -656,8 +643,6 @@ def _time_fault(part: MatchedPart, name: str, schema: FileSchema, config: TableC
 
 
 def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
-    import pyarrow as pa
-
     types, kind = pa.types, part.file.kind
     if not fits_type(kind, name):
         if types.is_decimal(kind) and digits_of_decimal(name) is not None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, Json, JsonObject
 from deltacli.core.units import format_count, format_size
 from deltacli.delta.data_files import (
@@ -177,8 +178,6 @@ class _Vectors:
         return int(self.rows[index].as_py())
 
     def of_kind(self, *kinds: str) -> ArrowArray:
-        import pyarrow as pa
-
         return pc.is_in(self.kind, value_set=pa.array(kinds, pa.string()))
 
 
@@ -483,6 +482,4 @@ def _named_files(view: StorageView) -> set[str]:
 
 
 def _whole(column: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

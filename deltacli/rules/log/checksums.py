@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.core.units import format_ranges, plural
@@ -264,8 +265,6 @@ def report_differences(
 
 def _live_column(expected: ExpectedState | None, name: str, *, absent: int | None = None) -> ArrowArray:
     """Return a column of the live files as one array, or None if it is not known for all of them."""
-    import pyarrow as pa
-
     if expected is None or expected.columns is None:
         return None
     column = expected.columns().column(name)

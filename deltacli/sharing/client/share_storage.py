@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
 
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, UsageError
 from deltacli.core.machine import Clock, system_clock
@@ -303,8 +304,6 @@ class GuardedReader(ObjectReader):
     @cached_property
     def _unchecked(self) -> set[_Chunk]:
         """The column chunks that were not read yet; empty where the file is not Parquet, which its reader reports."""
-        import pyarrow as pa
-
         try:
             metadata = self._metadata
             leaves = [metadata.schema.column(place).path for place in range(len(metadata.schema))]

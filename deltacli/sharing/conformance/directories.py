@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import JsonObject
 from deltacli.rules.framework.base import Level, Severity
@@ -464,8 +465,6 @@ def _compare_rows(table: SharedTableTest, store: ReadStorage, files: Sequence[tu
 
 def _rows(files: Iterable[bytes]) -> Counter[str] | None:
     """Return how often each row occurs in Parquet files; None where there are too many, or one cannot be read."""
-    import pyarrow as pa
-
     from deltacli.arrow.batches import ParquetReader
 
     found: Counter[str] = Counter()

@@ -22,6 +22,7 @@ from itertools import islice
 from threading import BoundedSemaphore, Event, Lock, local
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, DeltacliError
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.footers.parse import FooterReader
@@ -93,8 +94,6 @@ def decode(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     columns of each row group have the rows that the footer declares; and for pages that unpack to more than is accepted
     from a share. One column of a row group is in memory at a time.
     """
-    import pyarrow as pa
-
     from deltacli.arrow.batches import ParquetReader
     from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import canonical
@@ -50,9 +50,6 @@ from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, find_range, version_at
 from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- which versions of a table a recipient may choose ------------------------------------------------------------------
 
@@ -366,7 +363,7 @@ def _plain(action: Action | None) -> Action | None:
     return None if action is None else plain_action(action)
 
 
-def _has_vectors(kind: str, batch: pyarrow.RecordBatch) -> bool:
+def _has_vectors(kind: str, batch: pa.RecordBatch) -> bool:
     if kind == "cdc":
         return False
     vectors = batch.column("deletionVector")
@@ -381,7 +378,7 @@ def _require_feed(table: SharedTable, metadata: Metadata, version: int) -> None:
 ROWS_A_BATCH = 10_000
 """How many actions of a commit are in memory as objects, about 20 MiB."""
 
-FileBatch = tuple[str, "pyarrow.RecordBatch"]
+FileBatch = tuple[str, "pa.RecordBatch"]
 """The action (`add`, `remove`, `cdc`), and files in columns."""
 
 _ROWS_OF_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -436,7 +433,7 @@ class CommitFiles:
             if rest:
                 yield kind, self._batch(kind, rest)
 
-    def _batch(self, kind: str, actions: list[Action]) -> pyarrow.RecordBatch:
+    def _batch(self, kind: str, actions: list[Action]) -> pa.RecordBatch:
         config = self.config
         if kind == "remove":
             config = self.removed_as
@@ -446,15 +443,13 @@ class CommitFiles:
             raise fault
         return batch
 
-    def with_sizes(self, removes: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def with_sizes(self, removes: pa.RecordBatch) -> pa.RecordBatch:
         """Return removes with their sizes, which a log may leave out and the parquet format requires: that of the file
         in the store, else of the earlier add; null where neither is left.
         """
         sizes = removes.column("size")
         if not sizes.null_count:
             return removes
-        import pyarrow as pa
-
         lacking = removes.filter(pc.is_null(sizes))
         paths = list(map(canonical, lacking.column("path").to_pylist()))
         if not self.known_sizes.keys() >= set(paths):

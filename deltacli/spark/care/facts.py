@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import open_table
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import system_clock
 from deltacli.core.made_once import pattern
@@ -205,8 +206,6 @@ def fleet_facts(
     The driver looks for the tables, executors read their logs' listings. A table that cannot be read is a row with its
     `error`. Raises UsageError for a policy file with errors.
     """
-    import pyarrow as pa
-
     from deltacli.fleet.planning.discovery import discover
     from deltacli.fleet.planning.due import expiry_cutoff_ms
     from deltacli.fleet.policy_file.reading import require_fleet_file
@@ -264,8 +263,6 @@ def _facts(
     unreadable: str = "raise",
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    import pyarrow as pa
-
     require_session(spark)
     if unreadable not in ("raise", "skip"):
         raise UsageError(f"invalid unreadable {unreadable!r}", facts={"expected": "raise or skip"})

@@ -17,6 +17,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
+from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing, UsageError
 from deltacli.core.machine import Clock
 from deltacli.core.made_once import cached_property
@@ -430,8 +431,6 @@ def _require_one(**given: object) -> None:
 
 def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # Any: SparkSession, StructType, DataFrame
     """Return the rows of partitions as a frame, each read by one task."""
-    import pyarrow as pa
-
     if not partitions:
         return session.createDataFrame([], schema)
     parts = [number % _MOST_TASKS for number in range(len(partitions))]

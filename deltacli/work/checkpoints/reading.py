@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
 from deltacli.core.machine import stop_if_exhausted
@@ -441,8 +442,6 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
 
     Some writers request views, and few Arrow functions accept them.
     """
-    import pyarrow as pa
-
     if pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_binary_view(kind):
@@ -505,8 +504,6 @@ def _narrow_rows(
     batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
 ) -> Any:  # Any: pyarrow has no types
     """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
-    import pyarrow as pa
-
     actions = valid_rows(batch, kind, source)
     if actions is None:
         return None
@@ -560,8 +557,6 @@ def lacks_id(vectors: ArrowArray) -> bool:
 
 def _records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow has no types
     """Return `numRecords` of every add from the parsed statistics if present, otherwise from the JSON text."""
-    import pyarrow as pa
-
     parsed = (
         pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
         if "stats_parsed" in names
@@ -592,8 +587,6 @@ def _with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pya
 
     Only fields of structs are checked, and no value is copied.
     """
-    import pyarrow as pa
-
     if not int96_paths:
         return batch
     columns = [
@@ -608,8 +601,6 @@ def _below(paths: Collection[_Path], name: str) -> list[_Path]:
 
 
 def _instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
-    import pyarrow as pa
-
     kind = column.type
     if () in paths and pa.types.is_timestamp(kind) and kind.tz is None:
         return column.view(pa.timestamp(kind.unit, "UTC"))
@@ -716,8 +707,6 @@ def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: 
 
     Fields that the checkpoint lacks are null.
     """
-    import pyarrow as pa
-
     actions = valid_rows(batch, kind, source)
     if actions is None:
         return None
@@ -735,8 +724,6 @@ def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: 
 
 def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     """Cast a column of a checkpoint to the type of the checkpoint schema. Struct fields are matched by name."""
-    import pyarrow as pa
-
     if column.type.equals(wanted):
         return column
     if column.null_count == len(column):

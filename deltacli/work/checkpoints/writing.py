@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, command
 from deltacli.core.machine import POLL_SECONDS, stop_if_exhausted
@@ -197,8 +198,6 @@ class FileEncoder:
         return EncodedFile(size, dict(self._actions), digests, self._sink.checksum, footer)
 
     def _flush(self, kind: str) -> None:
-        import pyarrow as pa
-
         chunks, rows = self._pending.pop(kind), self._pending_rows.pop(kind)
         self._pending_bytes.pop(kind)
         if not rows:
@@ -209,8 +208,6 @@ class FileEncoder:
         self._write(pa.Table.from_arrays(columns, schema=self._schema))
 
     def _nulls(self, field: Any, rows: int) -> Any:
-        import pyarrow as pa
-
         known = self._absent.get(field.name)
         if known is None or len(known) < rows:
             known = self._absent[field.name] = pa.nulls(rows, field.type)
@@ -297,8 +294,6 @@ def holds_rows_of(source: BinaryFile, encoded: EncodedFile) -> bool:
 
 
 def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which is not closed
-    import pyarrow as pa
-
     return pa.OSFile(os.fsencode(source)) if isinstance(source, str) else nullcontext(source)
 
 

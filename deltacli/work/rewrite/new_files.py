@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, Refused, StorageFailed
 from deltacli.core.tempfiles import forget, remember
@@ -80,8 +81,6 @@ def write_file(spec: RewriteSpec, place: str, name: str, parts: Iterator[RecordB
 
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
@@ -163,8 +162,6 @@ def _shape(fields: Iterable[ArrowField]) -> list[object]:
 
 
 def _parts(kind: ArrowType) -> list[ArrowField]:
-    import pyarrow as pa
-
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
     return [kind.field(position) for position in range(kind.num_fields)]
@@ -200,8 +197,6 @@ def _repeats(values: ArrowArray) -> bool:
 
 def _leaves(path: str, kind: Any) -> Iterator[str]:
     """Yield the paths of the leaves of a column, as Parquet names their groups."""
-    import pyarrow as pa
-
     if pa.types.is_map(kind):
         yield from _leaves(f"{path}.key_value.key", kind.key_type)
         yield from _leaves(f"{path}.key_value.value", kind.item_type)
@@ -481,8 +476,6 @@ class AppendRows:
 
     def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Return the columns of the table, in its order and types. Raises Refused for values of other types."""
-        import pyarrow as pa
-
         arrays = []
         for (column, place, value, most), wanted in zip(self.spec.columns, self.spec.schema, strict=True):
             if place is None:
@@ -524,8 +517,6 @@ class AppendRows:
 
     def _parts(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pyarrow.RecordBatch]]:
         """Yield the rows of each partition in a batch, with the texts of its values."""
-        import pyarrow as pa
-
         codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
         for _, column in self.spec.partitions:
             encoded = pc.dictionary_encode(_comparable(batch.column(column.name)), null_encoding="encode")
@@ -587,8 +578,6 @@ class AppendRows:
 
 def _comparable(array: ArrowArray) -> ArrowArray:
     """Return floats as their bits, which tell -0.0 from 0.0; decimals and others as they are."""
-    import pyarrow as pa
-
     if pa.types.is_floating(array.type):
         return array.view(pa.int64() if array.type == pa.float64() else pa.int32())
     return array

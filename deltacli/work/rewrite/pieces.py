@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, Unreadable
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.core.units import format_size
@@ -268,8 +269,6 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: TableConfiguration) -> pyarrow.Schema:
-    import pyarrow as pa
-
     is_iceberg = iceberg_compat(config) >= 3
     for name, field_id in zip(rows, _RESERVED_IDS, strict=True):
         metadata = {"PARQUET:field_id": str(field_id)} if is_iceberg else None
@@ -434,8 +433,6 @@ def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
 
 def _innermost(values: Any) -> Iterator[Any]:
     """Yield the values of the only leaf within arrays, maps and structs; keys are always read with the values."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_dictionary(kind):
         yield from _innermost(pc.cast(values, kind.value_type))
@@ -452,8 +449,6 @@ def _innermost(values: Any) -> Iterator[Any]:
 
 
 def _has_nanoseconds(values: Any) -> bool:
-    import pyarrow as pa
-
     if not pa.types.is_timestamp(values.type) or values.type.unit != "ns":
         return False
     numbers = values.view(pa.int64())
@@ -517,8 +512,6 @@ def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfig
 def _leaves_of(
     stored: ArrowType, known: DataType | None, field: StructField | None, config: TableConfiguration
 ) -> Iterator[_Leaf]:
-    import pyarrow as pa
-
     match known:
         case StructType() if pa.types.is_struct(stored):
             yield from _leaves(list(stored), known, config)

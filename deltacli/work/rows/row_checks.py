@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema, Json
@@ -45,9 +46,6 @@ from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
 from deltacli.work.task import TaskContext
-
-if TYPE_CHECKING:
-    import pyarrow
 
 CHECKS = "checks"
 """The name of the shared `ChecksOfTable`."""
@@ -339,7 +337,7 @@ class _NullCounts:
         self._demands = demands
         self._found: Counter[str] = Counter()
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Count the nulls of some rows."""
         for demand in self._demands:
             nulls = _at(batch.column(demand.column), demand.steps).null_count
@@ -353,8 +351,6 @@ class _NullCounts:
 
 def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
     """Return the values at a place, without those below a null."""
-    import pyarrow as pa
-
     for step in steps:
         if isinstance(step, int):
             values = (pc.drop_null(values) if values.null_count else values).field(step)
@@ -406,8 +402,6 @@ class _Checks:
 
     def _is_single(self, file: OpenFileContext, fields: list[StructField]) -> bool:
         """Return True where the file stores a column of doubles as floats."""
-        import pyarrow as pa
-
         try:
             leaf = self._columns.leaf(file.stored, fields)
         except DataUnreadable:

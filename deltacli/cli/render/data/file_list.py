@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow import pa
 from deltacli.cli.render.columns import Column, Section, file_amount, named
 from deltacli.cli.render.data.rows import (
     ROWS_PER_SCREEN,
@@ -40,7 +41,6 @@ from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
-    import pyarrow
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
@@ -114,7 +114,7 @@ class FilesResult(Result):
         names = listing.shape.names
         return BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
 
-    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         """Return the rows in Arrow columns and their schema, for `--format parquet`."""
         shape = self._listing.shape
         return shape.schema(), (shape.of(kind, batch) for kind, batch in self._batches())
@@ -146,7 +146,7 @@ class _Cutter:
         self._limit = limit
         self.was_cut = False
 
-    def cut(self, batches: Iterator[tuple[str, pyarrow.RecordBatch]]) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+    def cut(self, batches: Iterator[tuple[str, pa.RecordBatch]]) -> Iterator[tuple[str, pa.RecordBatch]]:
         left = self._limit
         for kind, batch in batches:
             if not self._limit:
@@ -206,8 +206,6 @@ def _grid_block(form: RowForm, names: Sequence[str], kind: str, batch: RecordBat
 
 def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
     """Return a column of a listing: a field of the action, or what is derived from one; null where it has none."""
-    import pyarrow as pa
-
     from deltacli.arrow import compute as pc
     from deltacli.delta.log.file_actions import num_records_column
 
@@ -224,8 +222,6 @@ def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Ar
 
 def _shown(columns: Sequence[Column[Any]], kind: str, batch: RecordBatch) -> RecordBatch:
     """Return the columns of a screen but its bar."""
-    import pyarrow as pa
-
     names = [column.name for column in columns if column.picture is None]
     return pa.RecordBatch.from_arrays([_values(kind, batch, name) for name in names], names)
 
@@ -279,7 +275,7 @@ def _number_column(
     priority: int,
     least: int = 7,
     title: str | None = None,
-    texts: Callable[[pyarrow.Array], pyarrow.Array] | None = None,
+    texts: Callable[[pa.Array], pa.Array] | None = None,
 ) -> Column[dict[str, Any]]:
     def text(row: dict[str, Any]) -> str:
         found = row.get(name)
@@ -343,7 +339,7 @@ class ReadAmount:
     records: int = 0
     filesWithoutRecords: int = 0  # noqa: N815
 
-    def add(self, batch: pyarrow.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         """Count files in."""
         from deltacli.arrow import compute as pc
 
@@ -368,7 +364,7 @@ class Totals:
     by_partition: ReadAmount = field(default_factory=ReadAmount)
     by_statistics: ReadAmount = field(default_factory=ReadAmount)
 
-    def counted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the files under their names in documents, and count them."""
         from deltacli.arrow import compute as pc
         from deltacli.table.scan import BY_PARTITION, BY_STATISTICS
@@ -411,7 +407,7 @@ class ScanResult(FramedResult):
     def grid(self) -> Grid:
         return grid_of(_NAMES, self._batches)
 
-    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         return _schema(), self._batches
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
@@ -433,15 +429,13 @@ class ScanResult(FramedResult):
         return {"complete": not self.written.was_cut, **self._all()}
 
 
-def _drain(batches: Iterator[pyarrow.RecordBatch]) -> None:
+def _drain(batches: Iterator[pa.RecordBatch]) -> None:
     """Count what is not shown."""
     for _ in batches:
         pass
 
 
-def _schema() -> pyarrow.Schema:
-    import pyarrow as pa
-
+def _schema() -> pa.Schema:
     return pa.schema(zip(_NAMES, (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
 
 
@@ -455,15 +449,13 @@ def _totals(uri: str, version: int, totals: Totals) -> list[Section]:
     ]
 
 
-def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pyarrow.RecordBatch]) -> None:
+def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pa.RecordBatch]) -> None:
     columns = _columns()
     if terminal.width is None and not terminal.colour:
         if batches:
             sink.write(b"\n")
             write_aligned(sink, columns, (texts_of(columns, batch) for batch in batches), keep_empty=True)
         return
-    import pyarrow as pa
-
     files = pa.Table.from_batches(batches, schema=None if batches else _schema())
     is_part = files.num_rows > ROWS_PER_SCREEN
     for start in range(0, files.num_rows, ROWS_PER_SCREEN):
