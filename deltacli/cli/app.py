@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from deltacli import __version__
+from deltacli.cli import results
 from deltacli.cli.command_tree import (
     COMMANDS,
     HERE,
@@ -43,6 +44,7 @@ from deltacli.cli.invocation import (
     outside,
     without_directories,
 )
+from deltacli.cli.options import declared
 from deltacli.cli.options.configuration import (
     Variable,
     choose_catalog,
@@ -53,36 +55,6 @@ from deltacli.cli.options.configuration import (
     plain_or_file,
     read_configuration,
     retry_budget_of,
-)
-from deltacli.cli.options.declared import (
-    Declared,
-    Parameter,
-    Parameters,
-    declared,
-    given_of_one_format,
-    made_of,
-    options_of,
-    parameter_of,
-    parse_moment,
-    parse_plainly,
-)
-from deltacli.cli.results import (
-    CSV,
-    FOREIGN_ENDINGS,
-    FORMATS,
-    JSON,
-    NDJSON,
-    PARQUET,
-    TABLE,
-    TEMPLATE,
-    AnyFormat,
-    EveryFormat,
-    Format,
-    directory_of,
-    format_named,
-    require_directory,
-    require_empty_target,
-    require_target,
 )
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.term import (
@@ -96,18 +68,7 @@ from deltacli.cli.terminal.term import (
     signals_raise,
     visible,
 )
-from deltacli.core import tempfiles
-from deltacli.core.errors import (
-    EXIT_BUG,
-    DeltacliError,
-    MemoryExhausted,
-    ShellSpelling,
-    StorageFailed,
-    Unreadable,
-    UsageError,
-    nearest_name,
-    spelled,
-)
+from deltacli.core import errors, tempfiles
 from deltacli.core.machine import (
     Clock,
     choose_allocator,
@@ -135,7 +96,7 @@ class ReaderGoneError(Exception):
     """The reader of stdout has closed it; not an error."""
 
 
-def _shared_options(formats: type[StrEnum]) -> dict[str, Parameter]:
+def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
     """Return the options in the order of the help. Hidden are `--format` where there is no choice, and `--json` where
     json is not one of the formats.
     """
@@ -143,24 +104,30 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, Parameter]:
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
-    has_items = NDJSON.name in list(formats)
-    own = OUTPUT_OF_ROWS if PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
-    output = {"output": parameter_of("output", own, str | None)} if own else {}
+    has_items = results.NDJSON.name in list(formats)
+    own = (
+        OUTPUT_OF_ROWS if results.PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
+    )
+    output = {"output": declared.parameter_of("output", own, str | None)} if own else {}
     return {
-        "output_format": parameter_of("output_format", format_option, formats | None),
-        "as_json": parameter_of("as_json", json_option, bool, default=False),
-        **{name: one for name, one in (options_of(GlobalOptions) or {}).items() if name != "template" or has_items},
+        "output_format": declared.parameter_of("output_format", format_option, formats | None),
+        "as_json": declared.parameter_of("as_json", json_option, bool, default=False),
+        **{
+            name: one
+            for name, one in (declared.options_of(GlobalOptions) or {}).items()
+            if name != "template" or has_items
+        },
         **output,
     }
 
 
 def with_shared_options(
     command: Callable[..., None],
-    formats: type[StrEnum] = AnyFormat,
+    formats: type[StrEnum] = results.AnyFormat,
     *,
     runs_on_cluster: bool = False,
     names_choose: bool = True,
-) -> Declared:
+) -> declared.Declared:
     """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`. A shared
     option is left out where the command has one of the same name, such as `--config` of `share serve`.
 
@@ -168,27 +135,27 @@ def with_shared_options(
     format.
     """
     hints = get_type_hints(command, include_extras=True)
-    requests: dict[str, Parameters] = {}
-    own: list[Parameter] = []
+    requests: dict[str, declared.Parameters] = {}
+    own: list[declared.Parameter] = []
     code, defaults = command.__code__, dict(command.__kwdefaults__ or {})
     names = code.co_varnames[: code.co_argcount]
     defaults |= zip(reversed(names), reversed(command.__defaults__ or ()), strict=False)
     for name in [*names[1:], *code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]]:
-        if (found := options_of(hints[name])) is None:
-            own.append(declared(name, hints[name], defaults.get(name, ...)))
+        if (found := declared.options_of(hints[name])) is None:
+            own.append(declared.declared(name, hints[name], defaults.get(name, ...)))
         else:
             requests[name] = found
             own += found.values()
     taken = {parameter.name for parameter in own}
     common = {name: option for name, option in _shared_options(formats).items() if name not in taken}
-    cluster: Parameters = {}
+    cluster: declared.Parameters = {}
     if runs_on_cluster:
         from deltacli.cli.options.cluster import ClusterOptions
 
-        cluster = options_of(ClusterOptions) or {}
+        cluster = declared.options_of(ClusterOptions) or {}
 
     def invoke(**values: Any) -> None:  # Any: values parsed by typer
-        def take(options: Parameters) -> dict[str, Any]:  # Any: values parsed by typer
+        def take(options: declared.Parameters) -> dict[str, Any]:  # Any: values parsed by typer
             return {name: values.pop(name) for name in options}
 
         for one in parameters:
@@ -202,10 +169,10 @@ def with_shared_options(
             formats, chosen, ClusterOptions(**take(cluster)) if runs_on_cluster else None, names_choose=names_choose
         )
         try:
-            run.of_one_format.update(given_of_one_format(own, values))
+            run.of_one_format.update(declared.given_of_one_format(own, values))
             _note_comparison_with_null(run, values.get("where"))
             for name, found in requests.items():
-                values[name] = made_of(hints[name], found, take(found))
+                values[name] = declared.made_of(hints[name], found, take(found))
             command(run, **values)
         except BrokenPipeError as closed:  # typer would turn it into exit 1
             raise ReaderGoneError from closed
@@ -213,7 +180,7 @@ def with_shared_options(
             run.close()
 
     parameters = [*own, *cluster.values(), *common.values()]
-    return Declared(command, parameters, invoke)
+    return declared.Declared(command, parameters, invoke)
 
 
 def _note_comparison_with_null(run: Run, where: str | None) -> None:
@@ -238,30 +205,35 @@ def make_run(
     if options.template is not None:
         _require_template(options.template, given)
         given = None
-    is_named = names_choose and options.output is not None and format_named(options.output) is not None
-    wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
-    wished = TABLE.name if options.template is not None else wished
+    is_named = names_choose and options.output is not None and results.format_named(options.output) is not None
+    wished = _wished_format(results.EveryFormat if is_named else formats, given, settings, configuration)
+    wished = results.TABLE.name if options.template is not None else wished
     in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
     in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
     colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
     shows = options.progress or configured(ProgressChoice, Variable.PROGRESS, settings, configuration)
     shows = shows or ProgressChoice.AUTO
-    is_json = wished in FORMATS and FORMATS[wished].errors_are_json
+    is_json = wished in results.FORMATS and results.FORMATS[wished].errors_are_json
     logs = options.log_format or (LogFormat.JSON if is_json else LogFormat.TEXT)
     invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, options.verbose
-    chosen = FORMATS.get(wished, TABLE) if wished in list(formats) else TABLE
-    output, directory = options.output, directory_of(options.output) if PARQUET.name in list(formats) else None
+    chosen = results.FORMATS.get(wished, results.TABLE) if wished in list(formats) else results.TABLE
+    output, directory = (
+        options.output,
+        results.directory_of(options.output) if results.PARQUET.name in list(formats) else None,
+    )
     if directory is not None:
         output, chosen = None, _format_of_directory(chosen, options.output_format, directory)
     if output is not None:
         _require_no_format(output, formats, given)
-        require_target(output, "--output")
-        require_directory(output)
+        results.require_target(output, "--output")
+        results.require_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
     if options.template is not None:
-        if chosen is not TABLE or directory is not None:
-            raise UsageError(f"--template and --output {options.output} exclude each other", code="usage.template")
-        chosen = TEMPLATE._replace(template=options.template)
+        if chosen is not results.TABLE or directory is not None:
+            raise errors.UsageError(
+                f"--template and --output {options.output} exclude each other", code="usage.template"
+            )
+        chosen = results.TEMPLATE._replace(template=options.template)
     is_quiet = options.quiet or settings.get("quiet") is True
     run = Run(
         format=chosen,
@@ -285,7 +257,7 @@ def make_run(
         cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
-    if names_choose and given is None and chosen is TABLE and len(formats) > 1:
+    if names_choose and given is None and chosen is results.TABLE and len(formats) > 1:
         _note_unknown_ending(run, formats)
     return run
 
@@ -295,7 +267,7 @@ def _settings_of(options: GlobalOptions) -> tuple[dict[str, Toml], str]:
     named = (options.config, options.profile_name, options.catalog_profile)
     for name, given in zip(("--config", "--profile-name", "--catalog-profile"), named, strict=True):
         if given == "":
-            raise UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
+            raise errors.UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
     path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
     place = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
     return read_configuration(path, profile), place
@@ -303,15 +275,18 @@ def _settings_of(options: GlobalOptions) -> tuple[dict[str, Toml], str]:
 
 def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -> None:
     """Raise UsageError for `--output json`, which in other programs is what `--format json` is here."""
-    if given is not None or len(formats) == 1 or output not in (*FORMATS, "yaml"):
+    if given is not None or len(formats) == 1 or output not in (*results.FORMATS, "yaml"):
         return
     from deltacli.cli.terminal.shell import again_with, without_option
 
-    meant = output if output in list(formats) else JSON.name
-    raise UsageError(
+    meant = output if output in list(formats) else results.JSON.name
+    raise errors.UsageError(
         f"--output {output}: this is the name of a format, and --output takes the name of a file",
         code="usage.output",
-        facts={"formats": ", ".join(formats), "for a file of this name": f"--output {output} --format {TABLE.name}"},
+        facts={
+            "formats": ", ".join(formats),
+            "for a file of this name": f"--output {output} --format {results.TABLE.name}",
+        },
         hint=again_with(without_option(invocation.arguments, "--output"), "--format", meant),
     )
 
@@ -323,9 +298,9 @@ def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
     """
     name, ending = os.path.splitext(run.output or "")
     if ending and ending.lower() not in _OF_TEXTS:
-        known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
-        if near := nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
-            raise UsageError(
+        known = [name for row in results.FORMATS.values() if row.name in list(formats) for name in row.endings]
+        if near := errors.nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
+            raise errors.UsageError(
                 f"--output {run.output}: {ending} chooses no format",
                 code="usage.output",
                 facts={"did you mean": name + near, "for text": "--format table"},
@@ -338,32 +313,32 @@ _ALIKE_ENDINGS = 0.8
 
 
 def _clock_of(now: str | None) -> Clock:
-    return system_clock if now is None else fixed_clock(parse_moment("--now", now, invocation.arguments))
+    return system_clock if now is None else fixed_clock(declared.parse_moment("--now", now, invocation.arguments))
 
 
-def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) -> Format:
+def _format_of_directory(chosen: results.Format, given: StrEnum | None, directory: str) -> results.Format:
     """Return the format of the result that describes an output directory. Raises UsageError."""
     from deltacli.cli.terminal.shell import again_with
 
-    require_empty_target(directory)
-    if given in (NDJSON.name, CSV.name):
-        raise UsageError(
+    results.require_empty_target(directory)
+    if given in (results.NDJSON.name, results.CSV.name):
+        raise errors.UsageError(
             f"--format {given} cannot be written to a directory",
             code="usage.output",
             facts={"directory": directory, "expected": "parquet, or a file for --output"},
-            hint=again_with(invocation.arguments, "--format", PARQUET.name),
+            hint=again_with(invocation.arguments, "--format", results.PARQUET.name),
         )
-    return TABLE if chosen is PARQUET else chosen
+    return results.TABLE if chosen is results.PARQUET else chosen
 
 
 def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
     """Raise UsageError for conflicting options."""
     if as_json and output_format not in (None, "json"):
-        raise UsageError(f"--json and --format {output_format} exclude each other")
+        raise errors.UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
         from deltacli.cli.terminal.shell import again_without
 
-        raise UsageError(
+        raise errors.UsageError(
             "--json is not available: this command has a fixed format",
             hint=again_without(invocation.arguments, "--json"),
         )
@@ -373,8 +348,8 @@ def _require_template(template: str, given: str | None) -> None:
     """Raise UsageError for a template with errors, and for a format, which a template replaces."""
     from deltacli.cli.formats.template import parse_template
 
-    if given not in (None, TABLE.name):
-        raise UsageError(f"--template and --format {given} exclude each other", code="usage.template")
+    if given not in (None, results.TABLE.name):
+        raise errors.UsageError(f"--template and --format {given} exclude each other", code="usage.template")
     parse_template(template)
 
 
@@ -383,39 +358,41 @@ def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> d
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
-def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:
+def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> results.Format | None:
     """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
     single format, which may be JSON. Raises UsageError where an option contradicts the name, and where the command
     lacks the format.
     """
-    named = format_named(output)
-    if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
+    named = results.format_named(output)
+    if given is None and len(formats) > 1 and output.lower().endswith(results.FOREIGN_ENDINGS):
         from deltacli.cli.terminal.shell import again_with
 
         stem, _, ending = output.rpartition(".")
         as_junit = ending.lower() == "xml" and "junit" in list(formats)
-        raise UsageError(
+        raise errors.UsageError(
             f"--output {output}: "
             + ("name the format of an XML file" if as_junit else f"deltacli cannot write .{ending}"),
             code="usage.output",
             facts={"formats": ", ".join(formats)},
             hint=again_with(invocation.arguments, "--format", "junit")
             if as_junit
-            else again_with(invocation.arguments, "--output", f"{stem}.{CSV.name}"),
+            else again_with(invocation.arguments, "--output", f"{stem}.{results.CSV.name}"),
         )
-    if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
+    if named is None or (len(formats) == 1 and named in (results.JSON, results.NDJSON)):
         return None
-    if given is not None and given != named.name and not (given == "sarif" and named is JSON):  # which SARIF is, too
+    if (
+        given is not None and given != named.name and not (given == "sarif" and named is results.JSON)
+    ):  # which SARIF is, too
         from deltacli.cli.terminal.shell import again, without_value
 
-        raise UsageError(
+        raise errors.UsageError(
             f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
             code="usage.output",
             hint=again([word for word in without_value(invocation.arguments, "--format", given) if word != "--json"]),
         )
     if named.name not in list(formats):
-        endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]
-        raise UsageError(
+        endings = [results.FORMATS[name].endings[0] for name in formats if results.FORMATS[name].endings]
+        raise errors.UsageError(
             f"--output {output}: this command does not write {named.name}",
             code="usage.output",
             facts={"formats": ", ".join(formats)} if endings else None,
@@ -429,7 +406,7 @@ def _wished_format(
 ) -> str:  # Any: TOML values
     """Return the requested format, which may be one that the command does not have. Raises UsageError."""
     # A command with a single format ignores the default for all commands, but its errors follow it.
-    defaults = EveryFormat if len(formats) == 1 else formats
+    defaults = results.EveryFormat if len(formats) == 1 else formats
     return str(given or configured(defaults, Variable.FORMAT, settings, configuration) or "table")
 
 
@@ -456,12 +433,12 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         spark = {"--master": given.master, "--remote": given.remote, "--spark-conf": given.spark_conf}
         named = next((name for name, value in spark.items() if value), None)
         if named is not None:
-            raise UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
+            raise errors.UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
         return None
     from deltacli.engine.spark.engine import SparkSettings
 
     if given.master and given.remote:
-        raise UsageError("--master and --remote exclude each other")
+        raise errors.UsageError("--master and --remote exclude each other")
     conf = {
         **settings.get("spark_conf", {}),
         **dict(map(_parse_conf, given.spark_conf or [])),
@@ -475,7 +452,7 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         conf,
     )
     if default.master and default.remote:
-        raise UsageError("the environment or the configuration names a Spark master and a Spark Connect server")
+        raise errors.UsageError("the environment or the configuration names a Spark master and a Spark Connect server")
     return default
 
 
@@ -494,12 +471,12 @@ _NEEDS_LITTLE = frozenset(
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
 
 
-def declared_command(name: str) -> Declared:
+def declared_command(name: str) -> declared.Declared:
     """Return a command, whose module is imported."""
     module = import_module(COMMANDS[name])
     return with_shared_options(
         getattr(module, name.replace(" ", "_").replace("-", "_")),
-        setting(module, "FORMATS", name, AnyFormat),
+        setting(module, "FORMATS", name, results.AnyFormat),
         runs_on_cluster=setting(module, "RUNS_ON_CLUSTER", name, default=False),
         names_choose=setting(module, "NAMES_CHOOSE", name, default=True),
     )
@@ -526,7 +503,7 @@ def run(argv: Sequence[str]) -> int:
         remember_words(arguments)
     choose_allocator()
     try:
-        with signals_raise(), libraries_muted(), spelled(ShellSpelling()):
+        with signals_raise(), libraries_muted(), errors.spelled(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
             except Interrupted as interruption:
@@ -554,8 +531,8 @@ def _run_in(directories: Sequence[str], arguments: Sequence[str]) -> int:
             except (OSError, ValueError) as fault:
                 invocation.directories = ()
                 reason = (getattr(fault, "strerror", None) or str(fault)).lower()
-                report_error(UsageError(f"{AT} {directory}: {reason}"), arguments, None)
-                return UsageError.exit_code
+                report_error(errors.UsageError(f"{AT} {directory}: {reason}"), arguments, None)
+                return errors.UsageError.exit_code
         return _run(arguments)
 
 
@@ -585,7 +562,7 @@ def _run(arguments: Sequence[str]) -> int:
         if command is not None:
             for word in arguments[len(path) :]:
                 require_word(word)
-        values = None if command is None else parse_plainly(command.parameters, arguments[len(path) :])
+        values = None if command is None else declared.parse_plainly(command.parameters, arguments[len(path) :])
         if command is not None and values is not None:
             command.call(**values)
             sys.stdout.flush()
@@ -595,7 +572,7 @@ def _run(arguments: Sequence[str]) -> int:
         code = run_parsed(build_app(path if path or asks_for_help else None), arguments, path)
         sys.stdout.flush()
         return code
-    except DeltacliError as error:
+    except errors.DeltacliError as error:
         error = _of_memory(error) or error
         report_error(error, arguments, _table_of(arguments))
         return error.exit_code
@@ -614,30 +591,32 @@ def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
     """Report an exception that is not a DeltacliError, and return its exit code."""
     if is_exhaustion(error):
         report_error(exhausted_by(error), arguments, _table_of(arguments))
-        return MemoryExhausted.exit_code
+        return errors.MemoryExhausted.exit_code
     if not isinstance(error, OSError):
         _report_bug(error, arguments)
-        return EXIT_BUG
+        return errors.EXIT_BUG
     try:
         os.getcwd()
     except OSError:
-        gone = Unreadable("the current directory does not exist any more", code="table.path-missing", hint="cd /")
+        gone = errors.Unreadable(
+            "the current directory does not exist any more", code="table.path-missing", hint="cd /"
+        )
         report_error(gone, arguments, None)
         return gone.exit_code
     # Stores translate their own OSErrors: this one comes from stdout or a temporary file.
     reason = (error.strerror or str(error)).lower()
-    failure = StorageFailed(f"the result cannot be written: {reason}", code="output.unwritable")
+    failure = errors.StorageFailed(f"the result cannot be written: {reason}", code="output.unwritable")
     report_error(failure, arguments, _table_of(arguments))
     give_up(sys.stdout, 1)
     return failure.exit_code
 
 
-def _of_memory(error: DeltacliError) -> DeltacliError | None:
+def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
     """Return the MemoryError among the causes of a fault, or None.
 
     Code that takes errors of a library for damaged files may have wrapped one.
     """
-    cause = error.__cause__ if error.exit_code == Unreadable.exit_code else None
+    cause = error.__cause__ if error.exit_code == errors.Unreadable.exit_code else None
     while cause is not None and not is_exhaustion(cause):
         cause = cause.__cause__
     return None if cause is None else exhausted_by(cause)
@@ -661,7 +640,9 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
     if wants_json(arguments):
-        say_document(DeltacliError.code, EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments))
+        say_document(
+            errors.DeltacliError.code, errors.EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments)
+        )
     else:
         say(visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
     report_details(error, arguments)

@@ -23,15 +23,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import (
-    CommitCorrupt,
-    FileMissing,
-    ProtocolUnsupported,
-    Refused,
-    Unreadable,
-    UsageError,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
@@ -150,10 +142,10 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[ReplayedVersio
                 snapshot = rebuild(table, Log(listing), version)
                 narrow = snapshot.file_actions.narrow()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
-            except ProtocolUnsupported as error:
+            except errors.ProtocolUnsupported as error:
                 yield ReplayedVersion(version, fault=error.needs, is_unsupported=True, commit=commit)
                 continue
-            except (Unreadable, CommitCorrupt, FileMissing) as error:
+            except (errors.Unreadable, errors.CommitCorrupt, errors.FileMissing) as error:
                 fault = fault or error.message
             else:
                 run, protocol, metadata = version, snapshot.protocol, snapshot.metadata
@@ -178,7 +170,7 @@ def _judged(step: ReplayedVersion, protocol: Protocol | None) -> ReplayedVersion
         step = step._replace(stamp=step.commit.stamp)
     try:
         require_readable(protocol, step.version)
-    except ProtocolUnsupported as error:
+    except errors.ProtocolUnsupported as error:
         return step._replace(fault=error.needs, is_unsupported=True)
     return step
 
@@ -208,9 +200,9 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
     def read(file: LogFile) -> ReadCommit:
         try:
             return _read(table, file)
-        except CommitCorrupt as error:
+        except errors.CommitCorrupt as error:
             return ReadCommit(file.version, fault=error.message)
-        except FileMissing:
+        except errors.FileMissing:
             return ReadCommit(file.version, fault=f"commit {file.version} is missing")
 
     found = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
@@ -591,9 +583,9 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     Raises NotATable, StorageFailed, and UsageError for a shared table; what is damaged is part of the result.
     """
     if isinstance(table.storage, StoreOfVersions):
-        raise UsageError(
+        raise errors.UsageError(
             "reach works on Delta tables only: the provider of a shared table decides what it shares",
-            hint=command("snapshot"),
+            hint=errors.command("snapshot"),
         )
     now_ms = table.clock()
     listing = list_log(table.storage, progress=table.progress)
@@ -640,7 +632,7 @@ def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
     """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
     try:
         snapshot = read_snapshot(table)
-    except (Unreadable, CommitCorrupt, Refused):
+    except (errors.Unreadable, errors.CommitCorrupt, errors.Refused):
         return None, None
     return snapshot, kept_walk(snapshot)
 
@@ -702,7 +694,7 @@ def _cleanup(
         notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
         log = Amount(len(expiry.files), expiry.size_bytes)
         lost |= readable & set(expiry.lost_versions)
-    except (Unreadable, CommitCorrupt, Refused) as fault:
+    except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"log expire is not possible: {fault.message}")
     try:
         vacuum = plan_vacuum(
@@ -714,7 +706,7 @@ def _cleanup(
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
         files = Amount(vacuum.files, vacuum.size_bytes)
         lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
-    except (Unreadable, CommitCorrupt, Refused) as fault:
+    except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"vacuum is not possible: {fault.message}")
     retentions = (of_log, of_files) if retention_ms is None else (retention_ms, retention_ms)
     return Cleanup(*retentions, log, files, tuple(sorted(lost)), tuple(notes))

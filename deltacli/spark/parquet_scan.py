@@ -33,15 +33,7 @@ from zlib import crc32
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.errors import (
-    DataUnreadable,
-    DeltacliError,
-    FileMissing,
-    Refused,
-    UsageError,
-    command,
-    install_command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import system_clock
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
 from deltacli.delta.data_files import canonical, decode
@@ -142,11 +134,11 @@ def require_session(session: Any) -> None:  # Any: as the caller gave it
     """Raise UsageError unless this is a session of Spark 4."""
     version = str(getattr(session, "version", ""))
     if not re.match(r"[4-9]\.", version) or not hasattr(session, "createDataFrame"):
-        raise UsageError(
+        raise errors.UsageError(
             f"Spark {version} is too old" if version else f"{session!r} is not a Spark session",
             code="cluster.pyspark",
             facts={"supported": "4.0 to 4.3"},
-            hint=install_command("spark-local"),
+            hint=errors.install_command("spark-local"),
         )
 
 
@@ -233,7 +225,7 @@ class Locations:
         for storage, path in (decoded, written):
             try:
                 storage.stat(path)
-            except FileMissing:
+            except errors.FileMissing:
                 continue
             return storage, path
         return decoded
@@ -270,13 +262,13 @@ def repeated_places(files: list[SparkFile]) -> Iterator[SparkFile]:
         seen.add(file.place)
 
 
-def missing_file(file: SparkFile) -> DataUnreadable:
+def missing_file(file: SparkFile) -> errors.DataUnreadable:
     """Return the error for a live file that Spark does not find."""
-    return DataUnreadable(
+    return errors.DataUnreadable(
         f"{without_secrets(decode(file.file.path))} does not exist",
         code="data.file-missing",
         facts={"file": without_secrets(file.location)},
-        hint=command("validate", level="storage"),
+        hint=errors.command("validate", level="storage"),
     )
 
 
@@ -452,7 +444,7 @@ class Scanner:
         for options in ({"modifiedBefore": now}, {}):
             try:
                 listing = self._list([self.locations.root], schema, (), **options)
-            except Refused:
+            except errors.Refused:
                 return None
             if wanted <= listing.spelled.keys():
                 return listing if min(len(wanted), len(listing.spelled) - len(wanted)) <= MOST_NAMED else None
@@ -562,15 +554,17 @@ def _only(frame: Any, wanted: set[str], spelled: Mapping[str, str]) -> Any:
     return frame.where(~fn.col(PATH).isin(alike)) if alike else frame
 
 
-def _explained(fault: Exception, files: Sequence[SparkFile]) -> DeltacliError:
+def _explained(fault: Exception, files: Sequence[SparkFile]) -> errors.DeltacliError:
     """Return the error for files that Spark could not list."""
     text = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
     if "PATH_NOT_FOUND" in text:
         for file in files:
             if f"{file.location}." in text.replace("\\", ""):
                 return missing_file(file)
-        return DataUnreadable("a data file does not exist", code="data.file-missing", facts={"reason": text[:300]})
-    return Refused(
+        return errors.DataUnreadable(
+            "a data file does not exist", code="data.file-missing", facts={"reason": text[:300]}
+        )
+    return errors.Refused(
         "Spark cannot list the files of the table",
         code="spark.listing",
         facts={"reason": text[:300]},
@@ -578,12 +572,12 @@ def _explained(fault: Exception, files: Sequence[SparkFile]) -> DeltacliError:
     )
 
 
-def _unknown_spelling(found: str, listed: str) -> Refused:
-    return Refused(
+def _unknown_spelling(found: str, listed: str) -> errors.Refused:
+    return errors.Refused(
         "Spark spells the paths of files in a way that deltacli does not know",
         code="spark.spelling",
         facts={"in _metadata.file_path": found[:300], "in inputFiles": listed[:300]},
-        hint=command("read"),
+        hint=errors.command("read"),
     )
 
 
@@ -633,11 +627,11 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
     for path, rows, last in counted.collect():
         place = canonical(path)
         if place not in found or found[place][0] is not None or last != rows - 1:
-            raise Refused(
+            raise errors.Refused(
                 "Spark does not return the rows of the planned files",
                 code="spark.spelling",
                 facts={"in _metadata.file_path": path[:300], "rows": str(rows), "last row": str(last)},
-                hint=command("read"),
+                hint=errors.command("read"),
             )
         found[place] = (path, rows)
     return found

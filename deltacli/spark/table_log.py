@@ -28,6 +28,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions
 from deltacli.delta.log.segment import CommitTime, LogFile, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
+from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id
 from deltacli.delta.schema.to_arrow import read_columns, require_partitions
 from deltacli.delta.schema.type_changes import (
@@ -35,15 +36,6 @@ from deltacli.delta.schema.type_changes import (
     is_allowed_change,
     require_readable_rows,
     was_allowed_in_preview,
-)
-from deltacli.delta.schema.types import (
-    FIXED_TEXTS,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
 )
 from deltacli.operations.read.changes import (
     CHANGE_COLUMNS,
@@ -304,7 +296,7 @@ class TableLog:
         described = CHANGE_COLUMNS if options.read_change_feed else ()
         _require_free_names(self._end.schema, described)
         fields = read_columns(self._end.schema.fields, unread_in_spark)
-        self._selection = Selection.make(StructType((*fields, *described)), None, None)
+        self._selection = Selection.make(types.StructType((*fields, *described)), None, None)
         self._commits: dict[int, LogFile] = {}
         self._times: dict[int, CommitTime] | None = None
         self._newest = self._end.version
@@ -314,7 +306,7 @@ class TableLog:
         """That of the last version which no later one separates from the columns that are read."""
 
     @property
-    def columns(self) -> tuple[StructField, ...]:
+    def columns(self) -> tuple[types.StructField, ...]:
         """The columns of the rows, those that describe a change last."""
         return self._selection.columns
 
@@ -509,7 +501,7 @@ class TableLog:
         )
 
 
-def _require_free_names(schema: StructType, described: Sequence[StructField]) -> None:
+def _require_free_names(schema: types.StructType, described: Sequence[types.StructField]) -> None:
     """Raise UsageError where a column of the table has the name of one that describes changes."""
     ours = {column.name for column in described}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
@@ -619,22 +611,22 @@ def other_columns(version: int, found: Break) -> Refused:
 
 def _unreadable(
     now: TableConfiguration,
-    now_type: DataType | None,
+    now_type: types.DataType | None,
     then: TableConfiguration,
-    then_type: DataType | None,
+    then_type: types.DataType | None,
     *,
     mapped: bool,
     path: str = "",
 ) -> str | None:
     """Return why values of an older type cannot be read as the type of now, in words, or None."""
 
-    def inner(new: DataType, old: DataType, where: str) -> str | None:
+    def inner(new: types.DataType, old: types.DataType, where: str) -> str | None:
         return _unreadable(now, new, then, old, mapped=mapped, path=f"{path}.{where}")
 
     match now_type, then_type:
         case (None, None):
             return None
-        case (StructType(), StructType()):
+        case (types.StructType(), types.StructType()):
             found = by_physical_name(now, now_type)
             for physical, field in by_physical_name(then, then_type).items():
                 if physical in found:
@@ -645,11 +637,11 @@ def _unreadable(
                 elif not mapped:  # with mapping, a dropped column is no more in any older version either
                     return f"column {path}{'.' if path else ''}{field.name} no longer exists"
             return None
-        case (ArrayType(new, _), ArrayType(old, _)):
+        case (types.ArrayType(new, _), types.ArrayType(old, _)):
             return inner(new, old, "element")
-        case (MapType(new_key, new, _), MapType(old_key, old, _)):
+        case (types.MapType(new_key, new, _), types.MapType(old_key, old, _)):
             return inner(new_key, old_key, "key") or inner(new, old, "value")
-        case (PrimitiveType(new_name), PrimitiveType(old_name)) if _becomes(old_name, new_name):
+        case (types.PrimitiveType(new_name), types.PrimitiveType(old_name)) if _becomes(old_name, new_name):
             return None
     return f"column {path} had another type"
 
@@ -660,4 +652,4 @@ def _becomes(old: str, new: str) -> bool:
 
 
 def _is_text(name: str) -> bool:
-    return name == _TEXT or name.startswith((*FIXED_TEXTS, f"{_TEXT} collate "))
+    return name == _TEXT or name.startswith((*types.FIXED_TEXTS, f"{_TEXT} collate "))

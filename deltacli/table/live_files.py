@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    CommitCorrupt,
-    DataUnreadable,
-    FileMissing,
-    PathExternal,
-    Refused,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import key_text, no_vector_ids, unique_id_column
@@ -280,7 +272,7 @@ def _linked(storage: ReadStorage, path: str) -> int | None:
         return None
     try:
         return storage.stat(path).size_bytes
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
@@ -301,7 +293,7 @@ def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
             found = pc.index_in(paths, value_set=names)
             of_batch = pa.array(storage.stat_many(files.paths)[0], pa.int64()) if files.sizes is None else files.sizes
             sizes = pc.coalesce(sizes, pc.take(of_batch, found))
-    except FileMissing:
+    except errors.FileMissing:
         pass  # nothing is there
     return sizes
 
@@ -427,7 +419,7 @@ def marked_actions(
         raise _other_log(snapshot)
 
 
-def _other_log(snapshot: Snapshot) -> Refused:
+def _other_log(snapshot: Snapshot) -> errors.Refused:
     """Return the refusal for a version that has other files than when it was read, with the file that was replaced."""
     checkpoint, commits = snapshot.segment.checkpoint, snapshot.segment.commits
     start = snapshot.version if checkpoint is None else checkpoint.version
@@ -435,12 +427,12 @@ def _other_log(snapshot: Snapshot) -> Refused:
     there = {*listing.commits.values(), *(file for one in listing.checkpoints for file in one.files)}
     read = (*(() if checkpoint is None else checkpoint.files), *commits)
     changed = [file.name for file in read if file not in there]
-    return Refused(
+    return errors.Refused(
         f"version {snapshot.version} has other files than when it was read, because its log was rewritten",
-        said_first=NOTHING_CHANGED,
+        said_first=errors.NOTHING_CHANGED,
         code="plan.other-past",
         facts={"changed": changed[0] if changed else f"files of version {snapshot.version}"},
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 
@@ -481,7 +473,7 @@ class PartitionCondition:
         try:
             one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
             return bool(self(one)[0].as_py())
-        except (CommitCorrupt, DataUnreadable):
+        except (errors.CommitCorrupt, errors.DataUnreadable):
             return True
 
 
@@ -543,9 +535,9 @@ def _elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> N
         try:
             storage, inner = files.locate(name)
             storage.stat(inner)
-        except FileMissing:
+        except errors.FileMissing:
             return False
-        except PathExternal:
+        except errors.PathExternal:
             return None
         return True
 

@@ -19,17 +19,7 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 import orjson
 
 from deltacli.catalogs.unity.addresses import ENDPOINT, is_header_text
-from deltacli.core.errors import (
-    CatalogAnswerInvalid,
-    CatalogDenied,
-    CatalogNameUnknown,
-    CatalogUnavailable,
-    DeltacliError,
-    NotATable,
-    UsageError,
-    command,
-    install_command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import Clock, is_loopback, system_clock
 from deltacli.storage.objects.http import (
     CERTIFICATES_HINT,
@@ -209,10 +199,10 @@ class Calls:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         if find_spec("urllib3") is None:
-            raise UsageError(
+            raise errors.UsageError(
                 "tables of catalogs require urllib3, which is not installed",
                 code="usage.missing-extra",
-                hint=install_command("catalog"),
+                hint=errors.install_command("catalog"),
             )
         self.profile, self._retry, self.clock, self._now = profile, retry, clock, now
         self._transport = self._connect(profile.endpoint)
@@ -329,31 +319,31 @@ class Calls:
             if fault.status in PASSING_STATUS or not 400 <= fault.status < 500:
                 raise self._unavailable(fault, host) from StoreFault.of(fault)
             facts = fault.refusal.facts()
-            raise CatalogDenied(f"the token server {host} refuses the client", facts=facts) from None
+            raise errors.CatalogDenied(f"the token server {host} refuses the client", facts=facts) from None
         except HttpFault as fault:
             raise self._unavailable(fault, host) from StoreFault.of(fault)
         token, lifetime = answer.get("access_token"), answer.get("expires_in")
         if not isinstance(token, str) or not is_header_text(token):
-            raise CatalogDenied(f"the token server {host} sent no access_token")
+            raise errors.CatalogDenied(f"the token server {host} sent no access_token")
         remember_secrets({"token": token})
         is_number = isinstance(lifetime, int | float) and not isinstance(lifetime, bool)
         return token, int(min(max(lifetime, 0), _LONGEST_LIFETIME_S)) if is_number else _USUAL_LIFETIME_S
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
-    def error_of(self, fault: HttpFault, what: str, name: str) -> DeltacliError:
+    def error_of(self, fault: HttpFault, what: str, name: str) -> errors.DeltacliError:
         """Return the error for a request about a table, schema or catalog of a name. `what` could not be done."""
         found = self._judge(fault, what, name)
         found.facts |= tried(fault)
         found.__cause__ = StoreFault.of(fault)
         return found
 
-    def _judge(self, fault: HttpFault, what: str, name: str) -> DeltacliError:
+    def _judge(self, fault: HttpFault, what: str, name: str) -> errors.DeltacliError:
         host = self._transport.host
         if not isinstance(fault, RefusedCall):
             if fault.fate is Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
                 seen = {"seen": fault.said, "expected": "Unity Catalog instead of a proxy or a login page"}
-                return CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
+                return errors.CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
             return self._unavailable(fault, host)
         refusal = fault.refusal
         if refusal.status in (401, 403):
@@ -361,18 +351,20 @@ class Calls:
         if refusal.status == 404:
             return _unknown(refusal, name)
         if refusal.kind == "UnsupportedTableFormat":
-            return NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=refusal.facts())
+            return errors.NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=refusal.facts())
         if refusal.status in PASSING_STATUS or refusal.status >= 500:
             return self._unavailable(fault, host)
         if 300 <= refusal.status < 400:
-            return CatalogUnavailable(
+            return errors.CatalogUnavailable(
                 f"the catalog {host} answers with a redirect, which is not followed", facts=refusal.facts()
             )
         if "EXTERNAL_WRITE_NOT_ALLOWED" in refusal.code:
-            return CatalogDenied(f"{what}: the catalog refuses writes by external clients", facts=refusal.facts())
-        return CatalogAnswerInvalid(f"{what}: the catalog refuses the request", facts=refusal.facts())
+            return errors.CatalogDenied(
+                f"{what}: the catalog refuses writes by external clients", facts=refusal.facts()
+            )
+        return errors.CatalogAnswerInvalid(f"{what}: the catalog refuses the request", facts=refusal.facts())
 
-    def _denied(self, refusal: Refusal, what: str, name: str) -> CatalogDenied:
+    def _denied(self, refusal: Refusal, what: str, name: str) -> errors.CatalogDenied:
         hint = None
         if refusal.is_of_privilege:
             why = "the catalog denies access"
@@ -385,17 +377,17 @@ class Calls:
             hint = "export UC_TOKEN=TOKEN" if source == ENDPOINT else f"add a token to {source}"
         else:
             why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
-        return CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
+        return errors.CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
 
-    def _unavailable(self, fault: HttpFault, host: str) -> CatalogUnavailable:
+    def _unavailable(self, fault: HttpFault, host: str) -> errors.CatalogUnavailable:
         facts = fault.refusal.facts() if isinstance(fault, RefusedCall) else {"reason": str(fault)}
         if fault.reason == "unreachable":
             facts = {"reason": fault.said}
         if fault.fate is Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
-            return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
+            return errors.CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
         advice = CERTIFICATES_HINT if fault.reason == UNTRUSTED else None
-        return CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
+        return errors.CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
 
 
 RENEWED = "token-renewed"
@@ -406,14 +398,16 @@ def _may_renew(refusal: Refusal) -> bool:
     return refusal.status == 401 and not refusal.is_of_privilege
 
 
-def _unknown(refusal: Refusal, name: str) -> CatalogNameUnknown:
+def _unknown(refusal: Refusal, name: str) -> errors.CatalogNameUnknown:
     kind = {"NoSuchCatalog": "catalog", "NoSuchSchema": "schema"}.get(refusal.kind)
     names = name.removeprefix("uc://").split(".")
     if kind is None:
         kind = ("catalog", "schema", "table")[min(len(names), 3) - 1]
     count = ("catalog", "schema", "table").index(kind) + 1
-    hint = command("catalog ls", table=f"uc://{'.'.join(names[: count - 1])}") if count > 1 else None
-    return CatalogNameUnknown(f"the catalog has no {kind} {'.'.join(names[:count])}", facts=refusal.facts(), hint=hint)
+    hint = errors.command("catalog ls", table=f"uc://{'.'.join(names[: count - 1])}") if count > 1 else None
+    return errors.CatalogNameUnknown(
+        f"the catalog has no {kind} {'.'.join(names[:count])}", facts=refusal.facts(), hint=hint
+    )
 
 
 def path_of(*words: str) -> str:

@@ -6,16 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import (
-    Asked,
-    LastOption,
-    LimitOption,
-    TableArgument,
-    TimestampOption,
-    VersionOption,
-    parse_end,
-    parse_moment_of,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.results import PARQUET, RowFormat
 from deltacli.cli.running.run import (
     Run,
@@ -47,14 +38,14 @@ _COUNTED_BYTES = 64 << 20
 class ReadOptions:
     """Which version is read, and what is shown of its rows."""
 
-    limit: LimitOption = None
-    version: VersionOption = None
-    timestamp: TimestampOption = None
+    limit: declared.LimitOption = None
+    version: declared.VersionOption = None
+    timestamp: declared.TimestampOption = None
     explain: bool = option("List the files that would be read instead, and why others are skipped.", default=False)
     count: bool = option("Count the rows instead.", default=False)
 
 
-def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: ReadOptions) -> None:
+def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanRequest], wanted: ReadOptions) -> None:
     """Read the rows of a table at a version.
 
     \b
@@ -78,7 +69,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
     from deltacli.table.rebuild import find_snapshot
 
     version = wanted.version
-    at_ms = parse_moment_of(version, wanted.timestamp)
+    at_ms = declared.parse_moment_of(version, wanted.timestamp)
     if wanted.count and (wanted.explain or {"columns", "row_ids"} & asked.values.keys() or wanted.limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
     if wanted.count and (run.format is PARQUET or run.directory is not None):
@@ -180,12 +171,12 @@ First = Annotated[
 
 def changes(
     run: Run,
-    table: TableArgument,
+    table: declared.TableArgument,
     first: First,
-    last: LastOption = None,
+    last: declared.LastOption = None,
     *,
-    asked: Asked[ChangesRequest],
-    limit: LimitOption = None,
+    asked: declared.Asked[ChangesRequest],
+    limit: declared.LimitOption = None,
 ) -> None:
     """Read how the rows of a table changed between two versions.
 
@@ -210,7 +201,7 @@ def changes(
 
     ends = _end("from", first) | ({} if last is None else _end("to", last))
     require_file(run)
-    request, most = Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
+    request, most = declared.Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
     opened = run.open_table(table)
     extra = 0 if run.directory is not None else 1  # to find out whether there are more
     found = read_changes(opened, replace(request, limit=most + extra if most else None))
@@ -237,5 +228,5 @@ def changes(
 
 def _end(name: str, text: str) -> dict[str, int]:
     """Return the end of a range as a field of the request. Raises UsageError."""
-    end = parse_end(f"--{name}", text)
+    end = declared.parse_end(f"--{name}", text)
     return {f"{name}_version": end} if isinstance(end, int) else {f"{name}_timestamp_ms": end.timestamp_ms}

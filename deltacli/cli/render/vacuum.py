@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.arrow import pa
+from deltacli.cli import results
 from deltacli.cli.render.columns import (
     Column,
     Labelled,
@@ -20,19 +21,6 @@ from deltacli.cli.render.columns import (
     refused,
     section_rows,
     version_strip,
-)
-from deltacli.cli.results import (
-    BatchGrid,
-    Document,
-    Emit,
-    EncodedItems,
-    Grid,
-    Outcome,
-    Result,
-    RowForm,
-    line_of,
-    surface_of,
-    write_columns,
 )
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import dumps, envelope
@@ -64,7 +52,7 @@ Row = dict[str, Any]  # Any: values of a candidate
 
 
 @dataclass(eq=False, repr=False)
-class VacuumResult(Result):
+class VacuumResult(results.Result):
     """The plan with its outcome. Lines and columns name every candidate, the others where that is asked for."""
 
     plan: VacuumPlan
@@ -72,25 +60,25 @@ class VacuumResult(Result):
     dry_run: bool
     lists: bool
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         fields = envelope("deltacli.vacuum", self.plan.table, complete=True) | self._content()
-        return Document(fields, _blocks(self.plan, "{", "},\n") if self.lists else None)
+        return results.Document(fields, _blocks(self.plan, "{", "},\n") if self.lists else None)
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, emit: results.Emit) -> bool:
         for block in _blocks(self.plan, '{"type":"candidate",', "}\n"):
             emit(block)
-        emit(line_of({"table": self.plan.table, **self._content()}, "vacuum"))
+        emit(results.line_of({"table": self.plan.table, **self._content()}, "vacuum"))
         return True
 
-    def grid(self) -> Grid:
-        return BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
+    def grid(self) -> results.Grid:
+        return results.BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
 
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        draw_vacuum(surface_of(sink, terminal), terminal, self.plan, self.outcome)
+        draw_vacuum(results.surface_of(sink, terminal), terminal, self.plan, self.outcome)
         if self.lists and self.plan.files:
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
@@ -119,7 +107,7 @@ def _rows(piece: pa.RecordBatch) -> Iterator[Row]:
         yield row if isinstance(path, str) else {**row, "path": path.decode("utf-8", "surrogateescape")}
 
 
-def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[EncodedItems]:
+def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[results.EncodedItems]:
     """The candidates as JSON, their fields between two texts."""
     from deltacli.cli.render.data.rows import json_blocks
 
@@ -128,17 +116,17 @@ def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[EncodedIte
             yield from json_blocks([piece], opening=opening, closing=closing)
             continue
         texts = [opening.encode() + dumps(row)[1:-1] + closing.encode() for row in _rows(piece)]
-        yield EncodedItems(len(texts), memoryview(b"".join(texts)))
+        yield results.EncodedItems(len(texts), memoryview(b"".join(texts)))
 
 
-def _grid_blocks(plan: VacuumPlan, form: RowForm) -> Iterator[EncodedItems]:
+def _grid_blocks(plan: VacuumPlan, form: results.RowForm) -> Iterator[results.EncodedItems]:
     """Yield a row per candidate; names of files have the bytes they have on the store."""
     for piece, is_text in _pieces(plan):
         if is_text:
             yield form.block(piece.columns, piece.num_rows)
             continue
         rows = [form.row([row[name] for name in _NAMES]) for row in _rows(piece)]
-        yield EncodedItems(len(rows), memoryview(b"".join(rows)))
+        yield results.EncodedItems(len(rows), memoryview(b"".join(rows)))
 
 
 def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None:
@@ -151,7 +139,9 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None
         return
     heading, is_part = True, plan.files > ROWS_PER_SCREEN
     for piece, _ in _pieces(plan, ROWS_PER_SCREEN):
-        write_columns(sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True, is_part=is_part)
+        results.write_columns(
+            sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True, is_part=is_part
+        )
         heading = False
 
 
@@ -508,7 +498,7 @@ def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
 # -- what is purged of a quarantine ------------------------------------------------------------------------------------
 
 
-def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> Outcome:
+def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> results.Outcome:
     """Return a purge as a result: the plan, and what was deleted."""
     from deltacli.operations.vacuum.quarantine import PurgeOutcome
 
@@ -518,7 +508,7 @@ def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool
     due = content["due"]
     assert isinstance(due, dict)
     row = {"quarantine": plan.quarantine, "tableId": plan.table_id, **due, "deleted": deleted}
-    return Outcome("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns)
+    return results.Outcome("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns)
 
 
 def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:

@@ -15,15 +15,9 @@ from deltacli.arrow import pa
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import read_null_counts
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action, schema_of_action
 from deltacli.delta.log.file_actions import whole_column
-from deltacli.delta.log.state import (
-    TRANSACTION_RETENTION,
-    SetTransaction,
-    TableConfiguration,
-    deleted_file_retention_ms,
-    parse_interval,
-)
 from deltacli.delta.schema.to_arrow import typed
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import INFINITE, NOT_A_NUMBER, StatsBlock, StatsColumns, parse_stats
@@ -155,17 +149,17 @@ def counted_leaves(schema: pyarrow.Schema) -> list[str]:
 
 def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
     """A remove whose deletionTimestamp is greater than this (epoch milliseconds) must be kept."""
-    return now_ms - deleted_file_retention_ms(properties)
+    return now_ms - state.deleted_file_retention_ms(properties)
 
 
 def live_transactions(
-    transactions: Iterable[SetTransaction], properties: Mapping[str, str], now_ms: int
-) -> list[SetTransaction]:
+    transactions: Iterable[state.SetTransaction], properties: Mapping[str, str], now_ms: int
+) -> list[state.SetTransaction]:
     """Return the transactions that must be kept: all of them, unless the table limits their age.
 
     One without lastUpdated is kept, so that no stream writes a batch twice.
     """
-    retention = parse_interval(properties.get(TRANSACTION_RETENTION) or "")
+    retention = state.parse_interval(properties.get(state.TRANSACTION_RETENTION) or "")
     if retention is None:
         return list(transactions)
     cutoff = now_ms - retention
@@ -189,7 +183,7 @@ _SPELLED = '"(NaN|-?Infinity)"'
 # -- statistics -------------------------------------------------------------------------------------------------------
 
 
-def stats_type(config: TableConfiguration) -> ArrowType:
+def stats_type(config: state.TableConfiguration) -> ArrowType:
     """Return the type of `stats_parsed`: the columns with statistics by physical name. Columns nested too deeply for
     Parquet are left out.
     """
@@ -228,7 +222,7 @@ def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
 
 
 def parse_statistics(
-    texts: Any, config: TableConfiguration, kind: Any
+    texts: Any, config: state.TableConfiguration, kind: Any
 ) -> Any:  # Any: a string array; a struct type; an array
     """Return the statistics of adds as a struct, null if the text is missing or cannot be read."""
     return _Collected(parse_stats(texts, config), texts).struct(kind)
@@ -307,7 +301,7 @@ def _may_stand_in(column: Any) -> bool:
 
 
 def parsed_columns(
-    adds: pyarrow.RecordBatch, config: TableConfiguration, partition_values: Any, stats: Any
+    adds: pyarrow.RecordBatch, config: state.TableConfiguration, partition_values: Any, stats: Any
 ) -> dict[str, Any]:  # Any: Arrow types and arrays
     """Return the parsed columns of adds (`action_schemas().add`) for the types that are not None."""
     columns = {}

@@ -23,19 +23,11 @@ from deltacli.arrow import pa
 from deltacli.core.errors import NOTHING_CHANGED, DoubleQuoted, Refused, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, unique_id, unique_id_column
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, Action, too_deep
 from deltacli.delta.log.file_actions import key_column, num_records_column, parse_num_records
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
-from deltacli.delta.log.state import (
-    ICT_ENABLEMENT_TIMESTAMP,
-    ICT_ENABLEMENT_VERSION,
-    Metadata,
-    has_in_commit_timestamps,
-    is_true,
-    read_metadata,
-    read_protocol,
-)
 from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
 
 # -- the content of a new commit, the live files that it depends on ----------------------------------------------------
@@ -118,19 +110,19 @@ class Base(NamedTuple):
 
     version: int
     protocol: Protocol
-    metadata: Metadata
+    metadata: state.Metadata
     committed_ms: int | None = None
     row_id_mark: int = NO_MARK
 
     @property
     def is_stamped(self) -> bool:
         """Return True if this version has in-commit timestamps."""
-        return has_in_commit_timestamps(self.protocol, self.metadata)
+        return state.has_in_commit_timestamps(self.protocol, self.metadata)
 
 
 def is_stamped(request: CommitRequest, base: Base) -> bool:
     """Return True if the version made by the request has in-commit timestamps."""
-    return has_in_commit_timestamps(*_after(request, base))
+    return state.has_in_commit_timestamps(*_after(request, base))
 
 
 def encode(
@@ -152,7 +144,7 @@ def encode(
     protocol, metadata = _after(request, base)
     stamp = _stamp(request, base, now_ms)
     tags = dict(request.tags)
-    if FEATURE in protocol.supported_features and is_true(metadata.configuration, ENABLED):
+    if FEATURE in protocol.supported_features and state.is_true(metadata.configuration, ENABLED):
         tags |= _ROWS_KEPT
     info: Action = {
         **({} if stamp is None else {"inCommitTimestamp": stamp}),
@@ -206,7 +198,9 @@ def base_of_new_table(request: CommitRequest) -> Base:
     """Return what version 0 follows. Raises ValueError for a request without a protocol or a metaData."""
     if request.protocol is None or request.metadata is None:
         raise ValueError("version 0 needs a protocol and a metaData")
-    return Base(-1, read_protocol(request.protocol, _OURS), read_metadata(request.metadata, _OURS), committed_ms=-1)
+    return Base(
+        -1, state.read_protocol(request.protocol, _OURS), state.read_metadata(request.metadata, _OURS), committed_ms=-1
+    )
 
 
 def require_allowed(request: CommitRequest, base: Base, *, by_catalog: bool = False) -> None:
@@ -274,10 +268,10 @@ def _require_room(request: CommitRequest, base: Base) -> None:
         )
 
 
-def _after(request: CommitRequest, base: Base) -> tuple[Protocol, Metadata]:
+def _after(request: CommitRequest, base: Base) -> tuple[Protocol, state.Metadata]:
     """Return the configuration in effect after the request."""
-    protocol = base.protocol if request.protocol is None else read_protocol(request.protocol, _OURS)
-    metadata = base.metadata if request.metadata is None else read_metadata(request.metadata, _OURS)
+    protocol = base.protocol if request.protocol is None else state.read_protocol(request.protocol, _OURS)
+    metadata = base.metadata if request.metadata is None else state.read_metadata(request.metadata, _OURS)
     return protocol, metadata
 
 
@@ -288,7 +282,7 @@ def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
     """
     if stamp is None or base.is_stamped:
         return metadata
-    since = {ICT_ENABLEMENT_VERSION: str(base.version + 1), ICT_ENABLEMENT_TIMESTAMP: str(stamp)}
+    since = {state.ICT_ENABLEMENT_VERSION: str(base.version + 1), state.ICT_ENABLEMENT_TIMESTAMP: str(stamp)}
     return metadata | {"configuration": {**(metadata.get("configuration") or {}), **since}}
 
 

@@ -27,18 +27,8 @@ from deltacli.delta.encoding.value_text import (
 )
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import arrow_type, typed
-from deltacli.delta.schema.types import (
-    NANOSECONDS,
-    WHOLE_BITS,
-    YEAR_MONTH,
-    NameIndex,
-    PrimitiveType,
-    StructField,
-    decimal_parts,
-    interval_name,
-    places_of,
-)
 from deltacli.delta.stats.columns import exact_decimal, fits_decimal
 
 # -- partition values as text ------------------------------------------------------------------------------------------
@@ -121,7 +111,7 @@ def kernel_refuses(type_name: str, text: str) -> bool:
     with another number of digits than its scale, a time without seconds, `T` in a time without a zone, blanks around a
     value, a suffix of a float. Measured with deltalake.
     """
-    parts = decimal_parts(type_name)
+    parts = types.decimal_parts(type_name)
     if parts is None and type_name not in _JUDGES:
         return False
     if text != text.strip():
@@ -144,14 +134,14 @@ def best_spelling(type_name: str, texts: Sequence[str | None]) -> str | None:
 
 
 def _spelling(type_name: str, text: str) -> Spelling:
-    if decimal_parts(type_name):
+    if types.decimal_parts(type_name):
         return _decimal(type_name, text)
     judge = _JUDGES.get(type_name)
     return judge(type_name, text) if judge else Spelling.PLAIN
 
 
 def _whole(type_name: str, text: str) -> Spelling:
-    limit = 1 << (WHOLE_BITS[type_name] - 1)
+    limit = 1 << (types.WHOLE_BITS[type_name] - 1)
     if not _WHOLE.fullmatch(text) or not -limit <= int(text) < limit:
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if _PLAIN_WHOLE.fullmatch(text) else Spelling.NOT_CANONICAL
@@ -167,7 +157,7 @@ def _float(_type_name: str, text: str) -> Spelling:
 
 def _decimal(type_name: str, text: str) -> Spelling:
     number = exact_decimal(text)
-    if number is None or not fits_decimal(number, *(decimal_parts(type_name) or (38, 0))):
+    if number is None or not fits_decimal(number, *(types.decimal_parts(type_name) or (38, 0))):
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if _PLAIN_DECIMAL.fullmatch(text) else Spelling.NOT_CANONICAL
 
@@ -201,7 +191,7 @@ def _timestamp_ntz(_type_name: str, text: str) -> Spelling:
 
 
 _JUDGES = {
-    **dict.fromkeys(WHOLE_BITS, _whole),
+    **dict.fromkeys(types.WHOLE_BITS, _whole),
     **dict.fromkeys(("float", "double"), _float),
     "boolean": _boolean,
     "date": _date,
@@ -229,7 +219,7 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
         return text.lower()
     if type_name == "date":
         return parse_date(text)
-    if type_name in WHOLE_BITS or decimal_parts(type_name):
+    if type_name in types.WHOLE_BITS or types.decimal_parts(type_name):
         return Decimal(text)
     if type_name in ("float", "double"):
         number = float(text.rstrip("fFdD") if _FLOAT.fullmatch(text) else text)
@@ -237,7 +227,7 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
     return text
 
 
-def partition_text(value: Any, kind: PrimitiveType, column: str) -> str | None:
+def partition_text(value: Any, kind: types.PrimitiveType, column: str) -> str | None:
     """Return the text of a Python value of a type; None for null, and for an empty text, which means null.
 
     Times are UTC, with `Z` where they have a zone. Raises Refused (`append.partition-value`) for what no reader gets
@@ -255,7 +245,7 @@ def partition_text(value: Any, kind: PrimitiveType, column: str) -> str | None:
     return text
 
 
-def _text(value: Any, kind: PrimitiveType) -> str | None:
+def _text(value: Any, kind: types.PrimitiveType) -> str | None:
     match value:
         case bool():
             return str(value).lower()
@@ -306,7 +296,7 @@ def parse_partition_values(
     for field in kind:
         column = config.partition_columns[field.name]
         texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="first")
-        name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
+        name = column.data_type.name if column and isinstance(column.data_type, types.PrimitiveType) else ""
         encoded = pc.dictionary_encode(texts)
         values = [None if text is None else _value_of(name, text) for text in encoded.dictionary.to_pylist()]
         columns.append(pc.take(_array(values, field.type), encoded.indices))
@@ -349,9 +339,9 @@ def _value_of(type_name: str, text: str) -> Any:  # Any: what Arrow takes for th
 
 
 def _other_value(type_name: str, bare: str) -> Any:
-    if interval := interval_name(type_name):
-        return months_of(bare) if interval == YEAR_MONTH else interval_microseconds(bare)
-    if type_name in NANOSECONDS:
+    if interval := types.interval_name(type_name):
+        return months_of(bare) if interval == types.YEAR_MONTH else interval_microseconds(bare)
+    if type_name in types.NANOSECONDS:
         return nanoseconds_of(bare)
     if not type_name.startswith("decimal"):
         return None  # no text is a value of an array, a map, a struct or a variant
@@ -409,7 +399,7 @@ def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
     absent = [name for name in names if name not in known]
     if not absent:  # the usual case, which needs no index of the names
         return ()
-    index = NameIndex(known)
+    index = types.NameIndex(known)
     return tuple(name for name in absent if not index.places_of(name))
 
 
@@ -437,7 +427,7 @@ def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str |
 
 def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
     keys = list(known)
-    return [keys[place] for place in places_of(name, keys)]
+    return [keys[place] for place in types.places_of(name, keys)]
 
 
 def with_spelled_keys(maps: ArrowArray, names: Sequence[str]) -> ArrowArray:
@@ -472,7 +462,7 @@ class _KeysOf:
                 )
 
     def _spellings(self, name: str) -> list[str]:
-        return [self._distinct[place] for place in places_of(name, self._distinct)]
+        return [self._distinct[place] for place in types.places_of(name, self._distinct)]
 
     def spelled(self, names: Sequence[str]) -> Any:
         """Return the maps with their keys as the table spells them."""
@@ -488,7 +478,7 @@ def _texts(texts: Sequence[str]) -> Any:
     return pa.array(texts, pa.string())
 
 
-def _unparsable(actions: Any, column: StructField | None, texts: Any, row: int) -> DataUnreadable:
+def _unparsable(actions: Any, column: types.StructField | None, texts: Any, row: int) -> DataUnreadable:
     assert column is not None
     kind = getattr(column.data_type, "name", "value")
     return DataUnreadable(

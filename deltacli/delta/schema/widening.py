@@ -21,14 +21,8 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.state import (
-    CHANGE_FEED,
-    TYPE_WIDENING_ENABLED,
-    TableConfiguration,
-    plain_action,
-    plain_metadata,
-)
 from deltacli.delta.partitions.values import Spelling, spelling_of
 from deltacli.delta.protocol.feature_use import added_features, upgraded
 from deltacli.delta.protocol.features import (
@@ -83,7 +77,7 @@ class Caution(NamedTuple):
 class Ground:
     """The table to be changed. `partition_values` is None if they were not read."""
 
-    config: TableConfiguration
+    config: state.TableConfiguration
     schema: StructType
     partition_values: PartitionValues | None = None
 
@@ -133,7 +127,7 @@ def _scale_of(type_name: str) -> int:
     return 0 if decimal is None else decimal.scale
 
 
-def is_partition_column(change: Widened, config: TableConfiguration) -> bool:
+def is_partition_column(change: Widened, config: state.TableConfiguration) -> bool:
     """Return True if a change is one of a partition column."""
     names = {name.lower() for name in config.metadata.partition_columns} if config.metadata else set()
     return change.place.column.name.lower() in names
@@ -187,7 +181,7 @@ def _uniform(change: Widened, ground: Ground) -> Iterator[Refusal]:
         yield Refusal("widen.uniform", message, _iceberg_way_out(change))
 
 
-def uniform_formats(config: TableConfiguration) -> list[str]:
+def uniform_formats(config: state.TableConfiguration) -> list[str]:
     """Return the other formats in which the table is kept."""
     texts = [text for key, text in config.properties.items() if key.lower() == UNIFORM_KEY.lower()]
     return [name.strip() for text in texts for name in str(text).split(",") if name.strip()]
@@ -393,15 +387,15 @@ class WideningPlan:
         if self.is_noop or self.all_refusals:
             return None
         widened = [Widened(change.place, change.from_type, change.to_type) for change in self.due]
-        action = plain_metadata(self.metadata_before)
+        action = state.plain_metadata(self.metadata_before)
         action["schemaString"] = widened_schema(str(action["schemaString"]), widened, self.table_version)
         if self.enables_property:
-            action["configuration"] = {**action.get("configuration", {}), TYPE_WIDENING_ENABLED: "true"}
+            action["configuration"] = {**action.get("configuration", {}), state.TYPE_WIDENING_ENABLED: "true"}
         return action
 
 
 def plan_widening(
-    config: TableConfiguration,
+    config: state.TableConfiguration,
     raw_metadata: Action,
     changes: Sequence[tuple[str, str]],
     *,
@@ -421,9 +415,9 @@ def plan_widening(
     before = _protocol_of(config)
     after, refusals = _protocol(config, before, due, upgrade_protocol=upgrade_protocol)
     refusals += _refusals_of_readers(config, before, after)
-    enables = bool(due) and not config.is_on(TYPE_WIDENING_ENABLED)
+    enables = bool(due) and not config.is_on(state.TYPE_WIDENING_ENABLED)
     if enables and not enable:
-        message = f"type widening is not enabled: {TYPE_WIDENING_ENABLED} is not true"
+        message = f"type widening is not enabled: {state.TYPE_WIDENING_ENABLED} is not true"
         refusals.append(Refusal("widen.not-enabled", message, parameter("widen-type.enable", True)))
     is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     return WideningPlan(
@@ -439,7 +433,7 @@ def plan_widening(
     )
 
 
-def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
+def _schema_of(config: state.TableConfiguration, raw_metadata: Action) -> StructType:
     text = raw_metadata.get("schemaString")
     if not isinstance(text, str) or config.metadata is None or config.protocol is None:
         raise Unreadable(
@@ -481,15 +475,15 @@ def _planned(change: Widened, ground: Ground) -> PlannedChange:
     return PlannedChange(change.place.text, change.from_type, change.to_type, refusals, change.place)
 
 
-def _protocol_of(config: TableConfiguration) -> Action:
+def _protocol_of(config: state.TableConfiguration) -> Action:
     if config.raw_protocol is not None:
-        return plain_action(config.raw_protocol)
+        return state.plain_action(config.raw_protocol)
     assert config.protocol is not None
     return config.protocol.as_json()
 
 
 def _protocol(
-    config: TableConfiguration, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
+    config: state.TableConfiguration, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
 ) -> tuple[Action | None, list[Refusal]]:
     """Return the protocol that the changes need, or None if the table has it, and the reasons against it."""
     if not due:
@@ -505,7 +499,7 @@ def _protocol(
     return after, [Refusal("widen.protocol-upgrade-needed", message, parameter("widen-type.upgrade_protocol", True))]
 
 
-def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[Refusal]:
+def _refusals_of_readers(config: state.TableConfiguration, before: Action, after: Action | None) -> Iterator[Refusal]:
     """Yield a refusal if recorded type changes without effect so far would make every reader refuse the table."""
     added = added_features(before, after) if after else ()
     refusal = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
@@ -514,7 +508,7 @@ def _refusals_of_readers(config: TableConfiguration, before: Action, after: Acti
         yield Refusal("widen.history-refused", message, command("validate", select=["typewidening.*"]))
 
 
-def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list[str]:
+def _needed_features(config: state.TableConfiguration, due: Sequence[Widened]) -> list[str]:
     """Type widening under the name that the table has, and the type that the changes bring."""
     is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     needed = [TYPE_WIDENING_PREVIEW if is_of_preview else TYPE_WIDENING]
@@ -525,7 +519,7 @@ def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list
 
 def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
     warnings = [warning for change in due for warning in cautions_of_widening(change, ground)]
-    if due and ground.config.is_on(CHANGE_FEED):
+    if due and ground.config.is_on(state.CHANGE_FEED):
         message = "change data written before keeps the older types, so reading changes across this version may fail"
         warnings.append(Caution("widen.change-data-feed", message))
     if due and (formats := uniform_formats(ground.config)):

@@ -16,17 +16,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.errors import (
-    EXIT_BUG,
-    EXIT_OK,
-    QUOTED,
-    CommitCorrupt,
-    DeltacliError,
-    PartlyDone,
-    UsageError,
-    nearest_name,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
@@ -116,7 +106,9 @@ def read_facts(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts:
     segment = choose_segment(listing)
     for file in segment.commits:
         if not file.size_bytes:
-            raise CommitCorrupt(f"commit {file.version} is empty", code="commit.empty", facts={"file": file.name})
+            raise errors.CommitCorrupt(
+                f"commit {file.version} is empty", code="commit.empty", facts={"file": file.name}
+            )
     start = segment.checkpoint
     newest = listing.commits.get(segment.version) or (start.files[0] if start else files[-1])
     boundary = max(
@@ -357,13 +349,13 @@ _IN_FLIGHT = 32
 _POLL_SECONDS = 0.2
 
 
-def other_table(fault: DeltacliError) -> str | None:
+def other_table(fault: errors.DeltacliError) -> str | None:
     """Return the URI of the table of `protect-from`, or of the clone, that an error is about instead of its own."""
     other = fault.facts.get("protected table")
     return None if other is None or other != fault.table else without_secrets(other)
 
 
-def said_by(fault: DeltacliError) -> str:
+def said_by(fault: errors.DeltacliError) -> str:
     """Return the message of an error, behind the other table that it is about, if it is about one."""
     message, other = without_secrets(fault.message), other_table(fault)
     return message if other is None else f"{plain_name(other)}: {message}"
@@ -377,7 +369,7 @@ class PlanProblem(NamedTuple):
     exit_code: int
 
     @classmethod
-    def of(cls, fault: DeltacliError) -> PlanProblem:
+    def of(cls, fault: errors.DeltacliError) -> PlanProblem:
         return cls(fault.code, said_by(fault), fault.exit_code)
 
     @property
@@ -458,7 +450,7 @@ class FleetPlan:
     @property
     def exit_code(self) -> int:
         """Return 5 if a table or a directory could not be read, else 0."""
-        return PartlyDone.exit_code if self.unreadable or self.problems else EXIT_OK
+        return errors.PartlyDone.exit_code if self.unreadable or self.problems else errors.EXIT_OK
 
     def note_search(self, note: Callable[[str], None]) -> None:
         """Note what the search skipped, and where it found nothing."""
@@ -487,12 +479,12 @@ def choose_groups(file: FleetFile, only: Collection[str]) -> Sequence[Group]:
     known = {group.name: group for group in file.groups}
     for name in only:
         if name not in known:
-            nearest = nearest_name(name, known, ignores_case=True)
-            raise UsageError(
-                f"{parameter('fleet plan.only', name)}: {file.path} has no such group",
+            nearest = errors.nearest_name(name, known, ignores_case=True)
+            raise errors.UsageError(
+                f"{errors.parameter('fleet plan.only', name)}: {file.path} has no such group",
                 code="fleet.group",
                 facts={"groups": ", ".join(known)},
-            ).asking(name, nearest, QUOTED)
+            ).asking(name, nearest, errors.QUOTED)
     return [group for group in file.groups if not only or group.name in only]
 
 
@@ -574,10 +566,10 @@ def look(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts | PlanProble
     """Return the facts of a table, or why they cannot be read."""
     try:
         return read_facts(store, at, cutoff_ms)
-    except DeltacliError as fault:
+    except errors.DeltacliError as fault:
         return PlanProblem.of(fault)
     except Exception as fault:  # noqa: BLE001  (recorded as exit 70: no table hides the others)
-        return PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", EXIT_BUG)
+        return PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", errors.EXIT_BUG)
 
 
 def plan_table(table: FoundTable, past: Past, now_ms: int) -> TablePlan:

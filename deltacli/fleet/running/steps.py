@@ -16,17 +16,7 @@ from pathlib import Path
 from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import (
-    EXIT_BUG,
-    EXIT_FINDINGS,
-    EXIT_OK,
-    DeltacliError,
-    FileMissing,
-    PartlyDone,
-    Refused,
-    UsageError,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import exhausted_by, fixed_clock, is_exhaustion, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
@@ -84,14 +74,16 @@ class StepOutcome(NamedTuple):
     """What became of a step: its state, its exit code as a command, a sentence, and numbers."""
 
     state: str
-    exit_code: int = EXIT_OK
+    exit_code: int = errors.EXIT_OK
     message: str = ""
     code: str | None = None
     details: JsonObject | None = None
 
     @classmethod
-    def of(cls, fault: DeltacliError, details: JsonObject | None = None) -> StepOutcome:
-        state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
+    def of(cls, fault: errors.DeltacliError, details: JsonObject | None = None) -> StepOutcome:
+        state = {errors.Refused.exit_code: "refused", errors.PartlyDone.exit_code: "partly"}.get(
+            fault.exit_code, "failed"
+        )
         if (other := other_table(fault)) is not None:
             details = {**(details or {}), "protectedTable": other}
         return cls(state, fault.exit_code, said_by(fault), fault.code, details)
@@ -99,11 +91,11 @@ class StepOutcome(NamedTuple):
     @classmethod
     def of_any(cls, fault: Exception) -> StepOutcome:
         """Return any exception as an outcome: one that is no error of deltacli is a bug."""
-        if isinstance(fault, DeltacliError):
+        if isinstance(fault, errors.DeltacliError):
             return cls.of(fault)
         if is_exhaustion(fault):
             return cls.of(exhausted_by(fault))
-        return cls("failed", EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
+        return cls("failed", errors.EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
 
 
 class StepWork(NamedTuple):
@@ -283,9 +275,9 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     if not failing:
         message = f"no {settings.fail_on} at level {settings.level}"
         return StepOutcome("done", message=message, details=details)
-    accept = "" if path is None else f"; to accept: {command('validate', table=name, write_baseline=str(path))}"
+    accept = "" if path is None else f"; to accept: {errors.command('validate', table=name, write_baseline=str(path))}"
     message = f"{_said(failing, more)}{accept}"
-    return StepOutcome("findings", EXIT_FINDINGS, message, failing[0].rule.id, details)
+    return StepOutcome("findings", errors.EXIT_FINDINGS, message, failing[0].rule.id, details)
 
 
 _SAID = {
@@ -363,7 +355,7 @@ def _read_baseline(path: Path) -> Baseline | None:
         return None
     except OSError as fault:
         reason = (fault.strerror or str(fault)).lower()
-        raise UsageError(f"the baseline {path} cannot be read: {reason}", code="usage.baseline") from fault
+        raise errors.UsageError(f"the baseline {path} cannot be read: {reason}", code="usage.baseline") from fault
 
 
 def _label(table: TableHandle, path: Path) -> str:
@@ -459,7 +451,7 @@ class FleetCluster:
             try:
                 stores = self.open_stores(name)
                 list(islice(stores.storage.list_from(LOG_DIRECTORY), 1))
-            except DeltacliError:
+            except errors.DeltacliError:
                 continue
             self._anchor = stores
             break
@@ -561,7 +553,9 @@ def _require_same(storage: ReadStorage, piece: StepPiece) -> None:
     name, modified_ms = piece.newest
     try:
         found = storage.stat(f"{LOG_DIRECTORY}/{name}").modified_ms
-    except FileMissing:
+    except errors.FileMissing:
         found = None
     if found != modified_ms:
-        raise Refused("executors see another table than the driver", code="cluster.other-table", facts={"file": name})
+        raise errors.Refused(
+            "executors see another table than the driver", code="cluster.other-table", facts={"file": name}
+        )

@@ -26,19 +26,10 @@ from deltacli.core.errors import Refused, command
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
 from deltacli.delta.evolution.draft import fields_within, uses_mapping
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line, encoded_files
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, MATERIALIZED_NAMES, SUSPENDED
-from deltacli.delta.log.state import (
-    CHECKPOINT_PROTECTION,
-    deleted_file_retention_ms,
-    log_retention_ms,
-    parse_integer,
-    plain_action,
-    plain_metadata,
-    read_protocol,
-    truncation_retention_ms,
-)
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import (
     MAPPING,
@@ -127,7 +118,7 @@ def newest_trace(snapshot: Snapshot, name: str) -> int | None:
     listing = list_log_whole(table.storage, table.progress).listing
     oldest: int = min(listing.reconstructable, default=snapshot.version)
     if name == PROTECTION:
-        protected = parse_integer(snapshot.properties, CHECKPOINT_PROTECTION) or 0
+        protected = state.parse_integer(snapshot.properties, state.CHECKPOINT_PROTECTION) or 0
         return protected - 1 if int(oldest) < protected else None
     is_trace = _TRACES.get(name)
     if is_trace is None:
@@ -149,7 +140,7 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
     guard of the log objects, and PartlyDone.
     """
     snapshot = read_snapshot(table)
-    own, retention = log_retention_ms(snapshot.properties), truncation_retention_ms(snapshot.properties)
+    own, retention = state.log_retention_ms(snapshot.properties), state.truncation_retention_ms(snapshot.properties)
     request = ExpiryRequest(retention_ms=retention, allow_retention_below_ms=max(own, retention))
     change = LogExpiry(request, proves=False, cut_ms=_MINUTE_MS)
     plan = plan_change(change, table)
@@ -193,7 +184,7 @@ def vector_files(snapshot: Snapshot) -> list[str]:
     older versions need them as long as the files of rows.
     """
     files = snapshot.table.files()
-    cutoff_ms = snapshot.table.clock() - deleted_file_retention_ms(snapshot.properties)
+    cutoff_ms = snapshot.table.clock() - state.deleted_file_retention_ms(snapshot.properties)
 
     def of_batch(removes: pa.RecordBatch, known: set[str]) -> list[str]:
         found = []
@@ -347,10 +338,10 @@ def plan_drop(
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     if managed is not None and truncate_history:
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
-    before = plain_action(snapshot.raw_protocol)
+    before = state.plain_action(snapshot.raw_protocol)
     after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
-    left = replace(snapshot.config, protocol=read_protocol(after, "the protocol"), raw_protocol=after)
+    left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
     clients = clients_regained(snapshot.config, left, [one.domain for one in snapshot.domains])
     basis = basis_of(snapshot)
     return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, clients, commit_metadata)
@@ -360,7 +351,7 @@ def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) 
     yield from _preparations(snapshot, name, removal)
     if truncates:
         if (trace := newest_trace(snapshot, name)) is not None:
-            age = format_duration(truncation_retention_ms(snapshot.properties))
+            age = format_duration(state.truncation_retention_ms(snapshot.properties))
             yield f"delete the versions of the log up to {trace} or later, once they are {age} old"
         yield f"drop {name} from the protocol"
         return
@@ -509,7 +500,7 @@ class _Drop:
         if not keys:
             return None
         config = replace(snapshot.config, raw_metadata=snapshot.raw_metadata)
-        planned = plan_unset(config, plain_metadata(snapshot.raw_metadata), keys)
+        planned = plan_unset(config, state.plain_metadata(snapshot.raw_metadata), keys)
         parameters = {"properties": keys, "ifExists": True}
         return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=planned.metadata)
 
@@ -535,7 +526,7 @@ class _Drop:
                 code="features.in-use",
                 hint=command("features drop", self._plan.name),
             )
-        metadata = plain_metadata(snapshot.raw_metadata)
+        metadata = state.plain_metadata(snapshot.raw_metadata)
         root = read_exactly(str(metadata["schemaString"]))
         for one in fields_within(root):
             (one.get("metadata") or {}).pop(TYPE_CHANGES_KEY, None)
@@ -548,7 +539,7 @@ class _Drop:
 
     def _suspended(self, snapshot: Snapshot) -> CommitRequest | None:
         """Stop writers from giving ids to new rows."""
-        metadata = plain_metadata(snapshot.raw_metadata)
+        metadata = state.plain_metadata(snapshot.raw_metadata)
         configuration = metadata.get("configuration") or {}
         wanted = {**configuration, ENABLED: "false", SUSPENDED: "true"}
         if wanted == configuration:
@@ -601,8 +592,8 @@ class _Drop:
         if name == MAPPING and uses_mapping(snapshot.config):
             raise Refused("column mapping was enabled meanwhile", code="features.in-use", hint=again)
         protects = removal.protects_history and not self._plan.truncates
-        protocol = without_feature(plain_action(snapshot.raw_protocol), name, protected=protects)
-        metadata = plain_metadata(snapshot.raw_metadata)
+        protocol = without_feature(state.plain_action(snapshot.raw_protocol), name, protected=protects)
+        metadata = state.plain_metadata(snapshot.raw_metadata)
         properties = properties_of_drop(
             metadata.get("configuration") or {}, removal, snapshot.version + 1, protected=protects
         )

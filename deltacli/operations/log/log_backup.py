@@ -14,16 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, Whole
-from deltacli.core.errors import (
-    ConflictLost,
-    FileMissing,
-    NotATable,
-    Refused,
-    StorageFailed,
-    UsageError,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
@@ -180,15 +171,15 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     _require_apart(storage, destination)
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
-        raise UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
+        raise errors.UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
     hint = _read_hint(storage)
     files = list_whole_log(storage, progress=progress)
     if not files:
         list_log(storage)  # names what is at the path instead
-        raise NotATable("the log is empty; there is nothing to back up")
+        raise errors.NotATable("the log is empty; there is nothing to back up")
     backup = _Backup(destination, read_list(destination), list_whole_log(destination) or {})
     if backup.listed is None and backup.files:
-        raise Refused(
+        raise errors.Refused(
             f"{destination.uri} has a {LOG_DIRECTORY} that is not a backup; it may be a table",
             code="backup.not-a-backup",
             facts={"missing": BACKUP_LIST, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
@@ -261,7 +252,7 @@ class LogBackup:
         engine, progress = gate.table.engine, gate.table.progress
         begun = BackupList(plan.table, plan.table_id, plan.version, gate.table.clock(), False)
         if plan.is_first and destination.put_if_absent(BACKUP_LIST, begun.to_bytes()) == Existed():
-            raise ConflictLost(
+            raise errors.ConflictLost(
                 f"another backup to {destination.uri} was started in the meantime", code="backup.conflict"
             )
         gate.has_begun = True
@@ -301,7 +292,7 @@ def _read_hint(storage: ReadStorage) -> bytes | None:
     try:
         data = read_hint_file(storage)
         return data if len(data) <= MAX_HINT_BYTES else None
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
@@ -313,7 +304,7 @@ def _read(storage: ReadStorage, file: StoredFile, *, hint: bytes | None) -> byte
         return hint
     try:
         data = storage.read(log_location(file.name))
-    except FileMissing:
+    except errors.FileMissing:
         return None
     if file.path.kind is LogFileKind.COMMIT:
         require_whole(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
@@ -350,14 +341,14 @@ def _judge(storage: ReadStorage, backup: _Backup, hint: bytes | None, file: Stor
 def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
     try:
         return digest(storage.read(log_location(name)))
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
 def _require_apart(storage: ReadStorage, destination: Storage) -> None:
     """Raise UsageError where one of table and backup contains the other: they could be lost together or confused."""
     if is_inside(destination, storage) or is_inside(storage, destination):
-        raise UsageError(
+        raise errors.UsageError(
             "a table and its backup cannot contain each other",
             code="usage.backup",
             facts={"table": storage.uri, "backup": destination.uri},
@@ -374,7 +365,7 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
     shares_a_commit = any(found.verdict is _Verdict.KEEP for found in commits)
     may_mix = table_id is not None or versioned(backup.files.values()).commits
     if known is not None and known != table_id and not shares_a_commit and may_mix:
-        raise Refused(
+        raise errors.Refused(
             "the backup is of another table"
             if table_id is not None
             else "the log has no table id, and no commit in common with the backup, which may be of another table",
@@ -382,17 +373,17 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
             facts={**facts, "table id of the backup": known, "table id of this table": table_id or "not found"},
         )
     if diverged:
-        raise Refused(
+        raise errors.Refused(
             f"commit {diverged[0]} of the log differs from the backup",
             code="backup.diverged",
             facts={
                 **facts,
                 "commits that differ": format_ranges(diverged),
                 "why": "commits never change; the log was damaged or rewritten",
-                "next": f"log restore {parameter('log restore.replace', True)} repairs "
+                "next": f"log restore {errors.parameter('log restore.replace', True)} repairs "
                 "a damaged log; another DEST keeps both",
             },
-            hint=command("log cat", diverged[0]),
+            hint=errors.command("log cat", diverged[0]),
         )
 
 
@@ -409,7 +400,7 @@ def _require_no_later_ones(backup: _Backup, files: Mapping[str, StoredFile], jud
     there = [found.file for found in judged if found.verdict is not _Verdict.GONE]
     new = [f.path.version for f in there if f.path.kind is LogFileKind.COMMIT and f.name not in listed]
     if later and new:
-        raise Refused(
+        raise errors.Refused(
             f"{named_ranges('version', later)} of the backup {'is' if len(later) == 1 else 'are'} above version "
             f"{newest}, the newest of the log, which has commits that the backup lacks",
             code="backup.diverged",
@@ -419,14 +410,14 @@ def _require_no_later_ones(backup: _Backup, files: Mapping[str, StoredFile], jud
                 "why": "the log was rolled back or replaced; a mixture of both would be a log that never existed",
                 "next": "another DEST keeps both",
             },
-            hint=command("history"),
+            hint=errors.command("history"),
         )
 
 
 def _verify(destination: Storage, copied: Sequence[BackedUp], engine: Engine, progress: Progress) -> None:
     wrong = differing(destination, copied, engine, "verifying", progress)
     if wrong:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"{len(wrong)} of {len(copied)} copied files differ from what was written",
             code="backup.copy-differs",
             facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},

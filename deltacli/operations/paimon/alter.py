@@ -19,19 +19,7 @@ from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.changing.plan import Whole
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    ConflictLost,
-    DeltacliError,
-    DoubleQuoted,
-    FileMissing,
-    NotATable,
-    OutcomeUnknown,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr
@@ -118,23 +106,25 @@ def read_newest(storage: ReadStorage, branch: str) -> Newest:
     for _ in range(_MAX_READ):
         ids = list_schemas(storage, branch).ids
         if not ids:
-            raise NotATable("the table has no schema", code="paimon.schema-missing", facts={"branch": branch})
+            raise errors.NotATable("the table has no schema", code="paimon.schema-missing", facts={"branch": branch})
         path = schema_path(ids[-1], branch)
         try:
             schema = read_schema(read_limited(storage, path, MAX_SCHEMA_BYTES))
-        except FileMissing:
+        except errors.FileMissing:
             continue  # deleted since it was listed
-        except Unreadable as fault:
+        except errors.Unreadable as fault:
             fault.facts = {"file": path} | fault.facts
             raise
         if schema.id != ids[-1]:
-            raise Refused(
+            raise errors.Refused(
                 f"{path} has the id {schema.id}: the next version would get a wrong name",
                 code="paimon.id-differs",
-                hint=command("validate", select=[DoubleQuoted("paimon.id-differs")]),
+                hint=errors.command("validate", select=[errors.DoubleQuoted("paimon.id-differs")]),
             )
         return Newest(schema, ids, _has_snapshots(storage, branch))
-    raise ConflictLost("the newest schema was deleted each time before it could be read", facts={"branch": branch})
+    raise errors.ConflictLost(
+        "the newest schema was deleted each time before it could be read", facts={"branch": branch}
+    )
 
 
 class UsedIds:
@@ -160,7 +150,7 @@ def _has_snapshots(storage: ReadStorage, branch: str) -> bool:
     try:
         names = (stat.name for stat in storage.list_from(directory, SNAPSHOT_PREFIX))
         return any(number_of(name, SNAPSHOT_PREFIX) is not None for name in names)
-    except FileMissing:
+    except errors.FileMissing:
         return False
 
 
@@ -200,11 +190,11 @@ def commit_schema(
             raise
         if before is None:
             ours.append((newest, schema))
-    raise ConflictLost(
+    raise errors.ConflictLost(
         "other writers created every version that was tried",
-        said_first=NOTHING_CHANGED,
+        said_first=errors.NOTHING_CHANGED,
         facts={"versions tried": str(max_attempts)},
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 
@@ -224,13 +214,13 @@ def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> 
     path, data = schema_path(schema.id, branch), schema.encode()
     cause: str | None = None
     """Why the outcome is unknown. From then on the file may exist or appear later, with these bytes."""
-    fault: StorageFailed | None = None
+    fault: errors.StorageFailed | None = None
     for asked in range(MAX_ASKED):
         if asked:
             _pause(machine, asked)
         try:
             answer = storage.put_if_absent(path, data)
-        except StorageFailed as failed:
+        except errors.StorageFailed as failed:
             if cause is None:
                 raise  # an error here means that nothing was written
             fault = failed
@@ -246,9 +236,9 @@ def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> 
                 assert_never(other)
         try:
             return storage.read(path) == data
-        except FileMissing as failed:  # it is sent again: it may never have arrived
+        except errors.FileMissing as failed:  # it is sent again: it may never have arrived
             fault = failed
-        except StorageFailed as failed:
+        except errors.StorageFailed as failed:
             cause, fault = cause or "the file exists and cannot be read", failed
     raise _unknown(path, cause, fault)
 
@@ -264,9 +254,9 @@ def _is_kept(storage: ReadStorage, branch: str, schema: Schema, machine: Machine
             machine.sleep(_POLL_SECONDS)
             waiting &= _rivals(storage, branch, schema.id)
         return read_schema(storage.read(path)).encode() == schema.encode()
-    except (FileMissing, Unreadable):
+    except (errors.FileMissing, errors.Unreadable):
         return False
-    except StorageFailed as fault:
+    except errors.StorageFailed as fault:
         raise _unknown(path, "the file was created, and could not be read back", fault) from fault
 
 
@@ -297,13 +287,13 @@ def _note(storage: ReadStorage, branch: str, schema: Schema) -> str:
     path = schema_path(schema.id, branch)
     try:
         is_ours = storage.read(path) == schema.encode()
-    except DeltacliError:
+    except errors.DeltacliError:
         return f"{path} may have been created"
     return f"{path} was created" if is_ours else "nothing was changed"
 
 
-def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> OutcomeUnknown:
-    return OutcomeUnknown(
+def _unknown(path: str, cause: str | None, fault: errors.StorageFailed | None) -> errors.OutcomeUnknown:
+    return errors.OutcomeUnknown(
         f"{path} was sent, but it is not known whether it is in the table",
         code="paimon.outcome-unknown",
         facts={
@@ -312,7 +302,7 @@ def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> Outco
             **({} if fault is None else {"looking for it": fault.message}),
             "to check": "the change was made if the history of the table shows it",
         },
-        hint=command("history", limit=5),
+        hint=errors.command("history", limit=5),
     )
 
 
@@ -350,7 +340,7 @@ class AlterOutcome(Whole):
     before: Schema
     after: Schema | None
     changes: tuple[Change, ...] = ()
-    refusal: Refused | None = None
+    refusal: errors.Refused | None = None
     committed: int | None = None
     others: Mapping[str, Schema | None] = field(default_factory=dict)
     """The newest schemas of the other branches; None where one cannot be read."""
@@ -366,7 +356,7 @@ class AlterOutcome(Whole):
         """True where the schema is already as requested."""
         return self.refusal is None and not self.changes
 
-    def objection(self) -> Refused | None:
+    def objection(self) -> errors.Refused | None:
         """Return the error of a refused change, None without one."""
         return None if self.refusal is None else _as_unchanged(self.refusal)
 
@@ -486,7 +476,7 @@ class SchemaAlteration:
         basis = Basis(table, newest.schema.id, table.clock())
         try:
             after = _next_schema(self.request, newest, used, basis.now_ms)
-        except Refused as refusal:
+        except errors.Refused as refusal:
             return AlterOutcome(basis, self.request, newest.schema, None, refusal=refusal)
         changes = _changes(newest, after)
         return AlterOutcome(
@@ -504,21 +494,21 @@ def _require_same(agreed: AlterOutcome, newest: Newest) -> None:
     """Raise Refused where the schema that a plan was made from is gone or another one."""
     before = agreed.before
     if newest.schema.id < before.id or (newest.schema.id == before.id and newest.schema != before):
-        raise Refused(
+        raise errors.Refused(
             f"schema {before.id}, on which this was planned, was replaced",
-            said_first=NOTHING_CHANGED,
+            said_first=errors.NOTHING_CHANGED,
             code=OTHER_PAST,
             facts={"newest": f"schema {newest.schema.id}"},
-            hint=command("history", limit=5),
+            hint=errors.command("history", limit=5),
         )
 
 
-def _as_unchanged(refusal: Refused) -> Refused:
+def _as_unchanged(refusal: errors.Refused) -> errors.Refused:
     """Return a refusal of the changes with a message that says what became of the table."""
-    if type(refusal) is not Refused:
+    if type(refusal) is not errors.Refused:
         return refusal
     unchanged = copy(refusal)
-    unchanged.said_first = NOTHING_CHANGED
+    unchanged.said_first = errors.NOTHING_CHANGED
     return unchanged
 
 
@@ -532,7 +522,7 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     if fault is not None:
         place = {} if fault.place.key is None else {"at": fault.place.key}
         code = _CODES.get(fault.rule)
-        raise Refused(
+        raise errors.Refused(
             fault.message if code else f"the new schema is not valid: {fault.message}",
             code=code or fault.rule.id,
             facts=place | {"rule": fault.rule.checks},

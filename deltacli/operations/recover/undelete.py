@@ -15,19 +15,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import in_flight
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    ConflictLost,
-    DeltacliError,
-    FileMissing,
-    NotATable,
-    Refusal,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    VersionAbsent,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural, short_repr
@@ -121,7 +109,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
         log, sources = _plan_log(table, present or {}, offered, offers, request.version, overwritten)
-    except NotATable:
+    except errors.NotATable:
         if present is not None:
             raise
         if without and not is_new:
@@ -135,7 +123,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     if proofs is not None:
         plan = with_proofs(plan, proofs, is_tip_judged=is_tip_judged and request.version is None)
     if len(without) == len(opened):
-        refusals = [Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
+        refusals = [errors.Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
         plan = replace(plan, refusals=(*refusals, *plan.refusals))
     else:
         plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))
@@ -209,7 +197,7 @@ def _plan_files(
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
-        return replace(plan, refusals=(*plan.refusals, Refusal("catalog.managed", message)))
+        return replace(plan, refusals=(*plan.refusals, errors.Refusal("catalog.managed", message)))
     if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         plan = replace(plan, changed_times=_moved(table, plan))
     plan = _with_data(table, request, opened, snapshot, plan)
@@ -305,14 +293,14 @@ def _plan_log(
     log: LogPlan | None = None
     try:
         log = plan_log(table.storage, present, readable, read, table.engine, version)
-    except (NotATable, VersionAbsent):
+    except (errors.NotATable, errors.VersionAbsent):
         if len(readable) == len(sources):
             raise
     if log is not None and len(readable) == len(sources):
         return log, readable
     try:
         whole_log = plan_log(table.storage, present, sources, offers, table.engine, version)
-    except NotATable:
+    except errors.NotATable:
         raise missing_log(table.storage) from None
     if log is None or log.missing:
         return whole_log, sources
@@ -380,13 +368,13 @@ def _newest_of_log(table: TableHandle, log: LogPlan) -> int | None:
     for version in reversed(readable[-20:]):
         try:
             read_snapshot(table.over(log.every), version=version)
-        except Unreadable:
+        except errors.Unreadable:
             continue
         return version
     return None
 
 
-def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[Refusal, ...]:
+def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[errors.Refusal, ...]:
     """Return a refusal for each commit of which the store has several contents, if the version is rebuilt from it, or
     the log would get files: they could be those of another history.
     """
@@ -394,7 +382,7 @@ def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[R
         return ()
     replayed = {log_location(file.name) for file in choose_segment(log.listing, log.version).commits}
     return tuple(
-        Refusal(OVERWRITTEN, f"{one.path} was overwritten: the store has {len(one.versions)} contents of it")
+        errors.Refusal(OVERWRITTEN, f"{one.path} was overwritten: the store has {len(one.versions)} contents of it")
         for one in overwritten
         if log.items or one.path in replayed
     )
@@ -531,7 +519,7 @@ class UndeleteResult(NamedTuple):
                 "consent.denied",
                 f"the log is back; {plural(plan.unconfirmed, 'file')} that it names were not put back: not confirmed",
                 {"so far": self.so_far()},
-                command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
+                errors.command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
             )
         missing, newest = plan.missing, plan.newest_readable
         if not missing.files:
@@ -548,7 +536,7 @@ class UndeleteResult(NamedTuple):
                 if newest is None
                 else str(newest),
             },
-            None if newest is None else command("restore", version=newest, dry_run=True),
+            None if newest is None else errors.command("restore", version=newest, dry_run=True),
         )
 
 
@@ -580,7 +568,7 @@ class Undelete:
         gate.has_begun = True  # nobody knows it of an interruption
         try:
             done = bring_back(gate, plan, journal, gate.follow)
-        except DeltacliError:
+        except errors.DeltacliError:
             gate.has_begun = journal.files > 0
             raise
         gate.outcome = UndeleteResult(done, journal)
@@ -616,7 +604,7 @@ def bring_back(
         return plan
     rest = plan_undelete(table, plan.request)
     if rest.is_log_first:
-        raise StorageFailed("the log cannot be read although its files were put in their places")
+        raise errors.StorageFailed("the log cannot be read although its files were put in their places")
     if rest.found.files and not rest.refusals and not agreed(rest):
         return replace(plan, unconfirmed=rest.found.files)
     rest = bring_back(gate, rest, told)
@@ -648,12 +636,12 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
             continue
         seen.add(of_source)
         if not still_holds(table, source, proof, plan.log_tags):
-            raise Refused(
+            raise errors.Refused(
                 f"the table or {source.name} has changed since the plan was made, and "
                 f"{item.path} is no longer proven to be of this table",
-                said_first=NOTHING_CHANGED,
+                said_first=errors.NOTHING_CHANGED,
                 code=UNPROVEN,
-                hint=command("undelete", sources=list(plan.request.sources), dry_run=True),
+                hint=errors.command("undelete", sources=list(plan.request.sources), dry_run=True),
             )
 
 
@@ -682,15 +670,15 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
         return
     try:
         is_same = table.storage.read(item.path) == source.files.read(item.path)
-    except FileMissing as fault:
-        raise StorageFailed(f"{item.path} could not be put in its place") from fault
+    except errors.FileMissing as fault:
+        raise errors.StorageFailed(f"{item.path} could not be put in its place") from fault
     if not is_same and item.kind is FileKind.COMMIT:
-        raise ConflictLost(
+        raise errors.ConflictLost(
             f"another writer created commit {item.file.path.version} in the meantime; the commits after it were not "
             "restored",
             code="undelete.conflict",
             facts={"commit": item.path},
-            hint=command("history"),
+            hint=errors.command("history"),
         )
 
 
@@ -708,7 +696,7 @@ def _bring(source: Source, file: ProvenFile, modified_ms: int, to: Storage, *, r
         return source.bring(file.path, file.size_bytes, to, replace=replace)
     data = source.files.read(file.path)
     if digest(data) != file.sha256:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"{file.path} of {source.name} was changed since it was planned", code="undelete.source-changed"
         )
     if not replace:
@@ -729,11 +717,11 @@ def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcom
     if (why := fault_of_log_file(table.storage, item.file)) is not None:
         is_gone = all(isinstance(done, Deleted) for _, done in table.writable().delete_many([item.path]))
         became = "was taken away again" if is_gone else "could not be taken away again: delete it"
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"the deleted commit {version} cannot be read, and {became}: {why}",
             code="undelete.not-there",
             facts={"file": item.path, "newest version that can be read": str(version - 1)},
-            hint=command("snapshot", version=version - 1),
+            hint=errors.command("snapshot", version=version - 1),
         )
 
 
@@ -759,9 +747,9 @@ def _require_there(table: TableHandle, plan: UndeletePlan) -> None:
 
 def _require_none(wrong: list[str]) -> None:
     if wrong:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"{plural(len(wrong), 'file')} put in place cannot be used",
             code="undelete.not-there",
             facts={"files": ", ".join(wrong[:_NAMED])},
-            hint=command("validate", level="footers"),
+            hint=errors.command("validate", level="footers"),
         )

@@ -21,20 +21,10 @@ from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, co
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, format_timestamp, plural, short_repr
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
-from deltacli.delta.log.state import (
-    APPEND_ONLY,
-    CHANGE_FEED,
-    TableConfiguration,
-    configuration_of,
-    is_true,
-    plain_action,
-    plain_metadata,
-    read_metadata,
-    read_protocol,
-)
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore.difference import (
@@ -445,14 +435,16 @@ def _state_of(snapshot: Snapshot) -> SmallState:
 def _after(now: Snapshot, small: SmallActions) -> Snapshot:
     """Return the small part of the version that would be committed."""
     if small.protocol is not None:
-        now = replace(now, protocol=read_protocol(small.protocol, _OURS), raw_protocol=small.protocol)
+        now = replace(now, protocol=state.read_protocol(small.protocol, _OURS), raw_protocol=small.protocol)
     if small.metadata is not None:
-        now = replace(now, metadata=read_metadata(small.metadata, _OURS), raw_metadata=small.metadata)
+        now = replace(now, metadata=state.read_metadata(small.metadata, _OURS), raw_metadata=small.metadata)
     return now
 
 
-def _configuration(snapshot: Snapshot) -> TableConfiguration:
-    return configuration_of(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
+def _configuration(snapshot: Snapshot) -> state.TableConfiguration:
+    return state.configuration_of(
+        state.plain_metadata(snapshot.raw_metadata), state.plain_action(snapshot.raw_protocol)
+    )
 
 
 def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
@@ -467,11 +459,11 @@ def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
 
 def _removal_refusals(now: Snapshot, found: Difference) -> Iterator[Refusal]:
     """Refuse to remove files of a table that must only grow. Spec: Append-only Tables."""
-    if is_true(now.properties, APPEND_ONLY) and (amount := found.removed_amount).files:
+    if state.is_true(now.properties, state.APPEND_ONLY) and (amount := found.removed_amount).files:
         rows = "" if amount.rows is None else f" with {plural(amount.rows, 'row')}"
         yield Refusal(
             "restore.append-only",
-            f"{APPEND_ONLY} is true, and {plural(amount.files, 'file')}{rows} would be removed",
+            f"{state.APPEND_ONLY} is true, and {plural(amount.files, 'file')}{rows} would be removed",
             override=parameter("restore.allow_removals", True),
         )
 
@@ -533,7 +525,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         change.path for change in plan.schema.changes if change.kind.value not in ("setOption", "removeOption")
     ):
         yield Noticing("stream", "streams that read the table", "stop at the change of the schema")
-    if (added or removed) and is_true(plan.now.properties, CHANGE_FEED):
+    if (added or removed) and state.is_true(plan.now.properties, state.CHANGE_FEED):
         yield Noticing(
             "change-feed",
             "readers of the change feed",

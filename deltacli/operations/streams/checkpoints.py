@@ -17,17 +17,7 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from deltacli.core.errors import (
-    DeltacliError,
-    FileMissing,
-    PathExternal,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    UsageError,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.streams import (
     Offset,
@@ -214,8 +204,8 @@ def find_checkpoints(
     for name in names:
         storage = open_(name)
         if isinstance(storage, StoreOfVersions):
-            raise UsageError(
-                f"{parameter('streams.checkpoints', name)} is the address of a share",
+            raise errors.UsageError(
+                f"{errors.parameter('streams.checkpoints', name)} is the address of a share",
                 code="usage.checkpoints",
                 hint="name a directory that a query has as its checkpointLocation",
             )
@@ -240,7 +230,7 @@ def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
     def directories(at: str) -> list[str]:
         try:
             names = base.list_directories(at)
-        except FileMissing:
+        except errors.FileMissing:
             return []
         return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
@@ -274,7 +264,7 @@ def _listed(places: Iterable[_Place]) -> Iterator[tuple[_Place, _Listed | None]]
         while len(rest) >= _FEWEST and parent is not None:
             try:
                 files, is_all = parent.page_from(rest[0].prefix)
-            except StorageFailed:
+            except errors.StorageFailed:
                 break  # listed one by one, each has its own fault
             listed = list(_whole(files, rest, is_all=is_all))
             count = len(listed)
@@ -304,8 +294,8 @@ def _whole(files: Sequence[FileStat], places: Iterable[_Place], *, is_all: bool)
         yield found if found[1] else None
 
 
-def _none_found(pattern: str) -> Refused:
-    return Refused(
+def _none_found(pattern: str) -> errors.Refused:
+    return errors.Refused(
         f"no checkpoint of a streaming query matches {pattern}",
         code="streams.none-found",
         facts={"a checkpoint has": "the directories offsets and commits, and the file metadata"},
@@ -313,12 +303,12 @@ def _none_found(pattern: str) -> Refused:
     )
 
 
-def _not_a_checkpoint(name: str, storage: ReadStorage) -> Unreadable:
-    return Unreadable(
+def _not_a_checkpoint(name: str, storage: ReadStorage) -> errors.Unreadable:
+    return errors.Unreadable(
         f"{name} is not a checkpoint of a streaming query: it has no offsets, commits or metadata",
         code="streams.not-a-checkpoint",
         facts={"path": storage.uri},
-        hint=command("streams", checkpoints=f"{name.rstrip('/')}/*"),
+        hint=errors.command("streams", checkpoints=f"{name.rstrip('/')}/*"),
     )
 
 
@@ -332,7 +322,7 @@ def read_checkpoint(name: str, storage: ReadStorage, listed: _Listed | None = No
     try:
         found = _read(StreamCheckpoint(name, storage), listed)
         metadata = _content(storage, METADATA)
-    except (StorageFailed, PathExternal) as fault:
+    except (errors.StorageFailed, errors.PathExternal) as fault:
         return _unreachable(StreamCheckpoint(name, storage), fault)
     if metadata is None:
         if found.newest is None and not found.findings:
@@ -345,7 +335,7 @@ def read_checkpoint(name: str, storage: ReadStorage, listed: _Listed | None = No
     return replace(found, query_id=query_id)
 
 
-def _unreachable(checkpoint: StreamCheckpoint, fault: DeltacliError) -> StreamCheckpoint:
+def _unreachable(checkpoint: StreamCheckpoint, fault: errors.DeltacliError) -> StreamCheckpoint:
     finding = Finding(Verdict.UNKNOWN, f"it cannot be read: {fault.message}")
     return replace(checkpoint, sources=(), findings=(finding,))
 
@@ -380,7 +370,7 @@ def _read(checkpoint: StreamCheckpoint, listed: _Listed | None) -> StreamCheckpo
 def _batches(storage: ReadStorage, directory: str) -> _Batches:
     try:
         return _by_number(storage.list_from(directory))
-    except FileMissing:
+    except errors.FileMissing:
         return {}
 
 
@@ -397,7 +387,7 @@ def _by_spelling(file: tuple[int | None, FileStat]) -> int:
 def _content(storage: ReadStorage, path: str) -> bytes | None:
     try:
         return storage.read(path)
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
+from deltacli.paimon import types
 from deltacli.paimon.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -41,25 +42,13 @@ from deltacli.paimon.schema import (
 )
 from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change, why_rows_are_misplaced
 from deltacli.paimon.snapshots import MAX_NUMBER
-from deltacli.paimon.types import (
-    DataField,
-    DataType,
-    ListType,
-    MapType,
-    Root,
-    RowType,
-    map_parts,
-    numbered,
-    type_text,
-    with_nullability,
-)
 
 # -- editing a schema --------------------------------------------------------------------------------------------------
 
 ELEMENT, KEY, VALUE = "element", "key", "value"
 
-Fields = tuple[DataField, ...]
-Edit = Callable[[DataType, str], DataType]
+Fields = tuple[types.DataField, ...]
+Edit = Callable[[types.DataType, str], types.DataType]
 """Gets the type around the end of a path, and its last name; returns the new type."""
 
 
@@ -67,29 +56,29 @@ def edit_at(fields: Fields, path: Path, edit: Edit) -> Fields:
     """Return fields with an edit at the end of a path. Raises UsageError where the path leads nowhere, and Refused for
     the keys of maps.
     """
-    edited = _edit(RowType(fields), path, 0, edit)
-    assert isinstance(edited, RowType)
+    edited = _edit(types.RowType(fields), path, 0, edit)
+    assert isinstance(edited, types.RowType)
     return edited.fields
 
 
-def _edit(around: DataType, path: Path, place: int, edit: Edit) -> DataType:
+def _edit(around: types.DataType, path: Path, place: int, edit: Edit) -> types.DataType:
     name = path[place]
     if place == len(path) - 1:
         return edit(around, name)
     return with_part(around, name, _edit(part_of(around, path[: place + 1]), path, place + 1, edit))
 
 
-def part_of(around: DataType, path: Path) -> DataType:
+def part_of(around: types.DataType, path: Path) -> types.DataType:
     """Return the type at the last name of a path, which stands in the type around it."""
     name = path[-1]
     match around:
-        case RowType(fields):
+        case types.RowType(fields):
             return field_of(fields, path).type
-        case ListType(Root.ARRAY, element) if name == ELEMENT:
+        case types.ListType(types.Root.ARRAY, element) if name == ELEMENT:
             return element
-        case MapType(_, value) if name == VALUE:
+        case types.MapType(_, value) if name == VALUE:
             return value
-        case MapType() if name == KEY:
+        case types.MapType() if name == KEY:
             raise Refused(
                 f"{dotted(path)}: the keys of a MAP cannot be changed; Paimon's Java would change the values instead",
                 code="alter.map-key",
@@ -97,7 +86,7 @@ def part_of(around: DataType, path: Path) -> DataType:
     raise _no_such_part(around, path)
 
 
-def field_of(fields: Sequence[DataField], path: Path) -> DataField:
+def field_of(fields: Sequence[types.DataField], path: Path) -> types.DataField:
     """Return the field at the last name of a path. Raises UsageError that names the nearest one."""
     found = next((field for field in fields if field.name == path[-1]), None)
     if found is not None:
@@ -111,40 +100,40 @@ def field_of(fields: Sequence[DataField], path: Path) -> DataField:
     raise absent.meaning(dotted(path), None if near is None else dotted((*path[:-1], *near)))
 
 
-def _nested(fields: Sequence[DataField], above: Path = ()) -> Iterator[Path]:
+def _nested(fields: Sequence[types.DataField], above: Path = ()) -> Iterator[Path]:
     for field in fields:
         if above:
             yield (*above, field.name)
-        if isinstance(field.type, RowType):
+        if isinstance(field.type, types.RowType):
             yield from _nested(field.type.fields, (*above, field.name))
 
 
 _MOST_NAMED = 20
 
 
-def with_part(around: DataType, name: str, part: DataType) -> DataType:
+def with_part(around: types.DataType, name: str, part: types.DataType) -> types.DataType:
     """Return a type with another type at a name that `part_of` found."""
     match around:
-        case RowType(fields):
+        case types.RowType(fields):
             changed = (replace(field, type=part) if field.name == name else field for field in fields)
             return replace(around, fields=tuple(changed))
-        case ListType():
+        case types.ListType():
             return replace(around, element=part)
-        case MapType():
+        case types.MapType():
             return replace(around, value=part)
         case _:
             return around
 
 
-def edit_type(fields: Fields, path: Path, change: Callable[[DataType], DataType]) -> Fields:
+def edit_type(fields: Fields, path: Path, change: Callable[[types.DataType], types.DataType]) -> Fields:
     """Return fields with another type at a path, also of an element or a value."""
     return edit_at(fields, path, lambda around, name: with_part(around, name, change(part_of(around, path))))
 
 
-def edit_field(fields: Fields, path: Path, change: Callable[[DataField], DataField]) -> Fields:
+def edit_field(fields: Fields, path: Path, change: Callable[[types.DataField], types.DataField]) -> Fields:
     """Return fields with another field at a path."""
 
-    def edit(around: DataType, _: str) -> DataType:
+    def edit(around: types.DataType, _: str) -> types.DataType:
         row = row_around(around, path)
         chosen = field_of(row.fields, path)
         return replace(row, fields=tuple(change(field) if field is chosen else field for field in row.fields))
@@ -152,11 +141,11 @@ def edit_field(fields: Fields, path: Path, change: Callable[[DataField], DataFie
     return edit_at(fields, path, edit)
 
 
-def row_around(around: DataType, path: Path) -> RowType:
+def row_around(around: types.DataType, path: Path) -> types.RowType:
     """Return the ROW that has the field at a path. Raises UsageError for an element, a value, or below a plain type."""
-    if isinstance(around, RowType):
+    if isinstance(around, types.RowType):
         return around
-    parts = (ELEMENT, VALUE, KEY) if isinstance(around, ListType | MapType) else ()
+    parts = (ELEMENT, VALUE, KEY) if isinstance(around, types.ListType | types.MapType) else ()
     if path[-1] in parts:
         raise UsageError(
             f"{dotted(path)} is not a column: only its type and its nullability can be changed", code="usage.column"
@@ -164,9 +153,9 @@ def row_around(around: DataType, path: Path) -> RowType:
     raise _no_such_part(around, path)
 
 
-def _no_such_part(around: DataType, path: Path) -> UsageError:
+def _no_such_part(around: types.DataType, path: Path) -> UsageError:
     outer = dotted(path[:-1])
-    expected = {Root.ARRAY: f"{outer}.{ELEMENT}", Root.MAP: f"{outer}.{VALUE}"}.get(around.root)
+    expected = {types.Root.ARRAY: f"{outer}.{ELEMENT}", types.Root.MAP: f"{outer}.{VALUE}"}.get(around.root)
     facts = {"expected": expected} if expected else {"type": str(around.root)}
     reason = "has fields only below that" if expected else "has no fields"
     return UsageError(f"the column {dotted(path)} does not exist: {outer} {reason}", code="usage.column", facts=facts)
@@ -179,10 +168,12 @@ def moved(fields: Fields, column: str, to: int) -> Fields:
     return (*others[:to], chosen, *others[to:])
 
 
-def with_required_keys(data_type: DataType) -> DataType:
+def with_required_keys(data_type: types.DataType) -> types.DataType:
     """Return a type whose MAP keys are NOT NULL, as Arrow and Paimon C++ need them. Spec: Limitations."""
-    found = map_parts(data_type, with_required_keys, lambda field: replace(field, type=with_required_keys(field.type)))
-    return replace(found, key=with_nullability(found.key, False)) if isinstance(found, MapType) else found
+    found = types.map_parts(
+        data_type, with_required_keys, lambda field: replace(field, type=with_required_keys(field.type))
+    )
+    return replace(found, key=types.with_nullability(found.key, False)) if isinstance(found, types.MapType) else found
 
 
 _LISTS = ("bucket-key", "sequence.field", "record-level.time-field", "clustering.columns", "rowkind.field")
@@ -436,7 +427,9 @@ class _Draft:
         if is_true(self._options.as_dict(), "primary-key.nullable"):
             return self._fields
         return tuple(
-            replace(field, type=with_nullability(field.type, False)) if field.name in self._primary_keys else field
+            replace(field, type=types.with_nullability(field.type, False))
+            if field.name in self._primary_keys
+            else field
             for field in self._fields
         )
 
@@ -452,10 +445,10 @@ class _Draft:
             )
         self._require_free_ids()
         number = self._next_id()
-        data_type = with_required_keys(numbered(change.type, self._next_id))
-        added = DataField(number, change.path[-1], data_type, change.comment)
+        data_type = with_required_keys(types.numbered(change.type, self._next_id))
+        added = types.DataField(number, change.path[-1], data_type, change.comment)
 
-        def edit(around: DataType, _: str) -> DataType:
+        def edit(around: types.DataType, _: str) -> types.DataType:
             row = row_around(around, change.path)
             self._require_absent(row.fields, change.path)
             place = self._place_of_new(row.fields, change)
@@ -514,7 +507,7 @@ class _Draft:
         if len(path) == 1:
             self._require_renamable(path[0])
 
-        def edit(around: DataType, name: str) -> DataType:
+        def edit(around: types.DataType, name: str) -> types.DataType:
             row = row_around(around, path)
             chosen = field_of(row.fields, path)
             if new_name != name:
@@ -531,7 +524,7 @@ class _Draft:
     def _require_renamable(self, name: str) -> None:
         if name in self._partition_keys:
             raise _key_refused(name, "renamed", "partition key")
-        if field_of(self._fields, (name,)).type.root is Root.BLOB:
+        if field_of(self._fields, (name,)).type.root is types.Root.BLOB:
             raise Refused(f"{name} cannot be renamed: it is a BLOB column", code="alter.blob")
         if is_indexed(self._options.as_dict(), name):
             raise Refused(f"{name} cannot be renamed: data files have an index on it", code="alter.in-options")
@@ -547,7 +540,7 @@ class _Draft:
                 self._require_with_options(path, naming)
                 drop_nested(self._options, path)
 
-        def edit(around: DataType, _: str) -> DataType:
+        def edit(around: types.DataType, _: str) -> types.DataType:
             row = row_around(around, path)
             chosen = field_of(row.fields, path)
             left = tuple(field for field in row.fields if field is not chosen)
@@ -614,18 +607,18 @@ class _Draft:
         self._require_no_key(path, "get another type")
         self._fields = edit_type(self._fields, path, lambda before: self._retyped(before, change))
 
-    def _retyped(self, before: DataType, change: UpdateType) -> DataType:
+    def _retyped(self, before: types.DataType, change: UpdateType) -> types.DataType:
         name = dotted(change.path)
-        after = with_nullability(change.type, before.nullable) if change.keep_nullability else change.type
+        after = types.with_nullability(change.type, before.nullable) if change.keep_nullability else change.type
         if after == before:
             return before
-        if Root.BLOB in (before.root, after.root):
+        if types.Root.BLOB in (before.root, after.root):
             raise Refused(
                 f"{name}: the type of a BLOB column cannot be changed, and no column becomes one", code="alter.blob"
             )
         self._require_nullability(name, before, after)
-        verdict = judge_change(with_nullability(before, after.nullable), after, self._old.options)
-        step = f"{name}: {type_text(before)} to {type_text(after)}"
+        verdict = judge_change(types.with_nullability(before, after.nullable), after, self._old.options)
+        step = f"{name}: {types.type_text(before)} to {types.type_text(after)}"
         if verdict.loss is Loss.REFUSED:
             raise Refused(
                 f"{step} is not possible: {verdict.reason}",
@@ -647,14 +640,14 @@ class _Draft:
             field_of(self._fields, path)
             raise _key_refused(path[0], "nullable", "primary key")
 
-        def changed(before: DataType) -> DataType:
-            after = with_nullability(before, change.nullable)
+        def changed(before: types.DataType) -> types.DataType:
+            after = types.with_nullability(before, change.nullable)
             self._require_nullability(dotted(path), before, after)
             return after
 
         self._fields = edit_type(self._fields, path, changed)
 
-    def _require_nullability(self, name: str, before: DataType, after: DataType) -> None:
+    def _require_nullability(self, name: str, before: types.DataType, after: types.DataType) -> None:
         if not before.nullable or after.nullable:
             return
         if is_true(self._old.options, _NULLS, default=True):
@@ -739,13 +732,13 @@ class _Draft:
         self._primary_keys = ()
 
 
-def _hint_without_not_null(before: DataType, change: UpdateType) -> str | None:
+def _hint_without_not_null(before: types.DataType, change: UpdateType) -> str | None:
     """Return the command for a type that the column can have if it does not keep its NOT NULL."""
-    nullable = with_nullability(change.type, True)
-    loss = judge_cast(with_nullability(before, True), nullable).loss
+    nullable = types.with_nullability(change.type, True)
+    loss = judge_cast(types.with_nullability(before, True), nullable).loss
     if before.nullable or not change.keep_nullability or loss is Loss.REFUSED:
         return None
-    words = "type", dotted(change.path), type_text(nullable)
+    words = "type", dotted(change.path), types.type_text(nullable)
     return command("alter", *words, allow_lossy=True) if loss is Loss.LOSSY else command("alter", *words)
 
 

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.core.units import DAY_MS
+from deltacli.delta.log import state
 from deltacli.delta.log.segment import Place
-from deltacli.delta.log.state import (
-    CHANGE_FEED,
-    DELETED_FILE_RETENTION,
-    LOG_CLEANUP,
-    LOG_RETENTION,
-    PORTABLE_INTERVAL,
-    SHORTEST_SAFE_RETENTION_MS,
-    STATS_AS_JSON,
-    STATS_AS_STRUCT,
-    is_false,
-    parse_interval,
-    retentions_out_of_order,
-)
 from deltacli.delta.protocol.known_properties import (
     CODEC,
     CODECS,
@@ -218,8 +206,8 @@ def property_names_are_odd(view: MetadataView) -> Iterator[Finding]:
             message = f"{key} belongs in the protocol action; as a property it has no effect"
             yield PROTOCOL_IN_CONFIG.at(place, message, seen=value)
         elif key == "delta.enableChangeDataCapture":
-            message = f"{key} is the former name of {CHANGE_FEED}"
-            yield CDF_LEGACY_KEY.at(place, message, seen=key, expected=CHANGE_FEED)
+            message = f"{key} is the former name of {state.CHANGE_FEED}"
+            yield CDF_LEGACY_KEY.at(place, message, seen=key, expected=state.CHANGE_FEED)
         elif key.lower().startswith("delta.") and property_kind(key) is None:
             right = right_spelling(key)
             message = f"no known engine recognizes the property {key}" + (f"; did you mean {right}?" if right else "")
@@ -252,7 +240,7 @@ def _bounded(digits: str) -> int:
 
 def _length_ms(interval: str) -> int | None:
     """Return the length of an interval, or None if it is invalid or has more digits than Python converts."""
-    return parse_interval(interval) if len(interval) <= LONGEST_VALUE else None
+    return state.parse_interval(interval) if len(interval) <= LONGEST_VALUE else None
 
 
 @AREA.check(MetadataView, BAD_INTERVAL, INTERVAL_PORTABILITY)
@@ -265,7 +253,7 @@ def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
         if _length_ms(value) is None:
             message = f"{key} is {value!r}, which is not an interval"
             yield BAD_INTERVAL.at(place, message, seen=value, expected="as in interval 30 days")
-        elif not PORTABLE_INTERVAL.fullmatch(value):
+        elif not state.PORTABLE_INTERVAL.fullmatch(value):
             message = f"{key} is {value!r}, which delta-rs and kernel-rs read differently"
             yield INTERVAL_PORTABILITY.at(place, message, seen=value, expected="interval, one integer, one unit")
 
@@ -274,18 +262,18 @@ def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
 def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Add File and Remove File; Metadata Cleanup."""
     fresh = _fresh(view)
-    told = {key: fresh[key] for key in (LOG_RETENTION, DELETED_FILE_RETENTION) if key in fresh}
+    told = {key: fresh[key] for key in (state.LOG_RETENTION, state.DELETED_FILE_RETENTION) if key in fresh}
     for key, value in told.items():
         place = view.place._replace(key=key)
         length = _length_ms(value)
         if length is not None and length > LONGEST_RETENTION_MS:
             message = f"{key} is {value}, more than a year"
             yield RETENTION_LONG.at(place, message, seen=value, expected="interval 365 days or less")
-    if told and (retentions := retentions_out_of_order(view.config.properties)):
+    if told and (retentions := state.retentions_out_of_order(view.config.properties)):
         log, files = retentions
         message = f"the log is kept for {log}, deleted files for {files}"
         yield RETENTION_ORDER.at(
-            view.place._replace(key=LOG_RETENTION), message, seen=log, expected=f"at least {files}"
+            view.place._replace(key=state.LOG_RETENTION), message, seen=log, expected=f"at least {files}"
         )
 
 
@@ -303,30 +291,30 @@ def newest_properties_are_odd(view: StateView) -> Iterator[Finding]:
     """
     properties = view.config.properties
     places: Mapping[str, Place] = view.memory.get(_PLACES, {})
-    kept = properties.get(DELETED_FILE_RETENTION) or ""
+    kept = properties.get(state.DELETED_FILE_RETENTION) or ""
     length = _length_ms(kept)
-    if length is not None and length < SHORTEST_SAFE_RETENTION_MS:
-        place = places.get(DELETED_FILE_RETENTION, view.place())._replace(key=DELETED_FILE_RETENTION)
+    if length is not None and length < state.SHORTEST_SAFE_RETENTION_MS:
+        place = places.get(state.DELETED_FILE_RETENTION, view.place())._replace(key=state.DELETED_FILE_RETENTION)
         message = f"deleted files are kept for only {kept}; running readers and writers may still need them"
         yield RETENTION_SHORT.at(place, message, seen=kept, expected="interval 1 day or more")
-    if is_false(properties, STATS_AS_JSON) and is_false(properties, STATS_AS_STRUCT):
-        changed = [places.get(key, view.place()) for key in (STATS_AS_JSON, STATS_AS_STRUCT)]
-        place = max(changed, key=lambda place: place.version or 0)._replace(key=STATS_AS_JSON)
-        message = f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false, so checkpoints have no statistics"
+    if state.is_false(properties, state.STATS_AS_JSON) and state.is_false(properties, state.STATS_AS_STRUCT):
+        changed = [places.get(key, view.place()) for key in (state.STATS_AS_JSON, state.STATS_AS_STRUCT)]
+        place = max(changed, key=lambda place: place.version or 0)._replace(key=state.STATS_AS_JSON)
+        message = f"{state.STATS_AS_JSON} and {state.STATS_AS_STRUCT} are both false, so checkpoints have no statistics"
         yield STATS_BOTH_OFF.at(place, message, seen="false", expected="true")
-    if is_false(properties, LOG_CLEANUP):
-        place = places.get(LOG_CLEANUP, view.place())._replace(key=LOG_CLEANUP)
-        yield LOG_CLEANUP_OFF.at(place, f"{LOG_CLEANUP} is false, so old commits are never deleted", seen="false")
+    if state.is_false(properties, state.LOG_CLEANUP):
+        place = places.get(state.LOG_CLEANUP, view.place())._replace(key=state.LOG_CLEANUP)
+        yield LOG_CLEANUP_OFF.at(place, f"{state.LOG_CLEANUP} is false, so old commits are never deleted", seen="false")
 
 
 @AREA.check(ListingView, STATS_STRUCT_UNSET)
 def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]:
     """Report a table with checkpoints whose form depends on the engine that writes the next one."""
     config = view.config
-    if view.newest_checkpoint is None or config.metadata is None or STATS_AS_STRUCT in config.properties:
+    if view.newest_checkpoint is None or config.metadata is None or state.STATS_AS_STRUCT in config.properties:
         return
-    message = f"{STATS_AS_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
-    place = (config.metadata_place or view.place())._replace(key=STATS_AS_STRUCT)
+    message = f"{state.STATS_AS_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
+    place = (config.metadata_place or view.place())._replace(key=state.STATS_AS_STRUCT)
     yield STATS_STRUCT_UNSET.at(place, message, expected="true or false")
 
 

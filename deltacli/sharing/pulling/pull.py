@@ -16,16 +16,7 @@ from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Whole
 from deltacli.changing.preflight import require_trusted
-from deltacli.core.errors import (
-    CONTINUE,
-    ConflictLost,
-    DataUnreadable,
-    DeltacliError,
-    NoSpace,
-    OutcomeUnknown,
-    Refused,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
@@ -237,7 +228,7 @@ def _is_intact(directory: str, file: WantedFile) -> bool:
             verify(file, size_bytes, read)
             if not file.vectors:
                 decode(file, size_bytes, read)
-    except (DataUnreadable, OSError):
+    except (errors.DataUnreadable, OSError):
         return False
     return True
 
@@ -509,7 +500,7 @@ class Pull:
             done = gate.commit(
                 _request, plan_again=self._again, look=lambda: _require_there(gate.plan), needs_clock=True
             )
-        except (ConflictLost, OutcomeUnknown, Refused) as fault:
+        except (errors.ConflictLost, errors.OutcomeUnknown, errors.Refused) as fault:
             name_table(fault, gate.plan.target.directory)
             raise
         result = gate.plan.result()
@@ -571,13 +562,13 @@ class _Received:
 
     def __exit__(self, _: object, stop: BaseException | None, __: object) -> None:
         said = f"{plural(self.files, 'file')} downloaded ({format_size(self.size_bytes)})"
-        if isinstance(stop, DeltacliError):
+        if isinstance(stop, errors.DeltacliError):
             if self.files:
                 stop.facts["kept"] = f"{said}; they are not downloaded again"
         elif stop is not None and not isinstance(stop, Exception):
             committed = "" if self.may_have_committed else "; nothing was committed"
             stop.add_note(f"{said}{committed}")
-            stop.add_note(CONTINUE)
+            stop.add_note(errors.CONTINUE)
 
 
 def _require_space(directory: str, needed: int) -> None:
@@ -588,7 +579,7 @@ def _require_space(directory: str, needed: int) -> None:
     found = os.statvfs(place)
     free = found.f_bavail * found.f_frsize
     if needed > free:
-        raise NoSpace(
+        raise errors.NoSpace(
             f"{directory} has no room for the files to download",
             facts={"needed": format_size(needed), "free": format_size(free)},
             hint=f"df -h {place}",
@@ -631,5 +622,5 @@ def _require_allowed(snapshot: Snapshot, removed: int, directory: str) -> None:
         if is_true(snapshot.properties, key) and (removed or key != APPEND_ONLY):
             raise PullRefused(
                 f"the local table does not allow this pull: {key} is true",
-                hint=command("properties set", {key: "false"}, table=directory),
+                hint=errors.command("properties set", {key: "false"}, table=directory),
             )

@@ -22,17 +22,10 @@ from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import canonical
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action, schema_of_action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.log.state import (
-    CHANGE_FEED,
-    Metadata,
-    TableConfiguration,
-    has_in_commit_timestamps,
-    is_true,
-    plain_action,
-)
 from deltacli.delta.protocol.features import Protocol
 from deltacli.operations.read.changes import Break, CommitSummary, break_at, fields_of_adds, with_partition_values
 from deltacli.sharing.model import SharedTable
@@ -151,7 +144,7 @@ def commit_time_ms(snapshots: SharedSnapshots, table: SharedTable, snapshot: Sha
     storage = snapshots.handle(table).storage
     if snapshot.commit is None:
         return None
-    if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+    if state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         stamp = read_provenance(storage, snapshot.commit).in_commit_timestamp
         if stamp is not None:
             return stamp
@@ -181,7 +174,7 @@ class CommitChanges:
     held: tuple[FileBatch, ...] | None = None
     """The files, where they are kept in memory."""
 
-    metadata: Metadata | None = None
+    metadata: state.Metadata | None = None
     raw_metadata: Action | None = None
     protocol: Protocol | None = None
     raw_protocol: Action | None = None
@@ -360,7 +353,7 @@ class _RangeReading:
 
 
 def _plain(action: Action | None) -> Action | None:
-    return None if action is None else plain_action(action)
+    return None if action is None else state.plain_action(action)
 
 
 def _has_vectors(kind: str, batch: pa.RecordBatch) -> bool:
@@ -370,8 +363,8 @@ def _has_vectors(kind: str, batch: pa.RecordBatch) -> bool:
     return bool(vectors.null_count < len(vectors))
 
 
-def _require_feed(table: SharedTable, metadata: Metadata, version: int) -> None:
-    if not is_true(metadata.configuration, CHANGE_FEED):
+def _require_feed(table: SharedTable, metadata: state.Metadata, version: int) -> None:
+    if not state.is_true(metadata.configuration, state.CHANGE_FEED):
         raise unsupported(f"the table {table.full_name} has no change data feed at version {version}")
 
 
@@ -408,8 +401,8 @@ class CommitFiles:
     table: TableHandle
     file: LogFile
     kinds: tuple[str, ...]
-    removed_as: TableConfiguration
-    config: TableConfiguration
+    removed_as: state.TableConfiguration
+    config: state.TableConfiguration
     removed_names: tuple[str, ...]
     """The partition columns of removed files."""
     known_sizes: dict[str, int | None] = field(default_factory=dict, compare=False)

@@ -19,6 +19,7 @@ from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.core.units import format_size
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema import types
 from deltacli.delta.schema.file_columns import FileColumns, hybrid_leaf, is_old
 from deltacli.delta.schema.to_arrow import (
     arrow_schema,
@@ -30,18 +31,6 @@ from deltacli.delta.schema.to_arrow import (
     unread_type,
 )
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
-from deltacli.delta.schema.types import (
-    NANOSECONDS,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    holds,
-    recorded_name,
-    types_within,
-)
 from deltacli.delta.schema.variants import TYPED
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
@@ -248,7 +237,9 @@ def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
     return ids, versions
 
 
-def _reading(config: TableConfiguration, columns: tuple[StructField, ...], rows: tuple[str, str] | None) -> ReadSpec:
+def _reading(
+    config: TableConfiguration, columns: tuple[types.StructField, ...], rows: tuple[str, str] | None
+) -> ReadSpec:
     """Return how the columns are read, with those of `rows` at the end."""
     schema = arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
@@ -258,7 +249,7 @@ def _reading(config: TableConfiguration, columns: tuple[StructField, ...], rows:
     names = _unused("row id", taken), _unused("row version", taken)
     more = row_id_fields(names, rows)
     whole = arrow_schema((*columns, *more))
-    beside = {column.name: FileColumns("none", recorded_name) for column in more}
+    beside = {column.name: FileColumns("none", types.recorded_name) for column in more}
     return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, beside=beside, row_ids=names)
 
 
@@ -407,15 +398,17 @@ class _Suspect:
         return "has a time with nanoseconds, which the table's type does not have"
 
 
-def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
+def _suspects(
+    column: types.StructField, leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None
+) -> Iterator[_Suspect]:
     """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
-    if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
+    if types.holds(column.data_type, types.PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
 
     kind = stored.logical_type.type
-    names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
+    names = {one.name for one in types.types_within(column.data_type) if isinstance(one, types.PrimitiveType)}
     # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
-    is_cut = not names & NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
+    is_cut = not names & types.NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
     if is_cut and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
         yield _Suspect(column.name, leaf, is_hybrid=False)
     if hybrid_leaf(stored, marks) is not None:
@@ -476,7 +469,7 @@ def find_older_types(piece: Sequence[DataFile], context: TaskContext) -> list[bo
     return [_has_any(_is_older, file, context) for file in piece]
 
 
-_Leaf = tuple[ArrowType, DataType | None, StructField | None]
+_Leaf = tuple[ArrowType, types.DataType | None, types.StructField | None]
 """A type in a file, that of the same place of the table, and the innermost field there; None if there is none."""
 
 
@@ -486,7 +479,7 @@ def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskCo
     try:
         with open_data_file(context.files, file) as opened:
             stored = [field for field in opened.schema if field.name.lower() not in own]
-            return any(map(is_wanted, _leaves(stored, config.schema or StructType(()), config)))
+            return any(map(is_wanted, _leaves(stored, config.schema or types.StructType(()), config)))
     except DataUnreadable:
         return True
 
@@ -502,7 +495,7 @@ def _is_older(leaf: _Leaf) -> bool:
     return not stored.equals(arrow_type(known))
 
 
-def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> Iterator[_Leaf]:
+def _leaves(stored: Sequence[ArrowField], known: types.StructType, config: TableConfiguration) -> Iterator[_Leaf]:
     by_name = {config.physical_name(field).lower(): field for field in known.fields}
     for one in stored:
         field = by_name.get(one.name.lower())
@@ -510,14 +503,14 @@ def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfig
 
 
 def _leaves_of(
-    stored: ArrowType, known: DataType | None, field: StructField | None, config: TableConfiguration
+    stored: ArrowType, known: types.DataType | None, field: types.StructField | None, config: TableConfiguration
 ) -> Iterator[_Leaf]:
     match known:
-        case StructType() if pa.types.is_struct(stored):
+        case types.StructType() if pa.types.is_struct(stored):
             yield from _leaves(list(stored), known, config)
-        case ArrayType(element, _) if pa.types.is_list(stored):
+        case types.ArrayType(element, _) if pa.types.is_list(stored):
             yield from _leaves_of(stored.value_type, element, field, config)
-        case MapType(key, value, _) if pa.types.is_map(stored):
+        case types.MapType(key, value, _) if pa.types.is_map(stored):
             yield from _leaves_of(stored.key_type, key, field, config)
             yield from _leaves_of(stored.item_type, value, field, config)
         case _:

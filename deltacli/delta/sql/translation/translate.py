@@ -11,17 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.predicate.columns import TIMES
+from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import canonical_name
-from deltacli.delta.schema.types import (
-    PLAIN_TYPES,
-    DataType,
-    Kind,
-    PrimitiveType,
-    StructType,
-    decimal_parts,
-    simple_name,
-    value_kind,
-)
 from deltacli.delta.sql.parser import Form, Node, TokenKind, parse_expression, tokens_of
 from deltacli.delta.sql.translation import operators
 from deltacli.delta.sql.translation.functions import (
@@ -88,9 +79,9 @@ _DECIMAL_TEXT = r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?"
 def cast(value: Value, type_name: str) -> tuple[Value, bool]:
     """Return a value as another type, and whether that depends on a session's time zone. Raises NotTranslated."""
     name = canonical_name(_OTHER_NAMES.get(type_name, type_name))
-    if name not in PLAIN_TYPES and decimal_parts(name) is None:
+    if name not in types.PLAIN_TYPES and types.decimal_parts(name) is None:
         raise NotTranslated(f"a cast to {type_name[:40]} is not supported")
-    wanted = PrimitiveType(name)
+    wanted = types.PrimitiveType(name)
     if value.is_null or value.data_type == wanted:
         return convert(value, wanted), False
     zones = {value.type_name, name}
@@ -101,43 +92,46 @@ def cast(value: Value, type_name: str) -> tuple[Value, bool]:
 
 _PLAIN = frozenset(
     {
-        *((Kind.WHOLE, kind) for kind in (Kind.WHOLE, Kind.FLOAT, Kind.DECIMAL, Kind.TEXT, Kind.BOOLEAN)),
-        *((Kind.BOOLEAN, kind) for kind in (Kind.WHOLE, Kind.FLOAT, Kind.TEXT)),
+        *(
+            (types.Kind.WHOLE, kind)
+            for kind in (types.Kind.WHOLE, types.Kind.FLOAT, types.Kind.DECIMAL, types.Kind.TEXT, types.Kind.BOOLEAN)
+        ),
+        *((types.Kind.BOOLEAN, kind) for kind in (types.Kind.WHOLE, types.Kind.FLOAT, types.Kind.TEXT)),
         *((time, other) for time in TIMES for other in TIMES),
-        (Kind.DECIMAL, Kind.DECIMAL),
-        (Kind.FLOAT, Kind.FLOAT),
+        (types.Kind.DECIMAL, types.Kind.DECIMAL),
+        (types.Kind.FLOAT, types.Kind.FLOAT),
     }
 )
 "Return casts that DuckDB does as Spark does, or that raise."
 
 
-def _cast(value: Value, wanted: PrimitiveType) -> Value:
-    kinds = (value.kind, value_kind(wanted))
+def _cast(value: Value, wanted: types.PrimitiveType) -> Value:
+    kinds = (value.kind, types.value_kind(wanted))
     if kinds in _PLAIN:
         return made(f"CAST({value.sql} AS {duck_type(wanted)})", wanted, value, can_fail=True)
     match kinds:
-        case (Kind.TEXT, Kind.TEXT):
+        case (types.Kind.TEXT, types.Kind.TEXT):
             return convert(value, wanted)
-        case (Kind.TEXT, Kind.BINARY):
+        case (types.Kind.TEXT, types.Kind.BINARY):
             return made(f"encode({value.sql})", BINARY, value)
-        case (Kind.TEXT, _):
+        case (types.Kind.TEXT, _):
             return _read(value, wanted)
-        case (Kind.DECIMAL, Kind.FLOAT) if wanted.name == "double":
+        case (types.Kind.DECIMAL, types.Kind.FLOAT) if wanted.name == "double":
             return convert(value._replace(number=None), wanted)
-        case (Kind.DECIMAL | Kind.FLOAT, Kind.WHOLE):
+        case (types.Kind.DECIMAL | types.Kind.FLOAT, types.Kind.WHOLE):
             return made(f"CAST(trunc({value.sql}) AS {duck_type(wanted)})", wanted, value, can_fail=True)
-        case (Kind.DATE, Kind.TEXT):
+        case (types.Kind.DATE, types.Kind.TEXT):
             return made(format_date(value.sql), STRING, value)
-        case (Kind.TIMESTAMP, Kind.WHOLE) if wanted.name == "long":
+        case (types.Kind.TIMESTAMP, types.Kind.WHOLE) if wanted.name == "long":
             microseconds = f"epoch_us({value.sql})"
             below = f"(({microseconds} % 1000000 + 1000000) % 1000000)"
             return made(f"(({microseconds} - {below}) // 1000000)", wanted, value)
     raise NotTranslated(f"a cast from {value.type_name} to {wanted.name} is not supported")
 
 
-def _read(value: Value, wanted: PrimitiveType) -> Value:
+def _read(value: Value, wanted: types.PrimitiveType) -> Value:
     """Return a string read as another type. Texts that only some engines read raise."""
-    pattern = _DECIMAL_TEXT if decimal_parts(wanted.name) else _TEXTS.get(wanted.name)
+    pattern = _DECIMAL_TEXT if types.decimal_parts(wanted.name) else _TEXTS.get(wanted.name)
     if pattern is None:
         raise NotTranslated(f"a cast from string to {wanted.name} is not supported")
     options = ", 'i'" if wanted.name == "boolean" else ""
@@ -166,20 +160,20 @@ class Translation(NamedTuple):
     is_plain: bool
 
 
-def translate_condition(text: str, schema: StructType) -> Translation:
+def translate_condition(text: str, schema: types.StructType) -> Translation:
     """Return a condition over the columns of a schema. Raises NotTranslated."""
     translator = _Translator(text, schema)
     root = _parsed(text)
     return translator.finished(lambda: translator.condition(root))
 
 
-def translate_generated(text: str, schema: StructType, data_type: DataType) -> Translation:
+def translate_generated(text: str, schema: types.StructType, data_type: types.DataType) -> Translation:
     """Return whether a value equals an expression (`<=>`); the value's name in the query is `given`.
 
     Raises NotTranslated.
     """
-    if not isinstance(data_type, PrimitiveType):
-        raise NotTranslated(f"a generated column has the unsupported type {simple_name(data_type)}")
+    if not isinstance(data_type, types.PrimitiveType):
+        raise NotTranslated(f"a generated column has the unsupported type {types.simple_name(data_type)}")
     translator = _Translator(text, schema)
     root = _parsed(text)
 
@@ -215,7 +209,7 @@ def _parsed(text: str) -> Node:
 class _Translator:
     """Translates the parts of an expression to values."""
 
-    def __init__(self, text: str, schema: StructType) -> None:
+    def __init__(self, text: str, schema: types.StructType) -> None:
         self._text = text
         self._columns = ColumnNames(text, schema)
         self._names = {field.name.lower() for field in schema.fields}
@@ -282,7 +276,7 @@ class _Translator:
             return operators.negative(value)
         if node.name == "~":
             return operators.inverted_bits(value)
-        if value.kind not in (Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT):
+        if value.kind not in (types.Kind.WHOLE, types.Kind.DECIMAL, types.Kind.FLOAT):
             raise NotTranslated(f"unary + is not supported for type {value.type_name}")
         return value
 
