@@ -11,27 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from deltacli import __version__
-from deltacli.cli import results
-from deltacli.cli.command_tree import (
-    COMMANDS,
-    HERE,
-    OUTPUT_OF_ONE_FORMAT,
-    OUTPUT_OF_ROWS,
-    TABLE_OR_HERE,
-    WITHOUT_TABLE,
-    AccessMode,
-    ColourChoice,
-    GlobalOptions,
-    LogFormat,
-    Path,
-    ProgressChoice,
-    first_argument,
-    is_command,
-    move_shared_options,
-    path_of,
-    setting,
-    with_current_options,
-)
+from deltacli.cli import command_tree, results
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,
@@ -57,17 +37,7 @@ from deltacli.cli.options.configuration import (
     retry_budget_of,
 )
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.term import (
-    Interrupted,
-    PagerQuitError,
-    close_live_line,
-    colours_stderr,
-    detect_terminal,
-    libraries_muted,
-    say,
-    signals_raise,
-    visible,
-)
+from deltacli.cli.terminal import term
 from deltacli.core import errors, tempfiles
 from deltacli.core.machine import (
     Clock,
@@ -106,7 +76,11 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
     has_items = results.NDJSON.name in list(formats)
     own = (
-        OUTPUT_OF_ROWS if results.PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
+        command_tree.OUTPUT_OF_ROWS
+        if results.PARQUET.name in list(formats)
+        else command_tree.OUTPUT_OF_ONE_FORMAT
+        if len(formats) == 1
+        else None
     )
     output = {"output": declared.parameter_of("output", own, str | None)} if own else {}
     return {
@@ -114,7 +88,7 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
         "as_json": declared.parameter_of("as_json", json_option, bool, default=False),
         **{
             name: one
-            for name, one in (declared.options_of(GlobalOptions) or {}).items()
+            for name, one in (declared.options_of(command_tree.GlobalOptions) or {}).items()
             if name != "template" or has_items
         },
         **output,
@@ -164,7 +138,7 @@ def with_shared_options(
                 values[one.name] = outside(value) if isinstance(value, str) else [*map(outside, value)]
             if type(value) is int:
                 require_number(value, (one.spellings or [one.name])[-1])
-        chosen = GlobalOptions(**take(common))
+        chosen = command_tree.GlobalOptions(**take(common))
         run = make_run(
             formats, chosen, ClusterOptions(**take(cluster)) if runs_on_cluster else None, names_choose=names_choose
         )
@@ -193,7 +167,11 @@ def _note_comparison_with_null(run: Run, where: str | None) -> None:
 
 
 def make_run(
-    formats: type[StrEnum], options: GlobalOptions, cluster: ClusterOptions | None, *, names_choose: bool = True
+    formats: type[StrEnum],
+    options: command_tree.GlobalOptions,
+    cluster: ClusterOptions | None,
+    *,
+    names_choose: bool = True,
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError.
 
@@ -208,14 +186,14 @@ def make_run(
     is_named = names_choose and options.output is not None and results.format_named(options.output) is not None
     wished = _wished_format(results.EveryFormat if is_named else formats, given, settings, configuration)
     wished = results.TABLE.name if options.template is not None else wished
-    in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
-    in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
-    colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
-    shows = options.progress or configured(ProgressChoice, Variable.PROGRESS, settings, configuration)
-    shows = shows or ProgressChoice.AUTO
+    in_environment = one_of(command_tree.ColourChoice, Variable.COLOR.read(), Variable.COLOR)
+    in_settings = one_of(command_tree.ColourChoice, settings.get("color"), f"color {configuration}")
+    colours = options.colour or in_environment or in_settings or command_tree.ColourChoice.AUTO
+    shows = options.progress or configured(command_tree.ProgressChoice, Variable.PROGRESS, settings, configuration)
+    shows = shows or command_tree.ProgressChoice.AUTO
     is_json = wished in results.FORMATS and results.FORMATS[wished].errors_are_json
-    logs = options.log_format or (LogFormat.JSON if is_json else LogFormat.TEXT)
-    invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, options.verbose
+    logs = options.log_format or (command_tree.LogFormat.JSON if is_json else command_tree.LogFormat.TEXT)
+    invocation.log_is_json, invocation.verbosity = logs is command_tree.LogFormat.JSON, options.verbose
     chosen = results.FORMATS.get(wished, results.TABLE) if wished in list(formats) else results.TABLE
     output, directory = (
         options.output,
@@ -240,19 +218,19 @@ def make_run(
         output=output,
         clock=_clock_of(options.now),
         storage_options=_storage_options(settings, options.storage_option),
-        terminal=detect_terminal(colours, to_file=output not in (None, "-")),
+        terminal=term.detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=is_quiet,
         verbosity=options.verbose,
         table_format=options.table_format,
-        access=options.access or AccessMode.AUTO,
-        progress=SILENT if is_quiet else _start_progress(shows, colour=colours_stderr(colours)),
-        progress_is_asked_for=shows is not ProgressChoice.AUTO,
-        log_is_json=logs is LogFormat.JSON,
+        access=options.access or command_tree.AccessMode.AUTO,
+        progress=SILENT if is_quiet else _start_progress(shows, colour=term.colours_stderr(colours)),
+        progress_is_asked_for=shows is not command_tree.ProgressChoice.AUTO,
+        log_is_json=logs is command_tree.LogFormat.JSON,
         is_paged=not options.no_pager,
         retry_budget_ms=retry_budget_of(options.retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
         directory=directory,
-        colours_notes=colours_stderr(colours),
+        colours_notes=term.colours_stderr(colours),
         can_use_cluster=cluster is not None,
         cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
@@ -262,7 +240,7 @@ def make_run(
     return run
 
 
-def _settings_of(options: GlobalOptions) -> tuple[dict[str, Toml], str]:
+def _settings_of(options: command_tree.GlobalOptions) -> tuple[dict[str, Toml], str]:
     """Return the configuration, and what it is called in errors. Raises UsageError."""
     named = (options.config, options.profile_name, options.catalog_profile)
     for name, given in zip(("--config", "--profile-name", "--catalog-profile"), named, strict=True):
@@ -410,10 +388,10 @@ def _wished_format(
     return str(given or configured(defaults, Variable.FORMAT, settings, configuration) or "table")
 
 
-def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:
+def _start_progress(choice: command_tree.ProgressChoice, *, colour: bool) -> Progress:
     """Return the progress to show; imports nothing where progress is not shown."""
     on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    if choice is ProgressChoice.NEVER or (choice is ProgressChoice.AUTO and not on_terminal):
+    if choice is command_tree.ProgressChoice.NEVER or (choice is command_tree.ProgressChoice.AUTO and not on_terminal):
         return SILENT
     from deltacli.cli.terminal.progress import start_progress
 
@@ -466,23 +444,23 @@ def _parse_conf(text: str) -> tuple[str, str]:
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _NEEDS_LITTLE = frozenset(
     {("completion",), ("fleet", "check"), ("fleet", "status"), ("history",), ("log", "cat"), ("spark", "package")}
-    | {path for path in WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
+    | {path for path in command_tree.WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
 )
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
 
 
 def declared_command(name: str) -> declared.Declared:
     """Return a command, whose module is imported."""
-    module = import_module(COMMANDS[name])
+    module = import_module(command_tree.COMMANDS[name])
     return with_shared_options(
         getattr(module, name.replace(" ", "_").replace("-", "_")),
-        setting(module, "FORMATS", name, results.AnyFormat),
-        runs_on_cluster=setting(module, "RUNS_ON_CLUSTER", name, default=False),
-        names_choose=setting(module, "NAMES_CHOOSE", name, default=True),
+        command_tree.setting(module, "FORMATS", name, results.AnyFormat),
+        runs_on_cluster=command_tree.setting(module, "RUNS_ON_CLUSTER", name, default=False),
+        names_choose=command_tree.setting(module, "NAMES_CHOOSE", name, default=True),
     )
 
 
-def build_app(at: Path | None = None) -> typer.Typer:
+def build_app(at: command_tree.Path | None = None) -> typer.Typer:
     """Build the whole command tree, or only one place and what is below it, which avoids importing the rest.
 
     At the root these are the commands; of groups only their help is imported.
@@ -495,7 +473,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
     given, directories = without_directories(argv)
-    arguments = with_current_options(help_as_option(move_shared_options(given)))
+    arguments = command_tree.with_current_options(help_as_option(command_tree.move_shared_options(given)))
     invocation.begin(arguments, directories)
     if any("=" in word or "@" in word for word in arguments):
         from deltacli.cli.terminal.shell import remember_words
@@ -503,16 +481,16 @@ def run(argv: Sequence[str]) -> int:
         remember_words(arguments)
     choose_allocator()
     try:
-        with signals_raise(), libraries_muted(), errors.spelled(errors.ShellSpelling()):
+        with term.signals_raise(), term.libraries_muted(), errors.spelled(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
-            except Interrupted as interruption:
+            except term.Interrupted as interruption:
                 interruption.unwind()  # waits for tasks in flight while the progress line still shows it
                 tempfiles.remove_all()  # of what was interrupted between its creation and the `with` that removes it
                 raise
             finally:
-                close_live_line()
-    except Interrupted as interruption:  # also a signal that arrives during cleanup
+                term.close_live_line()
+    except term.Interrupted as interruption:  # also a signal that arrives during cleanup
         _report_interruption(interruption, arguments)
         give_up(sys.stdout, 1)  # the reader of the pipe may have exited
         return interruption.exit_code
@@ -543,10 +521,10 @@ def _return_to(directory: str) -> None:
 
 def _run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every fault maps to one."""
-    path = path_of(arguments)
+    path = command_tree.path_of(arguments)
     asks_for_help = set(arguments) <= set(ASK_FOR_HELP)
     try:
-        if is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
+        if command_tree.is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
             require_room()
         if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
             from deltacli.cli.help_topics import explain_word
@@ -558,7 +536,7 @@ def _run(arguments: Sequence[str]) -> int:
             write_version()
             sys.stdout.flush()
             return 0
-        command = declared_command(" ".join(path)) if is_command(path) else None
+        command = declared_command(" ".join(path)) if command_tree.is_command(path) else None
         if command is not None:
             for word in arguments[len(path) :]:
                 require_word(word)
@@ -578,7 +556,7 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except Exit as ended:
         return ended.exit_code
-    except PagerQuitError:
+    except term.PagerQuitError:
         return 0
     except (ReaderGoneError, BrokenPipeError, SystemExit):  # SystemExit: typer, when help meets a closed pipe
         give_up(sys.stdout, 1)
@@ -622,16 +600,16 @@ def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
     return None if cause is None else exhausted_by(cause)
 
 
-def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
+def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str]) -> None:
     """Report on one line that the run was interrupted and what it did."""
-    if interruption.outcome == Interrupted.outcome:
+    if interruption.outcome == term.Interrupted.outcome:
         if invocation.is_reporting:
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
         elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
             verb = "was" if len(written) == 1 else "were"
             interruption.outcome = f"{some_of(written, 3)} {verb} written completely"
     if not wants_json(arguments):
-        say(visible(interruption.message))
+        term.say(term.visible(interruption.message))
         return
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message
@@ -644,26 +622,26 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
             errors.DeltacliError.code, errors.EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments)
         )
     else:
-        say(visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
+        term.say(term.visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
     report_details(error, arguments)
     if not wants_json(arguments):
-        say("hint: run it again with -vv and report the traceback, with private names removed")
+        term.say("hint: run it again with -vv and report the traceback, with private names removed")
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:
     """Return the table as the user wrote it: the first argument of the command."""
-    path = path_of(arguments)
-    if not is_command(path) or path in WITHOUT_TABLE:
+    path = command_tree.path_of(arguments)
+    if not command_tree.is_command(path) or path in command_tree.WITHOUT_TABLE:
         return None
     from deltacli.storage.secrets import without_secrets
 
-    table = first_argument(arguments, _valued_options(path))
-    if table is None and path in TABLE_OR_HERE and "--list-rules" not in arguments:
-        return HERE
+    table = command_tree.first_argument(arguments, _valued_options(path))
+    if table is None and path in command_tree.TABLE_OR_HERE and "--list-rules" not in arguments:
+        return command_tree.HERE
     return None if table is None else without_secrets(table)
 
 
-def _valued_options(path: Path) -> set[str]:
+def _valued_options(path: command_tree.Path) -> set[str]:
     """Return the spellings of a command's options that take a value."""
     parameters = declared_command(" ".join(path)).parameters
     return {name for option in parameters if option.takes_value for name in option.spellings}

@@ -13,17 +13,7 @@ from deltacli import __version__
 from deltacli.cli.command_tree import HERE, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
-from deltacli.cli.terminal.shell import (
-    again,
-    again_with,
-    again_with_flags,
-    as_typed,
-    before_consent,
-    fill_hint,
-    quoted_table,
-    with_files,
-    without_option,
-)
+from deltacli.cli.terminal import shell
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.core import errors
 from deltacli.core.documents import dumps
@@ -78,7 +68,7 @@ def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
 
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
-    name = None if table is None else quoted_table(table)
+    name = None if table is None else shell.quoted_table(table)
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
@@ -101,10 +91,12 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
         )
         error.facts.update(_instead_of(arguments, table))
     if hint and error.code != "consent.missing":
-        hint = before_consent(_as_asked(hint, error, arguments), arguments)
+        hint = shell.before_consent(_as_asked(hint, error, arguments), arguments)
     for name, value in error.facts.items():
         whole = _whole(name, value, arguments, table)
-        error.facts[name] = before_consent(_as_asked(whole, error, arguments) if name == "fix" else whole, arguments)
+        error.facts[name] = shell.before_consent(
+            _as_asked(whole, error, arguments) if name == "fix" else whole, arguments
+        )
     if not hint and errors.is_command(fix := error.facts.get("fix", "")):
         hint = fix
     if (
@@ -165,11 +157,11 @@ _OF_TABLES = frozenset({errors.PaimonTable.code, "usage.missing-extra"})
 def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the value of a fact: a command with its table, and the options of a way out as the command to paste."""
     if errors.TABLE in value:
-        return fill_hint(value, table)
+        return shell.fill_hint(value, table)
     if errors.is_command(value):
-        return as_typed(value, arguments)
+        return shell.as_typed(value, arguments)
     if name.startswith("to ") and (option := re.match(r"(--[a-z-]+)(?: ([^\s:]+))?(?:: (.+))?\Z", value)):
-        return again_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
+        return shell.again_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
     return value
 
 
@@ -309,27 +301,27 @@ def _hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | No
         isinstance(error.hint, errors.Adding) and arguments and arguments[0] != "fleet"
     ):  # whose tables have other options
         if len(error.hint.parameters) > 1:
-            return again_with_flags(arguments, error.hint.parameters)
+            return shell.again_with_flags(arguments, error.hint.parameters)
         option, _, value = error.hint.parameters[0].partition(" ")
-        return again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
-    hint, version = fill_hint(error.hint, table), errors.option_of(error.hint, "version")
+        return shell.again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
+    hint, version = shell.fill_hint(error.hint, table), errors.option_of(error.hint, "version")
     if isinstance(error, errors.VersionAbsent) and error.wanted_ms is not None and version is not None:
-        return _of_version(str(version), error.wanted_ms, arguments) or with_files(hint, arguments)
+        return _of_version(str(version), error.wanted_ms, arguments) or shell.with_files(hint, arguments)
     asked = error.hint if isinstance(error.hint, errors.Command) else None
     is_near = asked is not None and (not asked.options or version is not None)
     if isinstance(error, errors.VersionAbsent) and is_near and version in (None, error.nearest):
-        return _of_nearest_version(error, arguments, table) or with_files(hint, arguments)
+        return _of_nearest_version(error, arguments, table) or shell.with_files(hint, arguments)
     if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
-            error.facts["to repair it"] = f"deltacli repair {quoted_table(table)} --dry-run"
+            error.facts["to repair it"] = f"deltacli repair {shell.quoted_table(table)} --dry-run"
     if isinstance(error, errors.PermissionRefused) and error.place and table and _is_below(error.place, table):
-        hint = f"deltacli doctor access {quoted_table(table)}"
+        hint = f"deltacli doctor access {shell.quoted_table(table)}"
     if table is not None and errors.is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
     is_misnamed = error.code in (errors.PaimonTable.code, "usage.table-format")
-    hint = with_files(hint, without_option(arguments, "--table-format") if is_misnamed else arguments)
-    is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
+    hint = shell.with_files(hint, shell.without_option(arguments, "--table-format") if is_misnamed else arguments)
+    is_repeated = hint.replace(" --config ", " -c ") == shell.again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == errors.UsageError.exit_code else hint
 
@@ -339,16 +331,16 @@ def _note_conversion(error: errors.DeltacliError, arguments: Sequence[str], tabl
     if not table or isinstance(error, errors.PaimonTable) or path_of(arguments) not in (("repair",), ("undelete",)):
         return
     if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
-        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
+        error.facts["without a copy of the log"] = f"deltacli convert {shell.quoted_table(table)} --dry-run"
 
 
 def _of_external(error: errors.DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the command that opens a prefix; for one of the operating system, the one that names the commits."""
-    allowed = again_with(arguments, "--allow-external", prefix, is_repeatable=True)
+    allowed = shell.again_with(arguments, "--allow-external", prefix, is_repeatable=True)
     if table is None or not re.match(r"/(?:bin|boot|etc|lib|proc|sbin|sys|usr)(?:/|\Z)", prefix):
         return allowed
     error.facts["if you trust the table"] = allowed
-    return f"deltacli validate {quoted_table(table)}"
+    return f"deltacli validate {shell.quoted_table(table)}"
 
 
 def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -358,28 +350,28 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
     if error.code in _EXPLAINED:
         return f"deltacli help {_EXPLAINED[error.code]}"
     if isinstance(error, errors.NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
-        return f"deltacli undelete {quoted_table(table)} --from COPY --dry-run"  # which brings the log back
+        return f"deltacli undelete {shell.quoted_table(table)} --from COPY --dry-run"  # which brings the log back
     if _is_left_out(error, arguments, table):
-        return again_with_flags(arguments, ["TABLE"])
+        return shell.again_with_flags(arguments, ["TABLE"])
     if isinstance(error, errors.NotATable) and table and os.path.exists(table):
-        return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
+        return f"ls {shell.quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
     if error.code == "recover.source-is-table":
-        copied = again_with(without_option(arguments, "--from"), "--from", "COPY")
+        copied = shell.again_with(shell.without_option(arguments, "--from"), "--from", "COPY")
         return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
     if error.code == "recover.source-missing" and error.written is not None:
         return _near_path(arguments, error.written)
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
-        return f"deltacli share profile check {quoted_table(profile)}"
+        return f"deltacli share profile check {shell.quoted_table(profile)}"
     if error.exit_code == errors.UsageError.exit_code:
         return None if isinstance(error, errors.PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
     if table is None or path[:1] in (("validate",), ("schema",)) or area not in (*_OF_LOG, *_OF_DATA):
         return None
     if area == "checkpoint" and not _changes(arguments):  # no older start was found
-        return with_files(f"deltacli reach {quoted_table(table)}", arguments)
+        return shell.with_files(f"deltacli reach {shell.quoted_table(table)}", arguments)
 
     options = " --level data" if area in _OF_DATA else without_avro(area)
-    return with_files(f"deltacli validate {quoted_table(table)}{options}", arguments)
+    return shell.with_files(f"deltacli validate {shell.quoted_table(table)}{options}", arguments)
 
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
@@ -388,11 +380,11 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
     path = " ".join(path_of(arguments))
     if path not in commands_with("--version") or _changes(arguments):
-        return f"deltacli validate {quoted_table(table)}"
+        return f"deltacli validate {shell.quoted_table(table)}"
     if path == "snapshot":
         return hint
-    typed = without_option(without_option(arguments, "--timestamp"), "--version")
-    return hint if version is None else again_with(typed, "--version", str(version))
+    typed = shell.without_option(shell.without_option(arguments, "--timestamp"), "--version")
+    return hint if version is None else shell.again_with(typed, "--version", str(version))
 
 
 def _changes(arguments: Sequence[str]) -> bool:
@@ -424,7 +416,7 @@ def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | 
         return None
     words = list(arguments)
     words[places[0][0]] = part.sub(lambda _: near, places[0][1])
-    return again(words)
+    return shell.again(words)
 
 
 def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -433,7 +425,7 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
     if meant is not None:
         return _with_condition(error.facts.get("where", ""), meant, arguments)
     if error.hint:
-        return with_files(fill_hint(error.hint, table), arguments)
+        return shell.with_files(shell.fill_hint(error.hint, table), arguments)
     return "deltacli help conditions"
 
 
@@ -441,7 +433,7 @@ def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | N
     """Return the command line with another condition; None where it does not have this one as it was shown."""
     words = [meant if word == where else word for word in arguments]
     words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
-    return again(words) if words != list(arguments) else None
+    return shell.again(words) if words != list(arguments) else None
 
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
@@ -466,7 +458,7 @@ def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str |
             words.append(version if is_argument else f"--version={version}")
         else:
             words[-1:] = [version] if is_argument else ["--version", version]
-    return again(words) if words != list(arguments) else None
+    return shell.again(words) if words != list(arguments) else None
 
 
 def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
@@ -478,7 +470,7 @@ def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | N
     for last, word in pairwise(["", *arguments]):
         name, equals, _ = word.partition("=")
         words.append(ends.get(last) or (f"{name}={ends[name]}" if equals and name in ends else word))
-    return again(words)
+    return shell.again(words)
 
 
 def _of_shares(arguments: Sequence[str]) -> str | None:
@@ -488,8 +480,8 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
     named = _profile_in(arguments)
     local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
     if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:
-        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(quoted_table(local))}"
-    return named and f"deltacli share ls {quoted_table(named)}"
+        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(shell.quoted_table(local))}"
+    return named and f"deltacli share ls {shell.quoted_table(named)}"
 
 
 def _profile_in(arguments: Sequence[str]) -> str | None:
@@ -503,13 +495,13 @@ def _of_nearest_version(error: errors.VersionAbsent, arguments: Sequence[str], t
     range; the versions to choose from for a restore, which to the newest one changes nothing.
     """
     if path_of(arguments) == ("restore",) and table:
-        return with_files(f"deltacli history {quoted_table(table)}", arguments)
+        return shell.with_files(f"deltacli history {shell.quoted_table(table)}", arguments)
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None
     begin = re.search(r"\0--from[\0=](\d+)(?=\0|\Z)", "\0".join(words))
     least = error.nearest - (path_of(arguments) == ("log", "compact"))  # which needs two commits
-    return None if begin and int(begin[1]) > least else again(words)
+    return None if begin and int(begin[1]) > least else shell.again(words)
 
 
 def _respelled(arguments: Sequence[str], table: str) -> str | None:
@@ -531,7 +523,7 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
         return _with_table(arguments, table, near)
     while above == table.rstrip("/") or not os.path.isdir(above):
         above = os.path.dirname(above) or ("/" if table.startswith("/") else ".")
-    return f"ls {quoted_table(above)}"
+    return f"ls {shell.quoted_table(above)}"
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
@@ -541,7 +533,7 @@ def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
         option, equals, value = word.partition("=")
         is_value = option.startswith("--") and value == table
         words.append(meant if word == table else f"{option}{equals}{meant}" if is_value else word)
-    return again_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
+    return shell.again_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:

@@ -21,14 +21,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import (
-    are_absolute,
-    canonical_column,
-    decode_hive,
-    locate,
-    vector_file,
-    without_dots_column,
-)
+from deltacli.delta import data_files
 from deltacli.delta.schema.types import PHYSICAL_NAME
 
 if TYPE_CHECKING:
@@ -113,7 +106,7 @@ class PathKeys:
         if keys.null_count:
             hashes = pc.if_else(pc.is_valid(keys), hashes, pa.scalar(None, pa.int64()))
             lost = pc.filter(paths, pc.invert(pc.is_valid(keys)))
-            is_absolute = are_absolute(lost)
+            is_absolute = data_files.are_absolute(lost)
             spare += self._suffixes(pc.filter(lost, is_absolute))
             relative = pc.filter(lost, pc.invert(is_absolute))
             dotted = pc.filter(relative, pc.match_substring_regex(_resolved(relative), r"^\.\.(/|$)"))
@@ -139,9 +132,9 @@ class PathKeys:
 
     def _below(self, paths: pa.Array) -> pa.Array:
         """Return the paths below the root (binary array), null if they are outside."""
-        keys = locate(paths, self._uris[0])[0]
+        keys = data_files.locate(paths, self._uris[0])[0]
         for uri in self._uris[1:]:
-            keys = pc.coalesce(keys, locate(paths, uri)[0])
+            keys = pc.coalesce(keys, data_files.locate(paths, uri)[0])
         return keys
 
     def _as_written(self, paths: pa.Array, keys: pa.Array) -> tuple[ArrowArray, list[ArrowArray]]:
@@ -190,7 +183,7 @@ def _portable_hash() -> Callable[[bytes | None], int]:
 
 
 def _resolved(paths: pa.Array) -> pa.Array:
-    return without_dots_column(canonical_column(paths))
+    return data_files.without_dots_column(data_files.canonical_column(paths))
 
 
 def binary_paths(paths: Sequence[str]) -> ArrowArray:
@@ -227,7 +220,7 @@ def _vector_places(unique_id: str) -> _VectorPlace:
         case "" | "i":
             return _VectorPlace()
         case "u":
-            names = [name.encode() for reading in readings if (name := vector_file(reading)) is not None]
+            names = [name.encode() for reading in readings if (name := data_files.vector_file(reading)) is not None]
             return _VectorPlace(names[0], tuple(names[1:])) if names else _VectorPlace(unknown=unique_id)
         case "p":
             return _VectorPlace(path=readings[0], spare_paths=readings[1:])
@@ -356,7 +349,7 @@ class HiddenNames:
         if not name.startswith(_MARKS) or name.startswith(_SEEN):
             return False
         column, equals, _ = name.partition(b"=")
-        return not (name.startswith(self._starts) or (equals and decode_hive(column) in self._columns))
+        return not (name.startswith(self._starts) or (equals and data_files.decode_hive(column) in self._columns))
 
 
 def partition_names(config: TableConfiguration) -> set[str]:

@@ -26,22 +26,8 @@ from typing import Any, TypeAlias
 from deltacli.arrow import pa
 from deltacli.core.errors import Refused, in_backticks
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, SparkColumn, SparkSchema, SparkType
+from deltacli.delta.predicate import conditions
 from deltacli.delta.predicate.columns import Column
-from deltacli.delta.predicate.conditions import (
-    And,
-    Compare,
-    CompareColumns,
-    CompareConditions,
-    Condition,
-    Constant,
-    Contained,
-    Flag,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Truth,
-)
 from deltacli.delta.predicate.literals import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
 from deltacli.delta.schema.to_arrow import note_of, read_columns, unread_columns, unread_type
 from deltacli.delta.schema.types import (
@@ -541,47 +527,49 @@ def scalar_literal(data_type: DataType, scalar: ArrowScalar) -> SparkColumn:
 _DATE_BITS, _TIME_BITS = 32, 64
 
 
-def spark_condition(condition: Condition) -> SparkColumn:
+def spark_condition(condition: conditions.Condition) -> SparkColumn:
     """Return the condition over a frame with the table's columns. Raises NotNative for a comparison of two columns
     that Spark would make in another type.
     """
     from pyspark.sql import functions as fn
 
     match condition:
-        case Constant(value):
+        case conditions.Constant(value):
             return fn.lit(value).cast("boolean")
-        case Flag(column):
+        case conditions.Flag(column):
             return _column(column)
-        case IsNull(column):
+        case conditions.IsNull(column):
             return _column(column).isNull()
-        case Like(column, pattern):
+        case conditions.Like(column, pattern):
             return fn.like(_column(column), fn.lit(pattern.escaped))
-        case Compare(column, order, limit):
+        case conditions.Compare(column, order, limit):
             return _compare(column, order, limit)
-        case Contained(column, limits):
+        case conditions.Contained(column, limits):
             return reduce(lambda one, other: one | other, _equal_to_any(column, limits))
-        case CompareColumns(left, order, right):
+        case conditions.CompareColumns(left, order, right):
             return _compare_columns(left, order, right)
         case _:
             return _combined(condition)
 
 
-def _combined(condition: Truth | CompareConditions | Not | And | Or | Any) -> Any:  # Any: no other condition is left
+def _combined(
+    condition: conditions.Truth | conditions.CompareConditions | conditions.Not | conditions.And | conditions.Or | Any,
+) -> Any:  # Any: no other condition is left
     from pyspark.sql import functions as fn
 
     match condition:
-        case Truth(part, wanted):
+        case conditions.Truth(part, wanted):
             inner = spark_condition(part)
             if wanted is None:
                 return inner.isNull()
             return fn.coalesce(inner if wanted else ~inner, fn.lit(False))
-        case CompareConditions(left, order, right):
+        case conditions.CompareConditions(left, order, right):
             return _ordered(order, spark_condition(left), spark_condition(right))
-        case Not(part):
+        case conditions.Not(part):
             return ~spark_condition(part)
-        case And(parts):
+        case conditions.And(parts):
             return reduce(lambda one, other: one & other, map(spark_condition, parts))
-        case Or(parts):
+        case conditions.Or(parts):
             return reduce(lambda one, other: one | other, map(spark_condition, parts))
     raise AssertionError(f"unknown condition {condition}")
 

@@ -37,22 +37,7 @@ from deltacli.delta.schema.type_changes import (
     require_readable_rows,
     was_allowed_in_preview,
 )
-from deltacli.operations.read.changes import (
-    CHANGE_COLUMNS,
-    CHANGE_TYPE,
-    COMMIT_TIMESTAMP,
-    COMMIT_VERSION,
-    Break,
-    ChangeType,
-    Commit,
-    changed_files,
-    find_break,
-    is_mapped,
-    may_be_apart,
-    read_as,
-    read_changed_files,
-    require_representable,
-)
+from deltacli.operations.read import changes
 from deltacli.spark.parquet_schema import unread_in_spark
 from deltacli.spark.source_options import LATEST, StreamOptions
 from deltacli.table.api_arguments import VersionTime
@@ -293,7 +278,7 @@ class TableLog:
         require_readable_rows(self._end.config, self._end.version)
         self.is_atomic = options.read_change_feed
         self.table, self.schema = self._end.metadata.id, schema_id(self._end.config)
-        described = CHANGE_COLUMNS if options.read_change_feed else ()
+        described = changes.CHANGE_COLUMNS if options.read_change_feed else ()
         _require_free_names(self._end.schema, described)
         fields = read_columns(self._end.schema.fields, unread_in_spark)
         self._selection = Selection.make(types.StructType((*fields, *described)), None, None)
@@ -373,7 +358,7 @@ class TableLog:
         snapshot = self._snapshot_at(version)
         self._require_columns(snapshot.config, version)
         require_partitions(snapshot.config, version)
-        config = read_as(self._end.config, snapshot.config)
+        config = changes.read_as(self._end.config, snapshot.config)
         needed = self._selection.needed
 
         def described(adds: pa.RecordBatch) -> list[tuple[Any, DataFile]]:
@@ -396,9 +381,9 @@ class TableLog:
         time_ms = snapshot.time.timestamp_ms if snapshot.time else None
         micros = None if time_ms is None else time_ms * 1000
         constants = {
-            CHANGE_TYPE: pa.scalar(ChangeType.INSERT.value, pa.string()),
-            COMMIT_VERSION: pa.scalar(snapshot.version, pa.int64()),
-            COMMIT_TIMESTAMP: pa.scalar(micros, pa.timestamp("us", tz="UTC")),
+            changes.CHANGE_TYPE: pa.scalar(changes.ChangeType.INSERT.value, pa.string()),
+            changes.COMMIT_VERSION: pa.scalar(snapshot.version, pa.int64()),
+            changes.COMMIT_TIMESTAMP: pa.scalar(micros, pa.timestamp("us", tz="UTC")),
         }
         return [replace(file, constants={**file.constants, **constants}) for file in files]
 
@@ -407,7 +392,7 @@ class TableLog:
         if self._options.read_change_feed:
             if commit.is_of_whole_files:
                 raise _not_recorded(version)
-            return list(changed_files(self._table_of(version), commit, self._selection))
+            return list(changes.changed_files(self._table_of(version), commit, self._selection))
         source = self._commits[version].name
         adds = _delivered_adds(commit.adds, commit.removes, self._options, version, source)
         if not adds:
@@ -419,11 +404,11 @@ class TableLog:
         """Return the table whose log has the commit of a version."""
         return self._table
 
-    def _read_commit(self, version: int) -> Commit:
+    def _read_commit(self, version: int) -> changes.Commit:
         """Read a commit, and remember the configuration after it."""
         file = self._commit_file(version)
         try:  # first: whether the commit is there decides which error is raised
-            summary, found = read_changed_files(self._table_of(version).storage, file)
+            summary, found = changes.read_changed_files(self._table_of(version).storage, file)
         except FileMissing:
             self._commits.pop(version)
             raise self._cleaned(version) from None
@@ -433,9 +418,9 @@ class TableLog:
             self._require_columns(before, version - 1)
         self._require_columns(config, version)
         self._note_config(version, config)
-        then, now = read_as(self._end.config, before), read_as(self._end.config, config)
+        then, now = changes.read_as(self._end.config, before), changes.read_as(self._end.config, config)
         time_ms, is_recorded = self._time_ms(version, summary.stamp(config)), is_true(config.properties, CHANGE_FEED)
-        return Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
+        return changes.Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
 
     def _note_config(self, version: int, config: TableConfiguration) -> None:
         self._configs = {version: config, self._end.version: self._end.config}
@@ -448,7 +433,7 @@ class TableLog:
             if self._times is None:
                 self._times = file_times(self._commits)
             time_ms = self._times[version].timestamp_ms
-        require_representable(time_ms, version, self._commits[version].name)
+        changes.require_representable(time_ms, version, self._commits[version].name)
         return time_ms
 
     def _config_before(self, version: int) -> TableConfiguration:
@@ -472,14 +457,14 @@ class TableLog:
             require_readable_columns(self._end.config, config, version)
             self._together = config
 
-    def _last_break(self, config: TableConfiguration, version: int) -> Break | None:
+    def _last_break(self, config: TableConfiguration, version: int) -> changes.Break | None:
         """Return the last version after one that separates it from the columns that are read."""
-        if not may_be_apart(config, self._end.config):
+        if not changes.may_be_apart(config, self._end.config):
             return None
         if not self._commits:
             self.newest()
         after = range(version + 1, self._end.version + 1)
-        return find_break(self._table, [self._commits[one] for one in after if one in self._commits], config)
+        return changes.find_break(self._table, [self._commits[one] for one in after if one in self._commits], config)
 
     def _commit_file(self, version: int) -> LogFile:
         if version not in self._commits:
@@ -585,10 +570,10 @@ _NO_MAPPING = "column mapping was removed, and files before that have other name
 
 def require_readable_columns(now: TableConfiguration, then: TableConfiguration, version: int) -> None:
     """Raise Refused (`stream.schema-changed`) where older files have columns that the columns read cannot show."""
-    if is_mapped(then) and not is_mapped(now):
+    if changes.is_mapped(then) and not changes.is_mapped(now):
         change: str | None = _NO_MAPPING  # by a commit that is no longer in the log
     else:
-        change = _unreadable(now, now.schema, then, then.schema, mapped=is_mapped(now))
+        change = _unreadable(now, now.schema, then, then.schema, mapped=changes.is_mapped(now))
     if change is not None:
         raise Refused(
             f"version {version} has other columns than the table has now: {change}",
@@ -598,7 +583,7 @@ def require_readable_columns(now: TableConfiguration, then: TableConfiguration, 
         )
 
 
-def other_columns(version: int, found: Break) -> Refused:
+def other_columns(version: int, found: changes.Break) -> Refused:
     """Return why a version before `found` is not delivered."""
     begin = found.version if found.is_removal else found.version + 1
     return Refused(

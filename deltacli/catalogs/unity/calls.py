@@ -21,18 +21,7 @@ import orjson
 from deltacli.catalogs.unity.addresses import ENDPOINT, is_header_text
 from deltacli.core import errors
 from deltacli.core.machine import Clock, is_loopback, system_clock
-from deltacli.storage.objects.http import (
-    CERTIFICATES_HINT,
-    UNTRUSTED,
-    Answer,
-    Body,
-    Fate,
-    HttpFault,
-    Request,
-    Transport,
-    passing_cause,
-    said_of,
-)
+from deltacli.storage.objects import http
 from deltacli.storage.retry import PASSING_STATUS, Call, asked_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
 
@@ -89,20 +78,20 @@ class Refusal(NamedTuple):
         return {name: text for name, text in every.items() if text}
 
 
-class RefusedCall(HttpFault):
+class RefusedCall(http.HttpFault):
     """An answer without success."""
 
     def __init__(self, refusal: Refusal) -> None:
-        super().__init__(Fate.ANSWERED, refusal.message, status=refusal.status, reason=refusal.kind)
+        super().__init__(http.Fate.ANSWERED, refusal.message, status=refusal.status, reason=refusal.kind)
         self.refusal = refusal
 
 
 def _one_line(value: object) -> str:
     text = value if isinstance(value, str) else ""
-    return said_of("".join(letter if letter.isprintable() else " " for letter in text))
+    return http.said_of("".join(letter if letter.isprintable() else " " for letter in text))
 
 
-def refusal_of(answer: Answer, now_ms: int) -> Refusal:
+def refusal_of(answer: http.Answer, now_ms: int) -> Refusal:
     """Return what an answer without success says: in the form of the Delta API, of the older paths, or in none."""
     wait = min(asked_seconds(answer.headers.get("retry-after", ""), now_ms / 1_000), _LONGEST_ASKED_S)
     try:
@@ -214,10 +203,10 @@ class Calls:
     def __repr__(self) -> str:
         return f"Calls({self.profile.endpoint!r})"
 
-    def _connect(self, url: str) -> Transport:
+    def _connect(self, url: str) -> http.Transport:
         parts = urlsplit(url)
         is_near = is_loopback(parts.hostname or "")
-        transport = Transport(url, is_direct=is_near, answer_seconds=BODY_SECONDS, now=self._now)
+        transport = http.Transport(url, is_direct=is_near, answer_seconds=BODY_SECONDS, now=self._now)
         transport.tally = self._retry.tally.of(parts.netloc, None)
         return transport
 
@@ -252,14 +241,16 @@ class Calls:
                     fault.reason = RENEWED
                 raise
 
-    def _request(self, method: str, path: str, query: Mapping[str, str | int] | None, body: bytes | None) -> Request:
+    def _request(
+        self, method: str, path: str, query: Mapping[str, str | int] | None, body: bytes | None
+    ) -> http.Request:
         url = f"{self.profile.base}{path}{'?' if query else ''}{urlencode(query or {})}"
         headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": "application/json"})
-        content = None if body is None else Body(body)
+        content = None if body is None else http.Body(body)
         call = None if method == "POST" else Call.GET
-        return Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=BODY_SECONDS)
+        return http.Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=BODY_SECONDS)
 
-    def _with_token(self, request: Request) -> Answer:
+    def _with_token(self, request: http.Request) -> http.Answer:
         token = self._tokens.now()
         try:
             return self._send(request, token)
@@ -268,7 +259,7 @@ class Calls:
                 raise
         return self._send(request, self._tokens.now())
 
-    def _send(self, request: Request, token: str) -> Answer:
+    def _send(self, request: http.Request, token: str) -> http.Answer:
         headers = {**request.headers} | ({"Authorization": f"Bearer {token}"} if token else {})
         answer = self._transport.send(replace(request, headers=headers))
         if answer.status not in (200, 204):
@@ -276,7 +267,7 @@ class Calls:
         self._tokens.accepted()
         return answer
 
-    def _fields(self, answer: Answer) -> Json:
+    def _fields(self, answer: http.Answer) -> Json:
         """Return the JSON object of an answer. Raises HttpFault for anything else, also one that is nested too deep."""
         try:
             found = orjson.loads(answer.data)
@@ -290,8 +281,8 @@ class Calls:
         return self._retry.call(
             send,
             host=host,
-            faults=(HttpFault,),
-            passing=passing_cause,
+            faults=(http.HttpFault,),
+            passing=http.passing_cause,
             asked=lambda fault: fault.refusal.wait_seconds if isinstance(fault, RefusedCall) else 0.0,
         )
 
@@ -303,8 +294,8 @@ class Calls:
             "Content-Type": "application/x-www-form-urlencoded",
             "Accept": "application/json",
         }
-        form = Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
-        request = Request("POST", self.profile.oauth_uri, headers, form, seconds=BODY_SECONDS)
+        form = http.Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
+        request = http.Request("POST", self.profile.oauth_uri, headers, form, seconds=BODY_SECONDS)
 
         def send() -> Json:
             answer = self._oauth.send(request)
@@ -320,7 +311,7 @@ class Calls:
                 raise self._unavailable(fault, host) from StoreFault.of(fault)
             facts = fault.refusal.facts()
             raise errors.CatalogDenied(f"the token server {host} refuses the client", facts=facts) from None
-        except HttpFault as fault:
+        except http.HttpFault as fault:
             raise self._unavailable(fault, host) from StoreFault.of(fault)
         token, lifetime = answer.get("access_token"), answer.get("expires_in")
         if not isinstance(token, str) or not is_header_text(token):
@@ -331,17 +322,17 @@ class Calls:
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
-    def error_of(self, fault: HttpFault, what: str, name: str) -> errors.DeltacliError:
+    def error_of(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
         """Return the error for a request about a table, schema or catalog of a name. `what` could not be done."""
         found = self._judge(fault, what, name)
         found.facts |= tried(fault)
         found.__cause__ = StoreFault.of(fault)
         return found
 
-    def _judge(self, fault: HttpFault, what: str, name: str) -> errors.DeltacliError:
+    def _judge(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
         host = self._transport.host
         if not isinstance(fault, RefusedCall):
-            if fault.fate is Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
+            if fault.fate is http.Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
                 seen = {"seen": fault.said, "expected": "Unity Catalog instead of a proxy or a login page"}
                 return errors.CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
             return self._unavailable(fault, host)
@@ -379,14 +370,14 @@ class Calls:
             why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
         return errors.CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
 
-    def _unavailable(self, fault: HttpFault, host: str) -> errors.CatalogUnavailable:
+    def _unavailable(self, fault: http.HttpFault, host: str) -> errors.CatalogUnavailable:
         facts = fault.refusal.facts() if isinstance(fault, RefusedCall) else {"reason": str(fault)}
         if fault.reason == "unreachable":
             facts = {"reason": fault.said}
-        if fault.fate is Fate.UNSENT:
+        if fault.fate is http.Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return errors.CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
-        advice = CERTIFICATES_HINT if fault.reason == UNTRUSTED else None
+        advice = http.CERTIFICATES_HINT if fault.reason == http.UNTRUSTED else None
         return errors.CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
 
 

@@ -18,13 +18,7 @@ from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, Refused, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowType
-from deltacli.delta.encoding.value_text import (
-    interval_microseconds,
-    months_of,
-    nanoseconds_of,
-    parse_date,
-    parse_moment,
-)
+from deltacli.delta.encoding import value_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import types
@@ -169,20 +163,20 @@ def _boolean(_type_name: str, text: str) -> Spelling:
 
 
 def _date(_type_name: str, text: str) -> Spelling:
-    if parse_date(text) is None:
+    if value_text.parse_date(text) is None:
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if _PLAIN_DATE.fullmatch(text) else Spelling.NOT_CANONICAL
 
 
 def _timestamp(_type_name: str, text: str) -> Spelling:
-    moment = parse_moment(text)
+    moment = value_text.parse_moment(text)
     if moment is None:
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if moment.has_zone else Spelling.NO_ZONE
 
 
 def _timestamp_ntz(_type_name: str, text: str) -> Spelling:
-    moment = parse_moment(text)
+    moment = value_text.parse_moment(text)
     if moment is None:
         return Spelling.UNPARSABLE
     if moment.is_date_only:
@@ -218,7 +212,7 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
     if type_name == "boolean":
         return text.lower()
     if type_name == "date":
-        return parse_date(text)
+        return value_text.parse_date(text)
     if type_name in types.WHOLE_BITS or types.decimal_parts(type_name):
         return Decimal(text)
     if type_name in ("float", "double"):
@@ -327,9 +321,9 @@ def _value_of(type_name: str, text: str) -> Any:  # Any: what Arrow takes for th
         case "boolean":
             return bare.lower() == "true"
         case "date":
-            return parse_date(bare)
+            return value_text.parse_date(bare)
         case "timestamp" | "timestamp_ntz":
-            moment = parse_moment(bare)
+            moment = value_text.parse_moment(bare)
             return moment.microseconds if moment and abs(moment.microseconds) < 1 << 63 else None
         case "float" | "double":
             return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
@@ -340,9 +334,9 @@ def _value_of(type_name: str, text: str) -> Any:  # Any: what Arrow takes for th
 
 def _other_value(type_name: str, bare: str) -> Any:
     if interval := types.interval_name(type_name):
-        return months_of(bare) if interval == types.YEAR_MONTH else interval_microseconds(bare)
+        return value_text.months_of(bare) if interval == types.YEAR_MONTH else value_text.interval_microseconds(bare)
     if type_name in types.NANOSECONDS:
-        return nanoseconds_of(bare)
+        return value_text.nanoseconds_of(bare)
     if not type_name.startswith("decimal"):
         return None  # no text is a value of an array, a map, a struct or a variant
     return Decimal(bare)

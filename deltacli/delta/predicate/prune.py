@@ -28,23 +28,8 @@ from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import parse_partition_values
+from deltacli.delta.predicate import conditions
 from deltacli.delta.predicate.columns import Column, ColumnPath
-from deltacli.delta.predicate.conditions import (
-    And,
-    Compare,
-    CompareConditions,
-    Condition,
-    Contained,
-    Flag,
-    IsNull,
-    Leaf,
-    Like,
-    Not,
-    Or,
-    Truth,
-    columns_of,
-    evaluate_leaf,
-)
 from deltacli.delta.predicate.literals import Limit, Order, ends_of, names_a_place
 from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.schema.types import Kind, StructType
@@ -105,19 +90,19 @@ class Possible(NamedTuple):
     null: Any
 
 
-def possible(condition: Condition, source: Source, count: int) -> Possible:
+def possible(condition: conditions.Condition, source: Source, count: int) -> Possible:
     """Return the possible results of a condition in each of `count` files."""
     match condition:
-        case Not(part):
+        case conditions.Not(part):
             mask = possible(part, source, count)
             return Possible(mask.false, mask.true, mask.null)
-        case And(parts):
+        case conditions.And(parts):
             return reduce(_both, (possible(part, source, count) for part in parts))
-        case Or(parts):
+        case conditions.Or(parts):
             return reduce(_either, (possible(part, source, count) for part in parts))
-        case Truth(part, wanted):
+        case conditions.Truth(part, wanted):
             return _truth(possible(part, source, count), wanted, count)
-        case CompareConditions(left, order, right):
+        case conditions.CompareConditions(left, order, right):
             return _compared(possible(left, source, count), order, possible(right, source, count))
     return _possible_of_leaf(condition, source, count)
 
@@ -155,8 +140,8 @@ def _compared(left: Possible, order: Order, right: Possible) -> Possible:
 # -- single conditions ------------------------------------------------------------------------------------------------
 
 
-def _possible_of_leaf(condition: Leaf, source: Source, count: int) -> Possible:
-    known = {column: source(column) for column in columns_of(condition)}
+def _possible_of_leaf(condition: conditions.Leaf, source: Source, count: int) -> Possible:
+    known = {column: source(column) for column in conditions.columns_of(condition)}
     exact = {column: value for column, value in known.items() if isinstance(value, Exact)}
     if len(exact) == len(known):
         return _exact(condition, exact, count)
@@ -166,8 +151,8 @@ def _possible_of_leaf(condition: Leaf, source: Source, count: int) -> Possible:
     return _bounded(condition, bounds, count)
 
 
-def _exact(condition: Leaf, known: dict[Column, Exact], count: int) -> Possible:
-    mask = evaluate_leaf(condition, lambda column: known[column].values, count)
+def _exact(condition: conditions.Leaf, known: dict[Column, Exact], count: int) -> Possible:
+    mask = conditions.evaluate_leaf(condition, lambda column: known[column].values, count)
     unknown = constant(False, count)
     for column in known.values():
         unknown = pc.or_(unknown, pc.invert(column.is_known))
@@ -178,17 +163,17 @@ def _exact(condition: Leaf, known: dict[Column, Exact], count: int) -> Possible:
     )
 
 
-def _bounded(condition: Leaf, bounds: Bounds, count: int) -> Possible:
+def _bounded(condition: conditions.Leaf, bounds: Bounds, count: int) -> Possible:
     null, has_values = bounds.may_be_null, bounds.has_values
     match condition:
-        case Flag():
+        case conditions.Flag():
             return Possible(has_values, has_values, null)
-        case IsNull():
+        case conditions.IsNull():
             return Possible(null, has_values, constant(False, count))
-        case Compare(column, order, limit):
+        case conditions.Compare(column, order, limit):
             true, false = _ordered(column, order, limit, bounds)
             return Possible(pc.and_(has_values, true), pc.and_(has_values, false), null)
-        case Contained(column, limits):
+        case conditions.Contained(column, limits):
             # Between the least and the greatest of them: a thousand limits cost as much as two.
             least, greatest = ends_of(limits)
             true = pc.and_(
@@ -196,7 +181,7 @@ def _bounded(condition: Leaf, bounds: Bounds, count: int) -> Possible:
                 _reaches(column, least, bounds.high, or_equal=True),
             )
             return Possible(pc.and_(has_values, true), has_values, null)
-        case Like(_, pattern):
+        case conditions.Like(_, pattern):
             true = _may_begin_with(pattern.prefix, bounds) if pattern.prefix else has_values
             return Possible(pc.and_(has_values, true), has_values, null)
     return Possible(*[constant(True, count)] * 3)
@@ -576,7 +561,7 @@ def _columns_by_source(
     column that the table does not have, such as row ids, nothing is known.
     """
     names = {field.name for field in config.schema.fields} if config.schema else set()
-    known = (column for column in dict.fromkeys(columns_of(predicate.condition)) if column.path[0] in names)
+    known = (column for column in dict.fromkeys(conditions.columns_of(predicate.condition)) if column.path[0] in names)
     paths = {column: path_in_files(config, column.path) for column in known}
     partitions = {column: path[0] for column, path in paths.items() if is_partition(config, path)}
     others = {

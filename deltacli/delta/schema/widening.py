@@ -32,14 +32,8 @@ from deltacli.delta.protocol.features import (
     TYPE_WIDENING,
     TYPE_WIDENING_PREVIEW,
 )
+from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
-from deltacli.delta.schema.type_changes import (
-    canonical_name,
-    digits_of_decimal,
-    is_allowed_change,
-    is_iceberg_change,
-    refused_change,
-)
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, PrimitiveType, StructType, parse_schema, simple_name
 from deltacli.delta.schema.widened_schema import Widened, history_of, parse_type, possible_targets, widened_schema
 from deltacli.delta.sql.parser import Form, Node, parse_expression
@@ -109,7 +103,7 @@ def cautions_of_widening(change: Widened, ground: Ground) -> Iterator[Caution]:
             f"to read the table, {_FAILING_READER} for one"
         )
         yield Caution("widen.partition-date", message)
-    to_decimal = digits_of_decimal(change.to_type)
+    to_decimal = type_changes.digits_of_decimal(change.to_type)
     if to_decimal is not None and to_decimal.scale > _scale_of(change.from_type):
         message = (
             f"partition values of {name} keep {plural(_scale_of(change.from_type), 'decimal place')}: readers that "
@@ -123,7 +117,7 @@ def cautions_of_widening(change: Widened, ground: Ground) -> Iterator[Caution]:
 
 def _scale_of(type_name: str) -> int:
     """Return the decimal places of a type; 0 for integers."""
-    decimal = digits_of_decimal(type_name)
+    decimal = type_changes.digits_of_decimal(type_name)
     return 0 if decimal is None else decimal.scale
 
 
@@ -147,7 +141,7 @@ def _type_refusals(change: Widened) -> Iterator[Refusal]:
         message = f"{name} cannot become {change.to_type}: {place} keeps the types of a char or varchar column as text"
         yield Refusal("widen.char-varchar", message, f"ALTER TABLE … ALTER COLUMN {place} TYPE with STRING, then again")
         return
-    if is_allowed_change(change.from_type, change.to_type):
+    if type_changes.is_allowed_change(change.from_type, change.to_type):
         return
     is_narrower = {change.from_type, change.to_type} <= {*_INTEGERS}
     verb = "narrowed to" if is_narrower else "read as"
@@ -167,7 +161,7 @@ def _iceberg(change: Widened, ground: Ground) -> Iterator[Refusal]:
         if feature not in config.features and not config.is_on(f"delta.enable{feature[0].upper()}{feature[1:]}"):
             continue
         is_too_small = feature == "icebergWriterCompatV1" and change.to_type == "short"
-        if is_too_small or not is_iceberg_change(change.from_type, change.to_type):
+        if is_too_small or not type_changes.is_iceberg_change(change.from_type, change.to_type):
             message = f"{change.place.text} cannot become {change.to_type}: {feature} does not support this change"
             yield Refusal("widen.iceberg-compat", message, _iceberg_way_out(change))
             return
@@ -175,7 +169,7 @@ def _iceberg(change: Widened, ground: Ground) -> Iterator[Refusal]:
 
 def _uniform(change: Widened, ground: Ground) -> Iterator[Refusal]:
     formats = uniform_formats(ground.config)
-    if formats and not is_iceberg_change(change.from_type, change.to_type):
+    if formats and not type_changes.is_iceberg_change(change.from_type, change.to_type):
         shown = ", ".join(formats)
         message = f"{change.place.text} cannot become {change.to_type}: the table is also kept as {shown}"
         yield Refusal("widen.uniform", message, _iceberg_way_out(change))
@@ -188,7 +182,7 @@ def uniform_formats(config: state.TableConfiguration) -> list[str]:
 
 
 def _iceberg_way_out(change: Widened) -> str:
-    decimal = digits_of_decimal(change.from_type)
+    decimal = type_changes.digits_of_decimal(change.from_type)
     if decimal is not None:
         return f"keep the scale: decimal(p,{decimal.scale}) with p > {decimal.precision}"
     if change.from_type in ("byte", "short"):
@@ -465,8 +459,8 @@ def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Wi
 
 def _types(from_type: str, to_type: str) -> tuple[str, str]:
     """Return both types as schemas spell them. The column's own type is allowed even if nothing widens to it."""
-    name = canonical_name(from_type)
-    return name, name if canonical_name(to_type) == name else parse_type(to_type)
+    name = type_changes.canonical_name(from_type)
+    return name, name if type_changes.canonical_name(to_type) == name else parse_type(to_type)
 
 
 def _planned(change: Widened, ground: Ground) -> PlannedChange:
@@ -502,7 +496,7 @@ def _protocol(
 def _refusals_of_readers(config: state.TableConfiguration, before: Action, after: Action | None) -> Iterator[Refusal]:
     """Yield a refusal if recorded type changes without effect so far would make every reader refuse the table."""
     added = added_features(before, after) if after else ()
-    refusal = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
+    refusal = type_changes.refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
     if refusal is not None:
         message = f"with the feature {TYPE_WIDENING} no reader could read the table: {refusal.reason}"
         yield Refusal("widen.history-refused", message, command("validate", select=["typewidening.*"]))

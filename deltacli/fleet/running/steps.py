@@ -22,28 +22,9 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import EmbeddedEngine
+from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
-from deltacli.fleet.planning.due import (
-    FactsPiece,
-    PlanProblem,
-    TableFacts,
-    expiry_step,
-    look,
-    other_table,
-    read_here,
-    said_by,
-)
-from deltacli.fleet.policy_file.model import (
-    DESTRUCTIVE,
-    UNCHANGING,
-    CheckpointPolicy,
-    CopyPolicy,
-    OptimizePolicy,
-    Policy,
-    VacuumPolicy,
-    ValidatePolicy,
-    table_file_name,
-)
+from deltacli.fleet.policy_file import model
 from deltacli.fleet.status import LOSING, target_of
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
@@ -84,9 +65,9 @@ class StepOutcome(NamedTuple):
         state = {errors.Refused.exit_code: "refused", errors.PartlyDone.exit_code: "partly"}.get(
             fault.exit_code, "failed"
         )
-        if (other := other_table(fault)) is not None:
+        if (other := due.other_table(fault)) is not None:
             details = {**(details or {}), "protectedTable": other}
-        return cls(state, fault.exit_code, said_by(fault), fault.code, details)
+        return cls(state, fault.exit_code, due.said_by(fault), fault.code, details)
 
     @classmethod
     def of_any(cls, fault: Exception) -> StepOutcome:
@@ -105,7 +86,7 @@ class StepWork(NamedTuple):
 
     name: str
     kind: str
-    policy: Policy
+    policy: model.Policy
     table: Callable[[], TableHandle]
     size_bytes: int | None = 0
     seconds: float = 0.0
@@ -123,16 +104,16 @@ def attempt(work: StepWork) -> StepOutcome:
 def carry_out(work: StepWork) -> StepOutcome:
     """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
     opened = work.table()
-    if work.kind not in UNCHANGING:
+    if work.kind not in model.UNCHANGING:
         require_writable(opened.storage)
     return _STEPS[work.kind](opened, work.policy, work.name)
 
 
-def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _checkpoint(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out
     from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 
-    assert isinstance(policy.steps["checkpoint"], CheckpointPolicy)
+    assert isinstance(policy.steps["checkpoint"], model.CheckpointPolicy)
     done = carry_out(Checkpoint(CheckpointRequest()), table)
     size = sum(file.size_bytes for file in done.files)
     details: Details = {
@@ -148,11 +129,11 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=f"checkpoint of version {done.version} ({format_size(size)})", details=details)
 
 
-def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _log_expire(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out, plan_change
     from deltacli.operations.streams.protection import numbers_of
 
-    change = expiry_step(policy, proves=False)
+    change = due.expiry_step(policy, proves=False)
     plan = plan_change(change, table)
     streams: Details = numbers_of(plan.streams) if change.request.protect_streams else {}
     if streams and (refused := plan.objection()) is not None:
@@ -172,12 +153,12 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=message, details=details)
 
 
-def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _vacuum(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.operations.streams.protection import numbers_of
     from deltacli.operations.vacuum.full_plan import plan_vacuum, vacuum
 
     settings = policy.steps["vacuum"]
-    assert isinstance(settings, VacuumPolicy)
+    assert isinstance(settings, model.VacuumPolicy)
     first = plan_vacuum(table, settings) if settings.protect_streams else None
     streams: Details = {} if first is None or first.streams is None else numbers_of(first.streams.queries)
     if first is not None and (refused := first.objection()) is not None:
@@ -200,14 +181,14 @@ def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=message, details=details)
 
 
-def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.changing import change as changing
     from deltacli.operations.optimize.execute import Optimize
     from deltacli.operations.read.file_sizes import file_sizes
     from deltacli.table.rebuild import read_snapshot
 
     settings = policy.steps["optimize"]
-    assert isinstance(settings, OptimizePolicy)
+    assert isinstance(settings, model.OptimizePolicy)
     if settings.window is not None:
         settings = replace(settings, time_budget_ms=settings.window.left_ms(table.clock()))
     change = Optimize(settings)
@@ -235,12 +216,12 @@ def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=f"{removed} became {outcome.files_added:,}", details=details)
 
 
-def _copy(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+def _copy(table: TableHandle, policy: model.Policy, name: str) -> StepOutcome:
     from deltacli.changing.change import carry_out
     from deltacli.operations.copy.execute import Copy
 
     settings = policy.steps["copy"]
-    assert isinstance(settings, CopyPolicy)
+    assert isinstance(settings, model.CopyPolicy)
     place = target_of(settings, name)
     done = carry_out(Copy(table.open_other(place), replace(settings, replica=True)), table)
     version, target, copied = done.plan.last, without_secrets(place), done.copied
@@ -253,13 +234,13 @@ def _copy(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     return StepOutcome("done", message=message, details=details)
 
 
-def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+def _validate(table: TableHandle, policy: model.Policy, name: str) -> StepOutcome:
     from deltacli.operations.validate.validate import validate_table
 
     settings = policy.steps["validate"]
-    assert isinstance(settings, ValidatePolicy)
+    assert isinstance(settings, model.ValidatePolicy)
     found = validate_table(table, settings)
-    path = None if settings.baselines is None else Path(settings.baselines) / f"{table_file_name(name)}.json"
+    path = None if settings.baselines is None else Path(settings.baselines) / f"{model.table_file_name(name)}.json"
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
@@ -369,7 +350,7 @@ def _label(table: TableHandle, path: Path) -> str:
     return os.path.relpath(table.storage.root, path.resolve().parent).replace(os.sep, "/")
 
 
-_STEPS: Mapping[str, Callable[[TableHandle, Policy, str], StepOutcome]] = {
+_STEPS: Mapping[str, Callable[[TableHandle, model.Policy, str], StepOutcome]] = {
     "checkpoint": _checkpoint,
     "log-expire": _log_expire,
     "vacuum": _vacuum,
@@ -395,7 +376,7 @@ class StepPiece(NamedTuple):
 
     kind: str
     name: str
-    policy: Policy
+    policy: model.Policy
     now_ms: int | None
     newest: tuple[str, int] | None
     weight: int
@@ -437,12 +418,12 @@ class FleetCluster:
     def __post_init__(self) -> None:
         self._here = Semaphore(self.jobs)
 
-    def read_facts(self, tables: Sequence[tuple[FoundTable, int]]) -> Iterator[TableFacts | PlanProblem]:
+    def read_facts(self, tables: Sequence[tuple[FoundTable, int]]) -> Iterator[due.TableFacts | due.PlanProblem]:
         """Yield the facts of tables, each with its cutoff, in this order."""
         stores = self._anchor_of([table.name for table, _ in tables])
         if stores is None or not all(self.is_sent(table.name) for table, _ in tables):
-            return read_here(tables)
-        pieces = (FactsPiece(table.base, table.at, cutoff_ms) for table, cutoff_ms in tables)
+            return due.read_here(tables)
+        pieces = (due.FactsPiece(table.base, table.at, cutoff_ms) for table, cutoff_ms in tables)
         return self.engine.spread(look_there, pieces, stores)
 
     def _anchor_of(self, names: Sequence[str]) -> TableStores | None:
@@ -465,8 +446,10 @@ class FleetCluster:
             with self._cluster:
                 return attempt(work)
         settings = work.policy.steps[work.kind]
-        has_baseline = isinstance(settings, ValidatePolicy) and settings.baselines is not None  # a file of this machine
-        if work.kind in DESTRUCTIVE or has_baseline:
+        has_baseline = (
+            isinstance(settings, model.ValidatePolicy) and settings.baselines is not None
+        )  # a file of this machine
+        if work.kind in model.DESTRUCTIVE or has_baseline:
             return self._in_this_process(work)
         return self._on_an_executor(work)
 
@@ -516,9 +499,9 @@ def _weight(piece: StepPiece) -> int:
 
 
 @light
-def look_there(piece: FactsPiece, context: TaskContext) -> TableFacts | PlanProblem:
+def look_there(piece: due.FactsPiece, context: TaskContext) -> due.TableFacts | due.PlanProblem:
     """Return the facts of a table, or why there are none."""
-    return look(context.stores.other(piece.base), piece.at, piece.cutoff_ms)
+    return due.look(context.stores.other(piece.base), piece.at, piece.cutoff_ms)
 
 
 def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | None:

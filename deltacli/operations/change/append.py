@@ -23,15 +23,7 @@ from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.to_arrow import (
-    arrow_schema,
-    file_schema,
-    iceberg_compat,
-    require_partitions,
-    stored_columns,
-    unread_columns,
-    unsupported,
-)
+from deltacli.delta.schema import to_arrow
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
@@ -197,14 +189,14 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     which files could not be written exactly, what `require_committable` raises, and Unreadable.
     """
     config = snapshot.config
-    require_partitions(config, snapshot.version)
+    to_arrow.require_partitions(config, snapshot.version)
     require_possible(snapshot, CommitRequest("WRITE", new_rows=1), Act.ADD)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
-    if unread := unread_columns(fields):
-        raise unsupported(unread)
+    if unread := to_arrow.unread_columns(fields):
+        raise to_arrow.unsupported(unread)
     places = _places(rows.names, fields)
-    columns, wanted = list[Source](), arrow_schema(fields)
+    columns, wanted = list[Source](), to_arrow.arrow_schema(fields)
     for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
         if place is not None:
@@ -226,10 +218,10 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
     made = RewriteSpec.make(config, target_bytes=target_of(config.properties))
     if made.row_columns is None:
         return made
-    columns = stored_columns(config)
-    own = arrow_schema(columns)
+    columns = to_arrow.stored_columns(config)
+    own = to_arrow.arrow_schema(columns)
     reading = replace(made.reading, columns=columns, schema=own, whole_schema=own, beside={}, row_ids=None)
-    return replace(made, schema=file_schema(config, columns), row_columns=None, reading=reading)
+    return replace(made, schema=to_arrow.file_schema(config, columns), row_columns=None, reading=reading)
 
 
 def _places(names: Sequence[str], fields: Sequence[StructField]) -> dict[str, int]:
@@ -383,7 +375,7 @@ def require_demands(
 
 def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> RecordBatch:
     """Return new files as adds in columns."""
-    compat = iceberg_compat(config)
+    compat = to_arrow.iceberg_compat(config)
     tags = {"tags": {"ICEBERG_COMPAT_VERSION": str(compat)}} if compat >= 2 else {}
     actions = [
         {

@@ -30,20 +30,8 @@ from deltacli.delta.log import state
 from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line, encoded_files
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, MATERIALIZED_NAMES, SUSPENDED
+from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.delta.protocol.feature_changes import (
-    MAPPING,
-    PROTECTION,
-    ROW_IDS,
-    VECTORS,
-    WIDENINGS,
-    Removal,
-    properties_of_drop,
-    require_droppable,
-    uses_left,
-    widened_columns,
-    without_feature,
-)
 from deltacli.delta.protocol.property_changes import plan_unset
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import MODE
@@ -100,7 +88,7 @@ def _configured(action: Action, key: str) -> str | None:
 
 
 _TRACES: Mapping[str, Callable[[str, Action], bool]] = {
-    VECTORS: _has_vector,
+    feature_changes.VECTORS: _has_vector,
     "columnMapping": _is_mapped,
     "v2Checkpoint": _has_policy,
     "typeWidening": _has_type_changes,
@@ -117,7 +105,7 @@ def newest_trace(snapshot: Snapshot, name: str) -> int | None:
     table = snapshot.table
     listing = list_log_whole(table.storage, table.progress).listing
     oldest: int = min(listing.reconstructable, default=snapshot.version)
-    if name == PROTECTION:
+    if name == feature_changes.PROTECTION:
         protected = state.parse_integer(snapshot.properties, state.CHECKPOINT_PROTECTION) or 0
         return protected - 1 if int(oldest) < protected else None
     is_trace = _TRACES.get(name)
@@ -258,7 +246,7 @@ class FeatureDrop(Whole):
 
     basis: Basis
     name: str
-    removal: Removal
+    removal: feature_changes.Removal
     protocol_before: Mapping[str, Any]
     protocol_after: Mapping[str, Any]
     steps: list[str]
@@ -332,14 +320,14 @@ def plan_drop(
     if (managed := managed_store(table.storage)) is not None:
         managed.require_droppable(name)
     removal = _required(snapshot, name, truncates=truncate_history)
-    rewrites = name in (VECTORS, MAPPING) or removal.rewrites_types(name)
+    rewrites = name in (feature_changes.VECTORS, feature_changes.MAPPING) or removal.rewrites_types(name)
     require_possible(snapshot, CommitRequest(_DROP), Act.ADD if rewrites else Act.COMMIT)
-    if managed is not None and (rewrites or name == ROW_IDS):
+    if managed is not None and (rewrites or name == feature_changes.ROW_IDS):
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     if managed is not None and truncate_history:
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
     before = state.plain_action(snapshot.raw_protocol)
-    after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
+    after = feature_changes.without_feature(before, name, protected=removal.protects_history and not truncate_history)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
     left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
     clients = clients_regained(snapshot.config, left, [one.domain for one in snapshot.domains])
@@ -347,7 +335,7 @@ def plan_drop(
     return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, clients, commit_metadata)
 
 
-def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) -> Iterator[str]:
+def _steps(snapshot: Snapshot, name: str, removal: feature_changes.Removal, *, truncates: bool) -> Iterator[str]:
     yield from _preparations(snapshot, name, removal)
     if truncates:
         if (trace := newest_trace(snapshot, name)) is not None:
@@ -362,25 +350,25 @@ def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) 
         yield "write a checkpoint, and protect older ones"
 
 
-def _preparations(snapshot: Snapshot, name: str, removal: Removal) -> Iterator[str]:
+def _preparations(snapshot: Snapshot, name: str, removal: feature_changes.Removal) -> Iterator[str]:
     """Yield what has to go before the feature."""
     for key in removal.unset:
         if key in snapshot.properties:
             yield f"unset {key}"
-    if removal.rewrites_types(name) and (columns := widened_columns(snapshot.config)):
+    if removal.rewrites_types(name) and (columns := feature_changes.widened_columns(snapshot.config)):
         yield f"rewrite the files with older types of {', '.join(columns[:5])}"
         yield "remove the type changes from the schema"
-    if name == VECTORS:
+    if name == feature_changes.VECTORS:
         if files := files_with_vectors(snapshot):
             yield f"rewrite {plural(files, 'file')} with deletion vectors"
         if tombstones := len(vector_files(snapshot)):
             yield f"record {plural(tombstones, 'file')} of vectors as removed, for vacuum"
-    if name == MAPPING and (renamed := files_to_rename(snapshot)) is not None:
+    if name == feature_changes.MAPPING and (renamed := files_to_rename(snapshot)) is not None:
         count, size_bytes = renamed
         if count:
             yield f"rewrite {plural(count, 'file')} ({format_size(size_bytes)}) with the names of the columns"
         yield "remove the column mapping from the schema"
-    if name == ROW_IDS:
+    if name == feature_changes.ROW_IDS:
         if snapshot.properties.get(SUSPENDED) != "true":
             yield f"set {ENABLED} to false and {SUSPENDED} to true"
         if files := len(files_with_ids(snapshot)):
@@ -431,18 +419,23 @@ class _Drop:
     def run(self) -> None:
         plan = self._plan
         self._commit(self._unset)
-        if plan.name == VECTORS:
+        if plan.name == feature_changes.VECTORS:
             for _ in range(2):  # writers that began before the property was unset can still add vectors
                 self._purge()
             self._commit(self._tombstones)
-        if plan.removal.rewrites_types(plan.name) and widened_columns(read_snapshot(self._table).config):
+        if plan.removal.rewrites_types(plan.name) and feature_changes.widened_columns(
+            read_snapshot(self._table).config
+        ):
             from deltacli.work.rewrite.pieces import find_older_types
 
             self._purge(find_older_types)
             self._commit(self._without_type_changes)
-        if plan.name == MAPPING and (version := remove_mapping(self._gate, self._commit_metadata)) is not None:
+        if (
+            plan.name == feature_changes.MAPPING
+            and (version := remove_mapping(self._gate, self._commit_metadata)) is not None
+        ):
             plan.versions.append(version)
-        if plan.name == ROW_IDS:
+        if plan.name == feature_changes.ROW_IDS:
             self._commit(self._suspended)
             self._commit(self._without_row_ids)
         if plan.truncates:
@@ -491,7 +484,7 @@ class _Drop:
         layout = "classic" if self._plan.name == "v2Checkpoint" else None
         write_checkpoint(plan_checkpoint(self._table, CheckpointRequest(layout=layout)))
 
-    def _removal(self, snapshot: Snapshot) -> Removal:
+    def _removal(self, snapshot: Snapshot) -> feature_changes.Removal:
         return _required(snapshot, self._plan.name, truncates=self._plan.truncates)
 
     def _unset(self, snapshot: Snapshot) -> CommitRequest | None:
@@ -517,7 +510,7 @@ class _Drop:
 
     def _without_type_changes(self, snapshot: Snapshot) -> CommitRequest | None:
         """Remove what the schema says of older types. Raises Refused while a file has one."""
-        columns = widened_columns(snapshot.config)
+        columns = feature_changes.widened_columns(snapshot.config)
         if not columns:
             return None
         if (path := file_with_older_type(snapshot)) is not None:
@@ -578,23 +571,23 @@ class _Drop:
     def _dropped(self, snapshot: Snapshot) -> CommitRequest:
         name, removal = self._plan.name, self._removal(snapshot)
         again = command("features drop", name)
-        if name == VECTORS and (files := files_with_vectors(snapshot)):
+        if name == feature_changes.VECTORS and (files := files_with_vectors(snapshot)):
             raise Refused(
                 f"{plural(files, 'file')} got deletion vectors meanwhile",
                 code="features.in-use",
                 hint=again,
             )
-        if removal.rewrites_types(name) and (columns := widened_columns(snapshot.config)):
+        if removal.rewrites_types(name) and (columns := feature_changes.widened_columns(snapshot.config)):
             raise Refused(f"the type of {columns[0]} was changed meanwhile", code="features.in-use", hint=again)
         if (left := [key for key in removal.unset if key in snapshot.properties]) or _has_v2_checkpoint(snapshot, name):
             what = f"{left[0]} is set again" if left else "the newest checkpoint has the form of the feature"
             raise Refused(f"{name} came into use meanwhile: {what}", code="features.in-use", hint=again)
-        if name == MAPPING and uses_mapping(snapshot.config):
+        if name == feature_changes.MAPPING and uses_mapping(snapshot.config):
             raise Refused("column mapping was enabled meanwhile", code="features.in-use", hint=again)
         protects = removal.protects_history and not self._plan.truncates
-        protocol = without_feature(state.plain_action(snapshot.raw_protocol), name, protected=protects)
+        protocol = feature_changes.without_feature(state.plain_action(snapshot.raw_protocol), name, protected=protects)
         metadata = state.plain_metadata(snapshot.raw_metadata)
-        properties = properties_of_drop(
+        properties = feature_changes.properties_of_drop(
             metadata.get("configuration") or {}, removal, snapshot.version + 1, protected=protects
         )
         changed = properties != (metadata.get("configuration") or {})
@@ -603,33 +596,35 @@ class _Drop:
             {"featureName": name, "truncateHistory": self._plan.truncates},
             protocol=protocol,
             metadata=metadata | {"configuration": properties} if changed else None,
-            domains=domain_removed(snapshot) if name == ROW_IDS else (),
-            body=adds_without_ids(snapshot) if name == ROW_IDS else None,  # files of writers that began before
-            reads=EveryFile() if name in (VECTORS, ROW_IDS) else None,
+            domains=domain_removed(snapshot) if name == feature_changes.ROW_IDS else (),
+            body=adds_without_ids(snapshot)
+            if name == feature_changes.ROW_IDS
+            else None,  # files of writers that began before
+            reads=EveryFile() if name in (feature_changes.VECTORS, feature_changes.ROW_IDS) else None,
             drops=(name,),
             names_version=protects,
         )
 
 
-def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> Removal:
+def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> feature_changes.Removal:
     """Return how a feature is dropped. Raises Refused where something that stays uses it."""
-    removal = require_droppable(snapshot.config, name)
-    if name in WIDENINGS and snapshot.config.features.issuperset(WIDENINGS):
-        removal = Removal()  # the other name stays, and with it everything that uses the feature
+    removal = feature_changes.require_droppable(snapshot.config, name)
+    if name in feature_changes.WIDENINGS and snapshot.config.features.issuperset(feature_changes.WIDENINGS):
+        removal = feature_changes.Removal()  # the other name stays, and with it everything that uses the feature
     if truncates and not removal.protects_history:
         raise Refused(
             f"older versions do not need the feature {name}, so their history is not deleted",
             code="features.history-not-needed",
             hint=command("features drop", name),
         )
-    if name == PROTECTION and not truncates:
+    if name == feature_changes.PROTECTION and not truncates:
         raise Refused(
             f"the feature {name} can only be dropped together with the history that it protects",
             code="features.needs-truncation",
             hint=command("features drop", name, truncate_history=True),
         )
     domains = [domain.domain for domain in snapshot.domains]
-    left = list(uses_left(snapshot.config, name, domains))
+    left = list(feature_changes.uses_left(snapshot.config, name, domains))
     if left:
         raise Refused(
             f"the feature {name} cannot be dropped: {'; '.join(left)}",

@@ -32,20 +32,11 @@ from deltacli.operations.paimon.table_files import (
     require_branch,
     require_paimon,
 )
+from deltacli.paimon import snapshots
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, meaning_for_old_rows, sentence
-from deltacli.paimon.snapshots import (
-    MAIN_BRANCH,
-    SCHEMA_DIRECTORY,
-    SCHEMA_PREFIX,
-    SNAPSHOT_DIRECTORY,
-    SNAPSHOT_PREFIX,
-    branch_root,
-    number_of,
-    schema_path,
-)
 from deltacli.paimon.types import walk_fields
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.paimon.branches import BranchFault, faults_of_branches
@@ -107,7 +98,7 @@ def read_newest(storage: ReadStorage, branch: str) -> Newest:
         ids = list_schemas(storage, branch).ids
         if not ids:
             raise errors.NotATable("the table has no schema", code="paimon.schema-missing", facts={"branch": branch})
-        path = schema_path(ids[-1], branch)
+        path = snapshots.schema_path(ids[-1], branch)
         try:
             schema = read_schema(read_limited(storage, path, MAX_SCHEMA_BYTES))
         except errors.FileMissing:
@@ -146,10 +137,10 @@ class UsedIds:
 
 
 def _has_snapshots(storage: ReadStorage, branch: str) -> bool:
-    directory = f"{branch_root(branch)}{SNAPSHOT_DIRECTORY}"
+    directory = f"{snapshots.branch_root(branch)}{snapshots.SNAPSHOT_DIRECTORY}"
     try:
-        names = (stat.name for stat in storage.list_from(directory, SNAPSHOT_PREFIX))
-        return any(number_of(name, SNAPSHOT_PREFIX) is not None for name in names)
+        names = (stat.name for stat in storage.list_from(directory, snapshots.SNAPSHOT_PREFIX))
+        return any(snapshots.number_of(name, snapshots.SNAPSHOT_PREFIX) is not None for name in names)
     except errors.FileMissing:
         return False
 
@@ -211,7 +202,7 @@ def _on_top_of(schema: Schema) -> Schema:
 
 def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> bool:
     """Create a schema file and return whether it is ours; returns only certain outcomes."""
-    path, data = schema_path(schema.id, branch), schema.encode()
+    path, data = snapshots.schema_path(schema.id, branch), schema.encode()
     cause: str | None = None
     """Why the outcome is unknown. From then on the file may exist or appear later, with these bytes."""
     fault: errors.StorageFailed | None = None
@@ -245,7 +236,7 @@ def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> 
 
 def _is_kept(storage: ReadStorage, branch: str, schema: Schema, machine: Machine) -> bool:
     """Return whether a version that was created is still there, once no other writer can replace it any more."""
-    path = schema_path(schema.id, branch)
+    path = snapshots.schema_path(schema.id, branch)
     try:
         waiting = _rivals(storage, branch, schema.id)
         for _ in range(round(_PATIENCE_SECONDS / _POLL_SECONDS)):
@@ -262,8 +253,10 @@ def _is_kept(storage: ReadStorage, branch: str, schema: Schema, machine: Machine
 
 def _rivals(storage: ReadStorage, branch: str, schema_id: int) -> set[str]:
     """Return the temporary files of writers that are about to create the same schema file."""
-    prefix = f".{SCHEMA_PREFIX}{schema_id}."
-    names = (stat.name for stat in storage.list_from(f"{branch_root(branch)}{SCHEMA_DIRECTORY}", prefix))
+    prefix = f".{snapshots.SCHEMA_PREFIX}{schema_id}."
+    names = (
+        stat.name for stat in storage.list_from(f"{snapshots.branch_root(branch)}{snapshots.SCHEMA_DIRECTORY}", prefix)
+    )
     found = set()
     for name in names:
         if not name.startswith(prefix):
@@ -284,7 +277,7 @@ def _has_them(before: Newest, made: Schema, newest: Schema) -> bool:
 
 def _note(storage: ReadStorage, branch: str, schema: Schema) -> str:
     """Return the outcome of a creation that was in flight when the run was interrupted; looks once."""
-    path = schema_path(schema.id, branch)
+    path = snapshots.schema_path(schema.id, branch)
     try:
         is_ours = storage.read(path) == schema.encode()
     except errors.DeltacliError:
@@ -318,7 +311,7 @@ class AlterRequest:
     """
 
     changes: tuple[SchemaChange, ...]
-    branch: str = MAIN_BRANCH
+    branch: str = snapshots.MAIN_BRANCH
     allow_lossy: bool = False
     with_options: bool = False
 

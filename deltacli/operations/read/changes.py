@@ -45,24 +45,11 @@ from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
 from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
+from deltacli.table import scan
 from deltacli.table.api_arguments import named_items
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.replay import small_actions
-from deltacli.table.scan import (
-    NOT_ENABLED,
-    ROW_COMMIT_VERSION,
-    ROW_ID,
-    ArrowRows,
-    ChangesRequest,
-    ScanRequest,
-    Selection,
-    data_files,
-    live_data_files,
-    require_row_ids,
-    row_id_columns,
-    stream_files,
-)
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableFiles
@@ -229,7 +216,7 @@ class ChangeType(StrEnum):
     DELETE = "delete"
 
 
-class Changes(ArrowRows):
+class Changes(scan.ArrowRows):
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
     The columns are those of the last version, also for files of older versions, without those whose types are not read
@@ -242,7 +229,7 @@ class Changes(ArrowRows):
     def __init__(
         self,
         table: TableHandle,
-        rows: ScanRequest,
+        rows: scan.ScanRequest,
         *,
         from_version: int,
         to_version: int | None,
@@ -320,7 +307,7 @@ class Changes(ArrowRows):
         with self._table.progress.step("reading changes", unit="versions", total=total) as step:
             for commit in self._commits():
                 pieces = changed_files(self._table, commit, self._selection)
-                yield from stream_files(self._table.engine, self._files, self._wanted, pieces)
+                yield from scan.stream_files(self._table.engine, self._files, self._wanted, pieces)
                 step.advance(1)
 
     def _commits(self) -> Iterator[Commit]:
@@ -333,7 +320,7 @@ class Changes(ArrowRows):
                 raise errors.Refused(
                     f"version {last} has no row tracking, or other columns of row ids than version "
                     f"{self.to_version}, so the ids of its rows are not known",
-                    code=NOT_ENABLED,
+                    code=scan.NOT_ENABLED,
                     hint=errors.command("changes", from_version=last + 1, row_ids=True),
                 )
             yield commit
@@ -343,7 +330,7 @@ class Changes(ArrowRows):
         return self._table.files()
 
 
-def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
+def read_changes(table: TableHandle, request: scan.ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
     begin, end = request.ends
     assert begin is not None
@@ -358,7 +345,7 @@ def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     return found
 
 
-def _select(end: Snapshot, rows: ScanRequest) -> Selection:
+def _select(end: Snapshot, rows: scan.ScanRequest) -> scan.Selection:
     """Return the requested columns, then those that describe the change, and the ids of rows if they are requested."""
     schema, ours = end.schema, {column.name for column in CHANGE_COLUMNS}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
@@ -367,8 +354,8 @@ def _select(end: Snapshot, rows: ScanRequest) -> Selection:
             code="usage.column",
             hint=errors.command("read"),
         )
-    ids = require_row_ids(end) if rows.row_ids else ()
-    return Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
+    ids = scan.require_row_ids(end) if rows.row_ids else ()
+    return scan.Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
 
 
 def _require_commits(listing: LogListing, first: int, last: int) -> None:
@@ -511,7 +498,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
             require_partitions(earlier, first - 1)
             require_together(earlier, range(first, end.version + 1))
             before = read_as(end.config, earlier)
-        files, ids = (found["add"], found["remove"], found["cdc"]), row_id_columns(current)
+        files, ids = (found["add"], found["remove"], found["cdc"]), scan.row_id_columns(current)
         yield Commit(version, time_ms, before, config, is_recorded, *files, ids)
 
 
@@ -536,7 +523,7 @@ def read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfigura
     return replace(now, metadata=now.metadata._replace(partition_columns=names))
 
 
-def changed_files(table: TableHandle, commit: Commit, selection: Selection) -> Iterator[DataFile]:
+def changed_files(table: TableHandle, commit: Commit, selection: scan.Selection) -> Iterator[DataFile]:
     """Yield the files to read of a commit, each with the type of change of its rows. Rows of change data files have no
     ids. Spec: Row Tracking.
     """
@@ -573,15 +560,15 @@ def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
     return found
 
 
-def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: Selection) -> list[DataFile]:
+def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: scan.Selection) -> list[DataFile]:
     schemas = action_schemas()
     schema, config = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.config)
     rows = whole_actions(actions, schema, f"version {commit.version}") if actions else None
     if rows is None:
         return []
     if kind == "add":
-        return live_data_files(rows, config, selection, version=commit.version)
-    return data_files(rows, config, selection.needed, version=commit.version)
+        return scan.live_data_files(rows, config, selection, version=commit.version)
+    return scan.data_files(rows, config, selection.needed, version=commit.version)
 
 
 def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:
@@ -593,7 +580,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
     if change is not None:
         constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())
     else:
-        constants |= dict.fromkeys((ROW_ID, ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
+        constants |= dict.fromkeys((scan.ROW_ID, scan.ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
     for file in files:
         yield replace(file, constants={**file.constants, **constants})
 

@@ -23,21 +23,7 @@ from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.log.log_copy import StoredFile, digest, find_table_id, list_whole_log, log_location, versioned
 from deltacli.operations.log.log_restore import require_real_directories
-from deltacli.operations.recover.log_files import (
-    LogItem,
-    LogPlan,
-    OpenedSource,
-    data_sources,
-    fault_of_log_file,
-    log_sources,
-    newest_complete,
-    notes_on_later_files,
-    open_sources,
-    other_table,
-    plan_log,
-    require_one_history,
-    require_usable,
-)
+from deltacli.operations.recover import log_files
 from deltacli.operations.recover.plan import (
     MISSING,
     PLANNED,
@@ -97,13 +83,13 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     if present is None:
         refuse_paimon(table.storage)
     table_id = find_table_id(table.storage, table.engine) if present else None
-    opened = open_sources(table, request.sources, present or {}, table_id)
-    offered, overwritten = log_sources(table, opened)
+    opened = log_files.open_sources(table, request.sources, present or {}, table_id)
+    offered, overwritten = log_files.log_sources(table, opened)
     cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
     if present is not None:
         present = {name: file for name, file in present.items() if log_location(name) not in cut}
     offers = [dict(list_whole_log(source.files) or {}) for source in offered]
-    require_one_history(offered, offers)
+    log_files.require_one_history(offered, offers)
     proofs = _proofs(table, request, opened, offered, offers, present or {})
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
@@ -126,7 +112,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
         refusals = [errors.Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
         plan = replace(plan, refusals=(*refusals, *plan.refusals))
     else:
-        plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))
+        plan = replace(plan, notes=(*plan.notes, *log_files.require_usable(opened)))
     plan = _plan_files(table, request, opened, table_id, plan)
     if not plan.found.files and not plan.missing.files:  # so no source is needed
         plan = replace(plan, refusals=tuple(one for one in plan.refusals if one.code != NO_VERSIONS))
@@ -136,7 +122,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
 def _proofs(
     table: TableHandle,
     request: UndeleteRequest,
-    opened: Sequence[OpenedSource],
+    opened: Sequence[log_files.OpenedSource],
     offered: Sequence[Source],
     offers: Sequence[dict[str, StoredFile]],
     present: Mapping[str, StoredFile],
@@ -176,7 +162,7 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
 def _plan_files(
     table: TableHandle,
     request: UndeleteRequest,
-    opened: Sequence[OpenedSource],
+    opened: Sequence[log_files.OpenedSource],
     table_id: str | None,
     plan: UndeletePlan,
 ) -> UndeletePlan:
@@ -206,7 +192,7 @@ def _plan_files(
     return _with_newest(table, request, plan)
 
 
-def _note_on_unread(log: LogPlan) -> Iterator[str]:
+def _note_on_unread(log: log_files.LogPlan) -> Iterator[str]:
     """Yield that commits come back unread after a version that can be read now."""
     newer = [item for item in log.items if item.kind is FileKind.COMMIT and item.file.path.version > log.version_before]
     if log.was_readable and newer:
@@ -215,16 +201,16 @@ def _note_on_unread(log: LogPlan) -> Iterator[str]:
 
 
 def _require_one_table(
-    table: TableHandle, opened: Sequence[OpenedSource], table_id: str | None, rebuilt: str | None
+    table: TableHandle, opened: Sequence[log_files.OpenedSource], table_id: str | None, rebuilt: str | None
 ) -> None:
     """Raise Refused where the log as it would be is not that of the table, or of each source that has a log."""
     if None not in (table_id, rebuilt) and table_id != rebuilt:
-        raise other_table("the log that would come back", rebuilt, table_id)
+        raise log_files.other_table("the log that would come back", rebuilt, table_id)
     for one in opened:
         if one.has_log and one.copy is not None:
             theirs = find_table_id(one.copy.files, table.engine)
             if None not in (theirs, rebuilt) and theirs != rebuilt:
-                raise other_table(one.name, theirs, rebuilt)
+                raise log_files.other_table(one.name, theirs, rebuilt)
 
 
 def _held_back(plan: UndeletePlan) -> UndeletePlan:
@@ -266,7 +252,7 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
     return replace(plan, items=pa.concat_tables([_table(rows), plan.items]))
 
 
-def _no_copies(opened: Sequence[OpenedSource], plan: UndeletePlan) -> Iterator[str]:
+def _no_copies(opened: Sequence[log_files.OpenedSource], plan: UndeletePlan) -> Iterator[str]:
     """Yield which sources have nothing by which a copy of the table is known, while files are missing."""
     used = set(plan.items["source"].to_pylist()) if plan.missing.files else set()
     below = [source for source in plan.data.sources if isinstance(source, CopySource)] if plan.data else []
@@ -284,22 +270,22 @@ def _plan_log(
     offers: Sequence[Mapping[str, StoredFile]],
     version: int | None,
     overwritten: Sequence[Overwritten],
-) -> tuple[LogPlan, Sequence[Source]]:
+) -> tuple[log_files.LogPlan, Sequence[Source]]:
     """Plan the log with what can be read; with what must be brought back unread where that has more of the log, and is
     not of a table that was here before.
     """
     readable = [source for source in sources if source.is_readable]
     read = [offer for source, offer in zip(sources, offers, strict=True) if source.is_readable]
-    log: LogPlan | None = None
+    log: log_files.LogPlan | None = None
     try:
-        log = plan_log(table.storage, present, readable, read, table.engine, version)
+        log = log_files.plan_log(table.storage, present, readable, read, table.engine, version)
     except (errors.NotATable, errors.VersionAbsent):
         if len(readable) == len(sources):
             raise
     if log is not None and len(readable) == len(sources):
         return log, readable
     try:
-        whole_log = plan_log(table.storage, present, sources, offers, table.engine, version)
+        whole_log = log_files.plan_log(table.storage, present, sources, offers, table.engine, version)
     except errors.NotATable:
         raise missing_log(table.storage) from None
     if log is None or log.missing:
@@ -311,7 +297,7 @@ def _plan_log(
 def _begin(
     table: TableHandle,
     request: UndeleteRequest,
-    log: LogPlan,
+    log: log_files.LogPlan,
     sources: Sequence[Source],
     overwritten: tuple[Overwritten, ...],
     present: Mapping[str, StoredFile] | None,
@@ -346,7 +332,7 @@ _FIELDS = ("path", "kind", "sizeBytes", "source", "state", "problem", "reason", 
 _Row = tuple[str, str, int | None, str | None, str, str | None, str | None, int | None]
 
 
-def _log_row(item: LogItem, sources: Sequence[Source]) -> _Row:
+def _log_row(item: log_files.LogItem, sources: Sequence[Source]) -> _Row:
     name = sources[item.source].name
     return item.path, item.kind.value, item.file.size_bytes, name, PLANNED, Problem.MISSING.value, None, None
 
@@ -362,7 +348,7 @@ def _table(rows: Iterable[_Row]) -> ArrowTable:
     return pa.table({name: pa.array(one, kind) for name, one, kind in zip(_FIELDS, columns, kinds, strict=True)})
 
 
-def _newest_of_log(table: TableHandle, log: LogPlan) -> int | None:
+def _newest_of_log(table: TableHandle, log: log_files.LogPlan) -> int | None:
     """Return the newest version that can be read without the commits that are gone."""
     readable = [version for version in log.listing.reconstructable if version < log.version]
     for version in reversed(readable[-20:]):
@@ -374,7 +360,7 @@ def _newest_of_log(table: TableHandle, log: LogPlan) -> int | None:
     return None
 
 
-def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[errors.Refusal, ...]:
+def _overwritten_in(log: log_files.LogPlan, overwritten: Sequence[Overwritten]) -> tuple[errors.Refusal, ...]:
     """Return a refusal for each commit of which the store has several contents, if the version is rebuilt from it, or
     the log would get files: they could be those of another history.
     """
@@ -404,7 +390,7 @@ def _moved(table: TableHandle, plan: UndeletePlan) -> tuple[int, ...]:
 def _with_data(
     table: TableHandle,
     request: UndeleteRequest,
-    opened: Sequence[OpenedSource],
+    opened: Sequence[log_files.OpenedSource],
     snapshot: Snapshot,
     plan: UndeletePlan,
 ) -> UndeletePlan:
@@ -424,7 +410,7 @@ def _with_data(
         is_damaged = pc.and_(is_damaged, pc.invert(is_damaged))
     is_lost = pc.or_(pc.is_null(sizes), is_damaged)
     lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
-    sources = data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
+    sources = log_files.data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
     tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
     of_version = _notes_on_version(table, plan, snapshot, needed, found)
@@ -439,7 +425,7 @@ def _with_data(
     )
     if not plan.missing.files:
         return plan
-    return replace(plan, newest_readable=newest_complete(table, snapshot, found))
+    return replace(plan, newest_readable=log_files.newest_complete(table, snapshot, found))
 
 
 def _notes_on_version(
@@ -452,7 +438,7 @@ def _notes_on_version(
             "restored"
         )
     if not plan.had_log and not plan.is_new and plan.version == snapshot.version:
-        yield from notes_on_later_files(table, snapshot, needed)
+        yield from log_files.notes_on_later_files(table, snapshot, needed)
 
 
 def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
@@ -659,7 +645,7 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
             step.advance(weight=item.file.size_bytes)
 
 
-def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None:
+def _put_log_file(table: TableHandle, plan: UndeletePlan, item: log_files.LogItem) -> None:
     """Put one file of the log in its place. A checkpoint, a checksum and the hint of another writer stay."""
     source, file = plan.log_sources[item.source], _proven(plan, item)
     tag = plan.log_tags.get(item.path)
@@ -682,7 +668,7 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
         )
 
 
-def _proven(plan: UndeletePlan, item: LogItem) -> ProvenFile:
+def _proven(plan: UndeletePlan, item: log_files.LogItem) -> ProvenFile:
     from deltacli.changing.proofs import ProvenFile
 
     log = plan.log
@@ -705,7 +691,7 @@ def _bring(source: Source, file: ProvenFile, modified_ms: int, to: Storage, *, r
     return Created()
 
 
-def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcome: Creation) -> None:
+def _require_sound(table: TableHandle, plan: UndeletePlan, item: log_files.LogItem, outcome: Creation) -> None:
     """Take a commit away again that could not be read before, and cannot be read now, where it is newer than a version
     that can be. Raises StorageFailed then, so that those after it stay away.
     """
@@ -714,7 +700,7 @@ def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcom
     is_unread = isinstance(outcome, Created) and not plan.log_sources[item.source].is_readable
     if not is_unread or item.kind is not FileKind.COMMIT or not log.was_readable or version <= log.version_before:
         return
-    if (why := fault_of_log_file(table.storage, item.file)) is not None:
+    if (why := log_files.fault_of_log_file(table.storage, item.file)) is not None:
         is_gone = all(isinstance(done, Deleted) for _, done in table.writable().delete_many([item.path]))
         became = "was taken away again" if is_gone else "could not be taken away again: delete it"
         raise errors.StorageFailed(

@@ -27,6 +27,7 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfP
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.recover.verify import Problem
+from deltacli.operations.restore import metadata
 from deltacli.operations.restore.difference import (
     VERIFIED,
     Checked,
@@ -38,22 +39,6 @@ from deltacli.operations.restore.difference import (
     file_rows,
     no_difference,
     rows_of_problems,
-)
-from deltacli.operations.restore.metadata import (
-    CLUSTERING,
-    ReturningIds,
-    SmallActions,
-    SmallState,
-    begins_again,
-    files_to_number,
-    refusal_of_files_that_stay,
-    refusal_of_partitioning,
-    refusals_of_files,
-    refusals_of_marks,
-    returning_ids,
-    settle,
-    skipped_applications,
-    vector_refusals,
 )
 from deltacli.rules.framework.repairs import may_keep
 from deltacli.table.api_arguments import moment_ms, version_number
@@ -157,8 +142,8 @@ class RestorePlan:
     target: Snapshot
     difference: Difference
     where: Mask | None
-    small: SmallActions
-    ids: ReturningIds
+    small: metadata.SmallActions
+    ids: metadata.ReturningIds
     """The row ids with which files come back."""
     new_rows: int
     """The rows that get ids."""
@@ -298,18 +283,18 @@ class _Planning:
         refusals = list(self._take_condition(*states))
         found = no_difference() if refusals else compare(now, target, self._where)
         if self._where is not None:
-            small = SmallActions()
-            refusals += vector_refusals(states[0], brings_vectors=found.brings_vectors)
+            small = metadata.SmallActions()
+            refusals += metadata.vector_refusals(states[0], brings_vectors=found.brings_vectors)
         else:
-            small = settle(*states, brings_vectors=found.brings_vectors)
-            refusals += (*small.refusals, *refusal_of_partitioning(*states, found.unchanged))
-            refusals += refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
+            small = metadata.settle(*states, brings_vectors=found.brings_vectors)
+            refusals += (*small.refusals, *metadata.refusal_of_partitioning(*states, found.unchanged))
+            refusals += metadata.refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
         after = _after(now, small)
-        ids = returning_ids(now, found, self._where, begins_again=begins_again(*states))
-        fresh = files_to_number(target, after, found, self._where, ids)
-        refusals += refusals_of_marks(*states)
+        ids = metadata.returning_ids(now, found, self._where, begins_again=metadata.begins_again(*states))
+        fresh = metadata.files_to_number(target, after, found, self._where, ids)
+        refusals += metadata.refusals_of_marks(*states)
         refusals += () if self._request.allow_removals else _removal_refusals(now, found)
-        refusals += refusals_of_files(now, target, found, self._where, ids, fresh)
+        refusals += metadata.refusals_of_files(now, target, found, self._where, ids, fresh)
         if small.metadata is not None:
             from deltacli.changing.preflight import broken_rules
 
@@ -347,7 +332,7 @@ class _Planning:
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
 
-    def _take_condition(self, now: SmallState, target: SmallState) -> Iterator[Refusal]:
+    def _take_condition(self, now: metadata.SmallState, target: metadata.SmallState) -> Iterator[Refusal]:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
@@ -422,17 +407,17 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         protocol=plan.small.protocol,
         metadata=plan.small.metadata,
         domains=plan.small.domains,
-        domains_read=(CLUSTERING,) if request.where is None else (),
+        domains_read=(metadata.CLUSTERING,) if request.where is None else (),
         new_rows=plan.new_rows,
     )
 
 
-def _state_of(snapshot: Snapshot) -> SmallState:
+def _state_of(snapshot: Snapshot) -> metadata.SmallState:
     config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
-    return SmallState(snapshot.version, config, snapshot.domains, snapshot.transactions)
+    return metadata.SmallState(snapshot.version, config, snapshot.domains, snapshot.transactions)
 
 
-def _after(now: Snapshot, small: SmallActions) -> Snapshot:
+def _after(now: Snapshot, small: metadata.SmallActions) -> Snapshot:
     """Return the small part of the version that would be committed."""
     if small.protocol is not None:
         now = replace(now, protocol=state.read_protocol(small.protocol, _OURS), raw_protocol=small.protocol)
@@ -511,7 +496,7 @@ def _way_out(plan: RestorePlan) -> str:
 # -- what people should know ------------------------------------------------------------------------------------------
 
 
-def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator[Noticing]:
+def _clients(plan: RestorePlan, now: metadata.SmallState, target: metadata.SmallState) -> Iterator[Noticing]:
     """Yield who reads or writes the table and will notice."""
     added, removed = plan.difference.added_amount.files, plan.difference.removed_amount.files
     if removed:
@@ -533,7 +518,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         )
     if added or removed:
         yield Noticing("share", "recipients of shares", "read the restored rows from their next request on")
-    for transaction, then in skipped_applications(now, target):
+    for transaction, then in metadata.skipped_applications(now, target):
         was = "had not committed then" if then is None else f"had committed {then:,} then"
         effect = f"has committed {transaction.version:,} and {was}: it does not resend what it has sent since then"
         yield Noticing("application", transaction.app_id, effect)
@@ -734,7 +719,7 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     return lambda slot: encoded_files(batches, slot)
 
 
-def _comes_back(adds: RecordBatch, ids: ReturningIds) -> RecordBatch:
+def _comes_back(adds: RecordBatch, ids: metadata.ReturningIds) -> RecordBatch:
     base, version = ids.of(adds)
     fixed = {
         "dataChange": pa.repeat(True, adds.num_rows),

@@ -13,24 +13,7 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
 from deltacli.paimon import types
-from deltacli.paimon.evolution.requests import (
-    AddColumn,
-    DropColumn,
-    DropPrimaryKey,
-    Move,
-    MoveKind,
-    Path,
-    RemoveOption,
-    RenameColumn,
-    SchemaChange,
-    SetOption,
-    UpdateComment,
-    UpdateDefault,
-    UpdateNullability,
-    UpdatePosition,
-    UpdateTableComment,
-    UpdateType,
-)
+from deltacli.paimon.evolution import requests
 from deltacli.paimon.schema import (
     ALWAYS_IMMUTABLE,
     CURRENT_VERSION,
@@ -52,7 +35,7 @@ Edit = Callable[[types.DataType, str], types.DataType]
 """Gets the type around the end of a path, and its last name; returns the new type."""
 
 
-def edit_at(fields: Fields, path: Path, edit: Edit) -> Fields:
+def edit_at(fields: Fields, path: requests.Path, edit: Edit) -> Fields:
     """Return fields with an edit at the end of a path. Raises UsageError where the path leads nowhere, and Refused for
     the keys of maps.
     """
@@ -61,14 +44,14 @@ def edit_at(fields: Fields, path: Path, edit: Edit) -> Fields:
     return edited.fields
 
 
-def _edit(around: types.DataType, path: Path, place: int, edit: Edit) -> types.DataType:
+def _edit(around: types.DataType, path: requests.Path, place: int, edit: Edit) -> types.DataType:
     name = path[place]
     if place == len(path) - 1:
         return edit(around, name)
     return with_part(around, name, _edit(part_of(around, path[: place + 1]), path, place + 1, edit))
 
 
-def part_of(around: types.DataType, path: Path) -> types.DataType:
+def part_of(around: types.DataType, path: requests.Path) -> types.DataType:
     """Return the type at the last name of a path, which stands in the type around it."""
     name = path[-1]
     match around:
@@ -86,7 +69,7 @@ def part_of(around: types.DataType, path: Path) -> types.DataType:
     raise _no_such_part(around, path)
 
 
-def field_of(fields: Sequence[types.DataField], path: Path) -> types.DataField:
+def field_of(fields: Sequence[types.DataField], path: requests.Path) -> types.DataField:
     """Return the field at the last name of a path. Raises UsageError that names the nearest one."""
     found = next((field for field in fields if field.name == path[-1]), None)
     if found is not None:
@@ -100,7 +83,7 @@ def field_of(fields: Sequence[types.DataField], path: Path) -> types.DataField:
     raise absent.meaning(dotted(path), None if near is None else dotted((*path[:-1], *near)))
 
 
-def _nested(fields: Sequence[types.DataField], above: Path = ()) -> Iterator[Path]:
+def _nested(fields: Sequence[types.DataField], above: requests.Path = ()) -> Iterator[requests.Path]:
     for field in fields:
         if above:
             yield (*above, field.name)
@@ -125,12 +108,12 @@ def with_part(around: types.DataType, name: str, part: types.DataType) -> types.
             return around
 
 
-def edit_type(fields: Fields, path: Path, change: Callable[[types.DataType], types.DataType]) -> Fields:
+def edit_type(fields: Fields, path: requests.Path, change: Callable[[types.DataType], types.DataType]) -> Fields:
     """Return fields with another type at a path, also of an element or a value."""
     return edit_at(fields, path, lambda around, name: with_part(around, name, change(part_of(around, path))))
 
 
-def edit_field(fields: Fields, path: Path, change: Callable[[types.DataField], types.DataField]) -> Fields:
+def edit_field(fields: Fields, path: requests.Path, change: Callable[[types.DataField], types.DataField]) -> Fields:
     """Return fields with another field at a path."""
 
     def edit(around: types.DataType, _: str) -> types.DataType:
@@ -141,7 +124,7 @@ def edit_field(fields: Fields, path: Path, change: Callable[[types.DataField], t
     return edit_at(fields, path, edit)
 
 
-def row_around(around: types.DataType, path: Path) -> types.RowType:
+def row_around(around: types.DataType, path: requests.Path) -> types.RowType:
     """Return the ROW that has the field at a path. Raises UsageError for an element, a value, or below a plain type."""
     if isinstance(around, types.RowType):
         return around
@@ -153,7 +136,7 @@ def row_around(around: types.DataType, path: Path) -> types.RowType:
     raise _no_such_part(around, path)
 
 
-def _no_such_part(around: types.DataType, path: Path) -> UsageError:
+def _no_such_part(around: types.DataType, path: requests.Path) -> UsageError:
     outer = dotted(path[:-1])
     expected = {types.Root.ARRAY: f"{outer}.{ELEMENT}", types.Root.MAP: f"{outer}.{VALUE}"}.get(around.root)
     facts = {"expected": expected} if expected else {"type": str(around.root)}
@@ -214,7 +197,7 @@ def is_indexed(options: Mapping[str, str], column: str) -> bool:
     return any(_INDEX.fullmatch(key) for key in options_naming(options, column))
 
 
-def nested_options(options: Mapping[str, str], path: Path) -> Iterator[str]:
+def nested_options(options: Mapping[str, str], path: requests.Path) -> Iterator[str]:
     """Yield the keys of the options that name a field of the rows in an array: `nested_update` finds rows by it."""
     if len(path) == 3 and path[1] == ELEMENT:
         for ending in NESTED:
@@ -223,14 +206,14 @@ def nested_options(options: Mapping[str, str], path: Path) -> Iterator[str]:
                 yield key
 
 
-def rename_nested(options: HashOrder, path: Path, new_name: str) -> None:
+def rename_nested(options: HashOrder, path: requests.Path, new_name: str) -> None:
     """Rename a nested field in the options that name it, which Paimon's Java forgets: its scans fail then."""
     for key in list(nested_options(options.as_dict(), path)):
         names = (options.get(key) or "").split(",")
         options.put(key, ",".join(new_name if name == path[2] else name for name in names))
 
 
-def drop_nested(options: HashOrder, path: Path) -> None:
+def drop_nested(options: HashOrder, path: requests.Path) -> None:
     """Remove a nested field from the options that name it, and an option that names no other one."""
     for key in list(nested_options(options.as_dict(), path)):
         left = [name for name in (options.get(key) or "").split(",") if name != path[2]]
@@ -384,7 +367,9 @@ class EvolutionSettings:
     with_options: bool = False
 
 
-def evolve(schema: Schema, changes: Sequence[SchemaChange], settings: EvolutionSettings, *, time_ms: int) -> Schema:
+def evolve(
+    schema: Schema, changes: Sequence[requests.SchemaChange], settings: EvolutionSettings, *, time_ms: int
+) -> Schema:
     """Return the next version of a schema.
 
     Raises Refused with the reason, and UsageError for a column that does not exist.
@@ -404,7 +389,7 @@ class _Draft:
         self._comment = schema.comment
         self._highest = schema.highest_field_id
 
-    def apply(self, change: SchemaChange) -> None:
+    def apply(self, change: requests.SchemaChange) -> None:
         _APPLIERS[type(change)](self, change)
 
     def finished(self, time_ms: int) -> Schema:
@@ -435,7 +420,7 @@ class _Draft:
 
     # --- columns ---
 
-    def add(self, change: AddColumn) -> None:
+    def add(self, change: requests.AddColumn) -> None:
         """Add a column or a nested field, with ids that no field had."""
         name = dotted(change.path)
         if not change.type.nullable:
@@ -472,13 +457,13 @@ class _Draft:
         self._highest += 1
         return self._highest
 
-    def _require_absent(self, fields: Fields, path: Path) -> None:
+    def _require_absent(self, fields: Fields, path: requests.Path) -> None:
         if any(field.name == path[-1] for field in fields):
             raise Refused(
                 f"the column {dotted(path)} exists already", code="alter.column-exists", hint=command("snapshot")
             )
 
-    def _place_of_new(self, fields: Fields, change: AddColumn) -> int:
+    def _place_of_new(self, fields: Fields, change: requests.AddColumn) -> int:
         move = change.move
         if move is None:
             return self._default_place(fields, change.path)
@@ -486,21 +471,21 @@ class _Draft:
             names = f"{dotted((move.column,))}, not the new column {dotted(change.path[-1:])}"
             raise UsageError(f"move names {names}", code="usage.change")
         match move.kind:
-            case MoveKind.FIRST:
+            case requests.MoveKind.FIRST:
                 return 0
-            case MoveKind.LAST:
+            case requests.MoveKind.LAST:
                 return len(fields)
         reference = field_of(fields, (*change.path[:-1], move.reference or ""))
-        return fields.index(reference) + (move.kind is MoveKind.AFTER)
+        return fields.index(reference) + (move.kind is requests.MoveKind.AFTER)
 
-    def _default_place(self, fields: Fields, path: Path) -> int:
+    def _default_place(self, fields: Fields, path: requests.Path) -> int:
         """Return the end, or the place before the partition columns if the table asks for it."""
         if len(path) > 1 or not is_true(self._old.options, "add-column-before-partition"):
             return len(fields)
         places = (place for place, field in enumerate(fields) if field.name in self._partition_keys)
         return next(places, len(fields))
 
-    def rename(self, change: RenameColumn) -> None:
+    def rename(self, change: requests.RenameColumn) -> None:
         """Rename a column or a nested field, also in the keys and options that name it."""
         path, new_name = change.path, change.new_name
         renamed = (*path[:-1], new_name)
@@ -529,7 +514,7 @@ class _Draft:
         if is_indexed(self._options.as_dict(), name):
             raise Refused(f"{name} cannot be renamed: data files have an index on it", code="alter.in-options")
 
-    def drop(self, change: DropColumn) -> None:
+    def drop(self, change: requests.DropColumn) -> None:
         """Drop a column or a nested field. Its id is not given again."""
         path = change.path
         if len(path) == 1:
@@ -570,7 +555,7 @@ class _Draft:
         for key in naming:
             self._require_option_change(key, after.get(key))
 
-    def _require_with_options(self, path: Path, naming: list[str]) -> None:
+    def _require_with_options(self, path: requests.Path, naming: list[str]) -> None:
         if not self._settings.with_options:
             raise Refused(
                 f"{'.'.join(path)} cannot be dropped: options name it",
@@ -578,36 +563,36 @@ class _Draft:
                 facts={"options": ", ".join(naming)},
             )
 
-    def move(self, change: UpdatePosition) -> None:
+    def move(self, change: requests.UpdatePosition) -> None:
         move = change.move
         names = [field.name for field in self._fields]
         field_of(self._fields, (move.column,))
         place, to = names.index(move.column), self._target(move, names)
-        if to is None or (to == place and move.kind in (MoveKind.FIRST, MoveKind.LAST)):
+        if to is None or (to == place and move.kind in (requests.MoveKind.FIRST, requests.MoveKind.LAST)):
             raise Refused(f"{dotted((move.column,))} is there already", code="alter.move")
         self._fields = moved(self._fields, move.column, to)
 
-    def _target(self, move: Move, names: list[str]) -> int | None:
+    def _target(self, move: requests.Move, names: list[str]) -> int | None:
         """Return the place among the other columns; None for a move relative to the column itself."""
-        if move.kind is MoveKind.FIRST:
+        if move.kind is requests.MoveKind.FIRST:
             return 0
-        if move.kind is MoveKind.LAST:
+        if move.kind is requests.MoveKind.LAST:
             return len(names) - 1
         field_of(self._fields, (move.reference or "",))
         if move.reference == move.column:
             return None
         others = [name for name in names if name != move.column]
-        return others.index(move.reference or "") + (move.kind is MoveKind.AFTER)
+        return others.index(move.reference or "") + (move.kind is requests.MoveKind.AFTER)
 
     # --- types ---
 
-    def retype(self, change: UpdateType) -> None:
+    def retype(self, change: requests.UpdateType) -> None:
         """Change a type where readers of old files have the cast."""
         path = change.path
         self._require_no_key(path, "get another type")
         self._fields = edit_type(self._fields, path, lambda before: self._retyped(before, change))
 
-    def _retyped(self, before: types.DataType, change: UpdateType) -> types.DataType:
+    def _retyped(self, before: types.DataType, change: requests.UpdateType) -> types.DataType:
         name = dotted(change.path)
         after = types.with_nullability(change.type, before.nullable) if change.keep_nullability else change.type
         if after == before:
@@ -634,7 +619,7 @@ class _Draft:
             self._require_consent(step, verdict.reason, verdict.paimon)
         return after
 
-    def set_nullability(self, change: UpdateNullability) -> None:
+    def set_nullability(self, change: requests.UpdateNullability) -> None:
         path = change.path
         if change.nullable and len(path) == 1 and path[0] in self._primary_keys:
             field_of(self._fields, path)
@@ -662,7 +647,7 @@ class _Draft:
         if not self._settings.allow_lossy:
             raise Refused(f"{step} loses data: {reason}", code="alter.lossy", facts=_cast(cast))
 
-    def _require_no_key(self, path: Path, change: str) -> None:
+    def _require_no_key(self, path: requests.Path, change: str) -> None:
         if len(path) > 1:
             return
         for keys, word in ((self._partition_keys, "partition key"), (self._primary_keys, "primary key")):
@@ -671,18 +656,18 @@ class _Draft:
 
     # --- texts ---
 
-    def comment(self, change: UpdateComment) -> None:
+    def comment(self, change: requests.UpdateComment) -> None:
         self._fields = edit_field(self._fields, change.path, lambda field: replace(field, description=change.comment))
 
-    def default(self, change: UpdateDefault) -> None:
+    def default(self, change: requests.UpdateDefault) -> None:
         self._fields = edit_field(self._fields, change.path, lambda field: replace(field, default_value=change.default))
 
-    def table_comment(self, change: UpdateTableComment) -> None:
+    def table_comment(self, change: requests.UpdateTableComment) -> None:
         self._comment = change.comment
 
     # --- options and keys ---
 
-    def set_option(self, change: SetOption) -> None:
+    def set_option(self, change: requests.SetOption) -> None:
         """Set an option. `primary-key` and `partition` set keys, where the table has none yet."""
         key, value = change.key, change.value
         if not key.strip() or key.lower() == "path":
@@ -709,7 +694,7 @@ class _Draft:
         else:
             self._partition_keys = names
 
-    def remove_option(self, change: RemoveOption) -> None:
+    def remove_option(self, change: requests.RemoveOption) -> None:
         """Remove an option. As in Java, one that cannot change is refused even if it is not set."""
         immutable = IMMUTABLE if self._settings.has_snapshots else ALWAYS_IMMUTABLE
         if change.key in immutable:
@@ -725,14 +710,14 @@ class _Draft:
         if lost is not None and not self._settings.allow_lossy:  # which is how one that was changed is set back
             raise Refused(lost, code="alter.old-rows", facts={"option": key})
 
-    def drop_primary_key(self, _: DropPrimaryKey) -> None:
+    def drop_primary_key(self, _: requests.DropPrimaryKey) -> None:
         """Drop the primary key of a table that has no snapshot yet."""
         if self._primary_keys and self._settings.has_snapshots:
             raise Refused("the primary key cannot be dropped once the table has a snapshot", code="alter.key")
         self._primary_keys = ()
 
 
-def _hint_without_not_null(before: types.DataType, change: UpdateType) -> str | None:
+def _hint_without_not_null(before: types.DataType, change: requests.UpdateType) -> str | None:
     """Return the command for a type that the column can have if it does not keep its NOT NULL."""
     nullable = types.with_nullability(change.type, True)
     loss = judge_cast(types.with_nullability(before, True), nullable).loss
@@ -751,16 +736,16 @@ def _cast(paimon: str | None) -> dict[str, str]:
 
 
 _APPLIERS: Mapping[type, Callable[[_Draft, Any], None]] = {  # Any: the change of that type
-    AddColumn: _Draft.add,
-    RenameColumn: _Draft.rename,
-    DropColumn: _Draft.drop,
-    UpdateType: _Draft.retype,
-    UpdateNullability: _Draft.set_nullability,
-    UpdateComment: _Draft.comment,
-    UpdateDefault: _Draft.default,
-    UpdatePosition: _Draft.move,
-    SetOption: _Draft.set_option,
-    RemoveOption: _Draft.remove_option,
-    UpdateTableComment: _Draft.table_comment,
-    DropPrimaryKey: _Draft.drop_primary_key,
+    requests.AddColumn: _Draft.add,
+    requests.RenameColumn: _Draft.rename,
+    requests.DropColumn: _Draft.drop,
+    requests.UpdateType: _Draft.retype,
+    requests.UpdateNullability: _Draft.set_nullability,
+    requests.UpdateComment: _Draft.comment,
+    requests.UpdateDefault: _Draft.default,
+    requests.UpdatePosition: _Draft.move,
+    requests.SetOption: _Draft.set_option,
+    requests.RemoveOption: _Draft.remove_option,
+    requests.UpdateTableComment: _Draft.table_comment,
+    requests.DropPrimaryKey: _Draft.drop_primary_key,
 }

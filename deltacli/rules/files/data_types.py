@@ -18,15 +18,9 @@ from deltacli.arrow import pa
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.footers.columns import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration, parse_integer
+from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.type_changes import (
-    TypeChange,
-    canonical_name,
-    digits_of_decimal,
-    fits_type,
-    read_type_changes,
-)
 from deltacli.delta.schema.types import (
     ID,
     MAX_COLUMN_ID,
@@ -500,14 +494,14 @@ def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration
                 return _mismatch(kind, data_type)
             if name.startswith("timestamp") and pa.types.is_timestamp(kind):
                 return _time_fault(part, name, schema, config)
-            return _primitive_fault(part, canonical_name(_stored(name)))
+            return _primitive_fault(part, type_changes.canonical_name(_stored(name)))
 
 
 def is_final(part: MatchedPart) -> bool:
     """True if a file has the very type that the table has now, and no narrower one."""
     if not isinstance(part.data_type, PrimitiveType) or pa.types.is_null(part.file.kind):
         return True
-    return delta_type(part.file.kind) == canonical_name(part.data_type.name)
+    return delta_type(part.file.kind) == type_changes.canonical_name(part.data_type.name)
 
 
 def delta_type(kind: ArrowType) -> str | None:
@@ -592,7 +586,7 @@ def _variant_fault(part: MatchedPart, schema: FileSchema, config: TableConfigura
     names = [field.name for field in kind]
     if is_shredded(kind):
         return _shredding_fault(part, schema, config)
-    are_bytes = all(fits_type(field.type, "binary") for field in kind)
+    are_bytes = all(type_changes.fits_type(field.type, "binary") for field in kind)
     if len(names) == len(_VARIANT_FIELDS) and set(names) == _VARIANT_FIELDS and are_bytes:
         return None
     seen = f"struct of {', '.join(names)}" if not are_bytes or names else "struct of nothing"
@@ -644,8 +638,8 @@ def _time_fault(part: MatchedPart, name: str, schema: FileSchema, config: TableC
 
 def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
     types, kind = pa.types, part.file.kind
-    if not fits_type(kind, name):
-        if types.is_decimal(kind) and digits_of_decimal(name) is not None:
+    if not type_changes.fits_type(kind, name):
+        if types.is_decimal(kind) and type_changes.digits_of_decimal(name) is not None:
             seen = describe_type(kind)
             return TypeFault(DECIMAL_MISMATCH, seen, name, f"of type {name} is {seen}")
         return _mismatch(kind, part.data_type)
@@ -671,8 +665,8 @@ def _is_explained(part: MatchedPart, stored: str) -> bool:
     """True if the column once had the type: one of the changes that led to the present one begins with it."""
     changes = [
         entry
-        for entry in read_type_changes(part.field)
-        if isinstance(entry, TypeChange) and entry.field_path == part.field_path
+        for entry in type_changes.read_type_changes(part.field)
+        if isinstance(entry, type_changes.TypeChange) and entry.field_path == part.field_path
     ]
     earlier = {entry.from_type for entry in changes}
     # Writers may leave out that a column of 32 bits has but 8 or 16, and may say so of one that has not.

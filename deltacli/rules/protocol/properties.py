@@ -7,19 +7,7 @@ from collections.abc import Iterator, Mapping
 from deltacli.core.units import DAY_MS
 from deltacli.delta.log import state
 from deltacli.delta.log.segment import Place
-from deltacli.delta.protocol.known_properties import (
-    CODEC,
-    CODECS,
-    FORMAT_VERSION,
-    INTEGER,
-    NUMBERS,
-    PARQUET_VERSIONS,
-    SIZE,
-    PropertyKind,
-    is_of_protocol,
-    property_kind,
-    right_spelling,
-)
+from deltacli.delta.protocol import known_properties
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import ListingView, MetadataView, StateView, TableConfigurationView
 
@@ -202,14 +190,14 @@ def property_names_are_odd(view: MetadataView) -> Iterator[Finding]:
         if key == "appendOnly":
             message = "appendOnly has no effect; the property is named delta.appendOnly"
             yield LEGACY_APPEND_ONLY_KEY.at(place, message, seen=key, expected="delta.appendOnly")
-        elif is_of_protocol(key):
+        elif known_properties.is_of_protocol(key):
             message = f"{key} belongs in the protocol action; as a property it has no effect"
             yield PROTOCOL_IN_CONFIG.at(place, message, seen=value)
         elif key == "delta.enableChangeDataCapture":
             message = f"{key} is the former name of {state.CHANGE_FEED}"
             yield CDF_LEGACY_KEY.at(place, message, seen=key, expected=state.CHANGE_FEED)
-        elif key.lower().startswith("delta.") and property_kind(key) is None:
-            right = right_spelling(key)
+        elif key.lower().startswith("delta.") and known_properties.property_kind(key) is None:
+            right = known_properties.right_spelling(key)
             message = f"no known engine recognizes the property {key}" + (f"; did you mean {right}?" if right else "")
             yield UNKNOWN_DELTA_KEY.at(place, message, seen=key, expected=right)
 
@@ -219,16 +207,16 @@ def values_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Booleans are case-insensitive."""
     for key, value in _fresh(view).items():
         place = view.place._replace(key=key)
-        kind = property_kind(key)
-        if kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
+        kind = known_properties.property_kind(key)
+        if kind is known_properties.PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
             message = f"{key} is {value!r}, which is neither true nor false"
             yield BAD_BOOLEAN.at(place, message, seen=value, expected="true or false")
-        elif kind is PropertyKind.NUMBER:
-            lowest, highest = NUMBERS[key]
-            if not INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
+        elif kind is known_properties.PropertyKind.NUMBER:
+            lowest, highest = known_properties.NUMBERS[key]
+            if not known_properties.INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
                 message = f"{key} is {value!r}, which is not an integer from {lowest} up"
                 yield BAD_NUMBER.at(place, message, seen=value, expected=f"{lowest} to {highest}")
-        elif key == "delta.targetFileSize" and not SIZE.fullmatch(value.strip()):
+        elif key == "delta.targetFileSize" and not known_properties.SIZE.fullmatch(value.strip()):
             message = f"{key} is {value!r}, which is not a number of bytes"
             yield BAD_NUMBER.at(place, message, seen=value, expected="bytes, as in 134217728 or 128mb")
 
@@ -247,7 +235,7 @@ def _length_ms(interval: str) -> int | None:
 def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Spec: intervals as Delta-Spark and kernel-rs read them."""
     for key, value in _fresh(view).items():
-        if property_kind(key) is not PropertyKind.INTERVAL:
+        if known_properties.property_kind(key) is not known_properties.PropertyKind.INTERVAL:
             continue
         place = view.place._replace(key=key)
         if _length_ms(value) is None:
@@ -322,14 +310,14 @@ def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]
 def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties."""
     fresh = _fresh(view)
-    codec, version = fresh.get(CODEC), fresh.get(FORMAT_VERSION)
-    if codec is not None and codec.lower() not in CODECS:
-        place = view.place._replace(key=CODEC)
-        message = f"{CODEC} is {codec!r}, which is not a Parquet codec"
+    codec, version = fresh.get(known_properties.CODEC), fresh.get(known_properties.FORMAT_VERSION)
+    if codec is not None and codec.lower() not in known_properties.CODECS:
+        place = view.place._replace(key=known_properties.CODEC)
+        message = f"{known_properties.CODEC} is {codec!r}, which is not a Parquet codec"
         yield COMPRESSION_CODEC.at(place, message, seen=codec, expected="zstd, snappy, gzip, …")
-    if version is not None and not PARQUET_VERSIONS.fullmatch(version):
-        place = view.place._replace(key=FORMAT_VERSION)
-        message = f"{FORMAT_VERSION} is {version!r}, which is not a Parquet version"
+    if version is not None and not known_properties.PARQUET_VERSIONS.fullmatch(version):
+        place = view.place._replace(key=known_properties.FORMAT_VERSION)
+        message = f"{known_properties.FORMAT_VERSION} is {version!r}, which is not a Parquet version"
         yield PARQUET_VERSION_INVALID.at(place, message, seen=version, expected="1.0.0 or 2.x.y")
 
 

@@ -13,18 +13,9 @@ from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
+from deltacli.sharing.client import table_requests
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
 from deltacli.sharing.client.share_storage import ShareStorage, directory_or
-from deltacli.sharing.client.table_requests import (
-    AnswerHead,
-    ListedSchema,
-    ListedShare,
-    ListedTable,
-    TableRequests,
-    list_schemas,
-    list_shares,
-    list_tables,
-)
 from deltacli.sharing.client.transport import open_profile
 from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_access
 from deltacli.sharing.protocol.parameters import Point
@@ -60,22 +51,22 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.profile!r})"
 
-    def shares(self) -> list[ListedShare]:
+    def shares(self) -> list[table_requests.ListedShare]:
         """Return the shares that the recipient may read."""
-        return list(list_shares(self.transport))
+        return list(table_requests.list_shares(self.transport))
 
-    def schemas(self, share: str) -> list[ListedSchema]:
+    def schemas(self, share: str) -> list[table_requests.ListedSchema]:
         """Return the schemas of a share. Raises ShareAbsent."""
-        return list(list_schemas(self.transport, share))
+        return list(table_requests.list_schemas(self.transport, share))
 
-    def tables(self, share: str | None = None, schema: str | None = None) -> list[ListedTable]:
+    def tables(self, share: str | None = None, schema: str | None = None) -> list[table_requests.ListedTable]:
         """Return the tables of a schema, of a share, or of all shares. Raises ShareAbsent."""
         shares = [one.name for one in self.shares()] if share is None else [share]
-        return [table for name in shares for table in list_tables(self.transport, name, schema)]
+        return [table for name in shares for table in table_requests.list_tables(self.transport, name, schema)]
 
     def table(
         self,
-        name: str | TableName | ListedTable,
+        name: str | TableName | table_requests.ListedTable,
         *,
         access: Literal["auto", "url", "dir"] = "auto",
         storage_options: Mapping[str, str] | None = None,
@@ -85,12 +76,12 @@ class Client:
         """
         if access not in list(AccessChoice):
             raise UsageError(f"access is {access!r}", code="usage.access", facts={"expected": ", ".join(AccessChoice)})
-        if isinstance(name, ListedTable):
+        if isinstance(name, table_requests.ListedTable):
             name = name.full_name
         full = parse_table_name(name) if isinstance(name, str) else name
         if not isinstance(full, TableName):
             raise wrong_kind(name, "the table", "a name, as share.schema.table")
-        address, requests = ShareAddress(self.profile, full), TableRequests(self.transport, full)
+        address, requests = ShareAddress(self.profile, full), table_requests.TableRequests(self.transport, full)
         return ClientTable(address, requests, self._clock, AccessChoice(access), OpenOptions(storage_options or {}))
 
 
@@ -107,7 +98,7 @@ class TableMetadata:
     properties: dict[str, str]
     files: int | None
     size_bytes: int | None
-    head: AnswerHead = field(repr=False)
+    head: table_requests.AnswerHead = field(repr=False)
     access: TableAccess = NOT_STATED
 
     @cached_property
@@ -123,7 +114,7 @@ class ClientTable:
     """A shared table."""
 
     address: ShareAddress
-    requests: TableRequests = field(repr=False)
+    requests: table_requests.TableRequests = field(repr=False)
     clock: Clock = field(default=system_clock, repr=False)
     access: AccessChoice = AccessChoice.AUTO
     options: OpenOptions = field(default=OpenOptions(), repr=False)
@@ -239,7 +230,7 @@ class ClientTable:
         return ShareStorage(self.address, self.requests)
 
 
-def metadata_of(head: AnswerHead) -> TableMetadata:
+def metadata_of(head: table_requests.AnswerHead) -> TableMetadata:
     """Return the metadata of an answer. Raises Unreadable for a schema that cannot be parsed."""
     from deltacli.delta.log.state import read_metadata
     from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
@@ -258,7 +249,7 @@ def metadata_of(head: AnswerHead) -> TableMetadata:
     )
 
 
-def _count(head: AnswerHead, name: str) -> int | None:
+def _count(head: table_requests.AnswerHead, name: str) -> int | None:
     value = head.metadata.get(name)
     return value if type(value) is int and value >= 0 else None
 

@@ -19,17 +19,8 @@ from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.core.units import format_size
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema import types
+from deltacli.delta.schema import to_arrow, types
 from deltacli.delta.schema.file_columns import FileColumns, hybrid_leaf, is_old
-from deltacli.delta.schema.to_arrow import (
-    arrow_schema,
-    arrow_type,
-    file_schema,
-    iceberg_compat,
-    read_columns,
-    stored_columns,
-    unread_type,
-)
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.variants import TYPED
 from deltacli.delta.stats.schema import ColumnPath
@@ -196,13 +187,13 @@ class RewriteSpec:
         Raises Unreadable (`schema.not-writable`) if files of the schema cannot be written, and Refused for an invalid
         property of their encoding.
         """
-        columns = stored_columns(config)
+        columns = to_arrow.stored_columns(config)
         rows = _row_columns(config)
-        schema = file_schema(config, columns)
+        schema = to_arrow.file_schema(config, columns)
         reading = _reading(config, columns, rows)
         return cls(
             config,
-            reading if written_by is None else _reading(written_by, stored_columns(written_by), rows),
+            reading if written_by is None else _reading(written_by, to_arrow.stored_columns(written_by), rows),
             schema if rows is None else _with_row_columns(schema, rows, config),
             target_bytes,
             Encoding.of(config.properties),
@@ -224,7 +215,7 @@ def whole_row_spec(config: TableConfiguration) -> ReadSpec:
     """Return how all columns of a table are read, but those of types that are not read; where rows keep their ids, with
     these and the number of each row.
     """
-    return _reading(config, read_columns(config.schema.fields if config.schema else ()), _row_columns(config))
+    return _reading(config, to_arrow.read_columns(config.schema.fields if config.schema else ()), _row_columns(config))
 
 
 def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
@@ -241,14 +232,14 @@ def _reading(
     config: TableConfiguration, columns: tuple[types.StructField, ...], rows: tuple[str, str] | None
 ) -> ReadSpec:
     """Return how the columns are read, with those of `rows` at the end."""
-    schema = arrow_schema(columns)
+    schema = to_arrow.arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
     if rows is None:
         return wanted
     taken = {column.name for column in columns}
     names = _unused("row id", taken), _unused("row version", taken)
     more = row_id_fields(names, rows)
-    whole = arrow_schema((*columns, *more))
+    whole = to_arrow.arrow_schema((*columns, *more))
     beside = {column.name: FileColumns("none", types.recorded_name) for column in more}
     return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, beside=beside, row_ids=names)
 
@@ -260,7 +251,7 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: TableConfiguration) -> pyarrow.Schema:
-    is_iceberg = iceberg_compat(config) >= 3
+    is_iceberg = to_arrow.iceberg_compat(config) >= 3
     for name, field_id in zip(rows, _RESERVED_IDS, strict=True):
         metadata = {"PARQUET:field_id": str(field_id)} if is_iceberg else None
         schema = schema.append(pa.field(name, pa.int64(), metadata=metadata))
@@ -378,7 +369,7 @@ def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
     """Raise DataUnreadable for a file that has a column of a type that is not read, which a new one would lack."""
     fields = spec.config.schema.fields if spec.config.schema else ()
     for column in fields:
-        unread = unread_type(column.data_type)
+        unread = to_arrow.unread_type(column.data_type)
         if unread is not None and spec.reading.file_columns.leaf(opened.schema, [column]) is not None:
             raise DataUnreadable(f"column {column.name} has type {unread}, whose values cannot be kept", code=UNREAD)
 
@@ -492,7 +483,7 @@ def _is_older(leaf: _Leaf) -> bool:
     stored, known, field = leaf
     if field is None or known is None or TYPE_CHANGES_KEY not in field.metadata:
         return False
-    return not stored.equals(arrow_type(known))
+    return not stored.equals(to_arrow.arrow_type(known))
 
 
 def _leaves(stored: Sequence[ArrowField], known: types.StructType, config: TableConfiguration) -> Iterator[_Leaf]:

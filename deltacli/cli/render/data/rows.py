@@ -36,16 +36,7 @@ from deltacli.cli.terminal.term import CONTROL, Style, Terminal, cells, encoded,
 from deltacli.core.documents import envelope
 from deltacli.core.typing import ArrowType, Json, JsonObject
 from deltacli.core.units import SIZE_UNITS, format_count, format_size, format_timestamp, plural
-from deltacli.delta.encoding.value_text import (
-    characters,
-    date_texts,
-    escaped,
-    join_items,
-    map_items,
-    moment_texts,
-    null_where_null,
-    quoted,
-)
+from deltacli.delta.encoding import value_text
 
 if TYPE_CHECKING:
     from deltacli.delta.schema.to_arrow import UnreadColumn
@@ -452,7 +443,7 @@ def _padded(column: Column[Any], text: pa.Array, *, is_last: bool) -> tuple[pa.A
     if text.null_count:
         text = pc.coalesce(text, pa.scalar(""))
     least = cells(column.heading())
-    raw = characters(text)
+    raw = value_text.characters(text)
     if CONTROL.search(raw) or not _takes_one_cell_each(raw):
         texts = [visible(value) for value in text.to_pylist()]
         width = max([least, *map(cells, texts)])
@@ -525,16 +516,16 @@ def json_column(column: pa.Array) -> pa.Array:
     if pa.types.is_map(kind):
         return _json_map(column)
     if _is_nested(kind):
-        return join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
+        return value_text.join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
     text = _plain(column)
     if pa.types.is_string(kind):
-        return quoted(escaped(text))
+        return value_text.quoted(value_text.escaped(text))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
         return text
     if pa.types.is_floating(kind):
         is_number = pc.fill_null(pc.is_finite(column), True)
-        return text if pc.all(is_number).as_py() else pc.if_else(is_number, text, quoted(text))
-    return quoted(text)
+        return text if pc.all(is_number).as_py() else pc.if_else(is_number, text, value_text.quoted(text))
+    return value_text.quoted(text)
 
 
 def json_objects(
@@ -547,7 +538,7 @@ def json_objects(
         shared += f"{',' if index else ''}{orjson.dumps(name).decode()}:"
         column = _stored(column)
         if pa.types.is_string(column.type) and column.null_count == 0:
-            parts += [shared + '"', escaped(column)]
+            parts += [shared + '"', value_text.escaped(column)]
             shared = '"'
         else:
             text = json_column(column)
@@ -562,11 +553,11 @@ def _json_map(column: pa.MapArray) -> pa.Array:
     """Maps as objects, keys as text; as lists of `{"key":…,"value":…}` where the keys are nested."""
     if len(column) == 0:
         return pa.array([], pa.string())
-    keys, values = map_items(column)
+    keys, values = value_text.map_items(column)
     is_object = not _is_nested(_stored(keys).type)
     if is_object:
         entries = pc.binary_join_element_wise(
-            '"', escaped(text_column(keys)), '":', pc.coalesce(json_column(values), pa.scalar("null")), ""
+            '"', value_text.escaped(text_column(keys)), '":', pc.coalesce(json_column(values), pa.scalar("null")), ""
         )
     else:
         entries = json_objects([("key", keys), ("value", values)], len(keys))
@@ -577,7 +568,7 @@ def _json_map(column: pa.MapArray) -> pa.Array:
 
 
 def _as_null(text: pa.Array, column: pa.Array) -> pa.Array:
-    return text if column.null_count == 0 else null_where_null(text, column)
+    return text if column.null_count == 0 else value_text.null_where_null(text, column)
 
 
 def _stored(column: pa.Array) -> pa.Array:
@@ -610,7 +601,7 @@ def _plain(column: pa.Array) -> pa.Array:
     if pa.types.is_decimal(kind):
         return _decimals(column)
     if pa.types.is_date32(kind):
-        return date_texts(column)
+        return value_text.date_texts(column)
     if pa.types.is_timestamp(kind):
         return _timestamps(column)
     if pa.types.is_binary(kind):
@@ -673,7 +664,7 @@ def _timestamps(column: pa.Array) -> pa.Array:
 
 
 def _moments(column: pa.Array) -> pa.Array:
-    text = moment_texts(column)
+    text = value_text.moment_texts(column)
     validity, ends, data = text.buffers()
     if data is None:
         return text
