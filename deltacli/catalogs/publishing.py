@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
+from deltacli.catalogs.base import Ratified
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, View, staged_path
 from deltacli.core import errors
 from deltacli.delta.log.actions import split_lines
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
+from deltacli.storage import ReadStorage, Storage
 from deltacli.storage.outcomes import Created
-
-if TYPE_CHECKING:
-    from deltacli.catalogs.base import Ratified
-    from deltacli.storage import ReadStorage, Storage
 
 UNREPORTED = "catalog.published-unreported"
 _BLOCK_BYTES = 4 << 20

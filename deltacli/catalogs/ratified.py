@@ -6,17 +6,14 @@ Spec: Catalog-managed tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from deltacli.catalogs.base import invalid
+from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified, invalid
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import pattern
 from deltacli.delta.log import segment
 from deltacli.storage.base import RETRY_BUDGET, FileStat
-
-if TYPE_CHECKING:
-    from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
 
 STAGED_DIRECTORY = f"{segment.LOG_DIRECTORY}/_staged_commits"
 FRESH_SECONDS, OPENED_SECONDS = 1.0, 5.0

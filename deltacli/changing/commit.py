@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, assert_never, cast
+from typing import Any, NamedTuple, assert_never, cast
 
 import orjson
 
@@ -33,6 +33,7 @@ from deltacli.changing.basis import (
 from deltacli.core import errors
 from deltacli.core.machine import Machine
 from deltacli.core.release import VERSION
+from deltacli.core.typing import BinaryFile
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import (
     Base,
@@ -56,20 +57,13 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
-from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
+from deltacli.storage import Created, Creation, Existed, FileStat, ReadStorage, Unknown
 from deltacli.storage.base import require_writable, writing_faults
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import commit_location, stream_commit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from deltacli.core.typing import BinaryFile
-    from deltacli.storage import FileStat, ReadStorage
-    from deltacli.table.handle import TableHandle
 
 # -- the texts of a commit ---------------------------------------------------------------------------------------------
 

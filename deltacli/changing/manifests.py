@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
@@ -19,18 +19,15 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by
 from deltacli.delta.partitions.values import directory_of
-from deltacli.storage import Failed, has_link
+from deltacli.storage import Failed, ReadStorage, Storage, has_link
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
-
-if TYPE_CHECKING:
-    from deltacli.core.typing import ArrowArray, Json
-    from deltacli.storage import ReadStorage, Storage
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
+from deltacli.table.version import Snapshot
 
 _NAME = "manifest"
 _HADOOP_CHECKSUM = ".manifest.crc"

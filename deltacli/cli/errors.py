@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
+from urllib.parse import quote
 
 from deltacli import __version__
 from deltacli.cli.command_tree import HERE, path_of
@@ -20,6 +21,7 @@ from deltacli.core.documents import dumps
 from deltacli.core.machine import exhausted_by, is_exhaustion
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
+from deltacli.storage.secrets import without_secrets
 
 # -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
 
@@ -256,8 +258,6 @@ def _subject(error: errors.DeltacliError, arguments: Sequence[str], table: str |
     )
     if not place or table is None or _is_at(table, place):
         return table
-    from deltacli.storage.secrets import without_secrets
-
     words = [without_secrets(word.partition("=")[2] if word.startswith("--") else word) for word in arguments]
     return next((word for word in words if word and _is_at(word, place)), table)
 
@@ -269,8 +269,6 @@ def _is_left_out(error: errors.DeltacliError, arguments: Sequence[str], table: s
 
 def _is_at(word: str, place: str) -> bool:
     """Return whether a word of the command line names a place, which is as given or the URI of a local directory."""
-    from urllib.parse import quote
-
     return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
 
 

@@ -18,6 +18,7 @@ from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
 from deltacli.core.typing import Click
 from deltacli.core.units import without_middle
+from deltacli.storage import open_storage
 
 # -- names that commands, options and formats have in other programs ---------------------------------------------------
 
@@ -256,7 +257,6 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
 def is_local_paimon(word: str) -> bool:
     """Return True for a local Paimon table."""
     from deltacli.operations.paimon.table_files import is_paimon
-    from deltacli.storage import open_storage
 
     return os.path.isdir(word) and not os.path.lexists(f"{word}/_delta_log") and is_paimon(open_storage(word))
 

@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.core.errors import (
     TABLE,
     DeltacliError,
@@ -25,8 +26,10 @@ from deltacli.core.errors import (
 from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import short_repr
+from deltacli.delta.data_files import are_absolute
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
+from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
 from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import (
@@ -50,9 +53,6 @@ from deltacli.table.known_clients import known_clients, paimon_clients
 from deltacli.table.rebuild import read_newest_readable, read_snapshot
 from deltacli.table.replay import small_actions
 from deltacli.table.version import Snapshot
-
-if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogListing
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -327,9 +327,6 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
 
 def _has_files_elsewhere(snapshot: Snapshot) -> bool:
     """Return whether a live file is outside of the table, as those of a shallow clone are."""
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.data_files import are_absolute
-
     storage = snapshot.table.storage
 
     def is_elsewhere(adds: RecordBatch) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -48,15 +48,13 @@ from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Names, key_digests, missing_files, whole
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.replay import read_tail
+from deltacli.table.version import Snapshot
+from deltacli.table.walk import KeptWalk
 from deltacli.work.commits.reading import is_large
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
-    from deltacli.table.walk import KeptWalk
 
 # -- the request -------------------------------------------------------------------------------------------------------
 

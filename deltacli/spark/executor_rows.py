@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from deltacli.arrow import pa
@@ -24,9 +24,7 @@ from deltacli.engine.spark.worker import context_of
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.outputs import plan_row_pieces, rows_of_piece
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-
-if TYPE_CHECKING:
-    from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.task import TableStores, TaskContext
 
 # -- what runs on an executor ------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Unreadable, UsageError, VersionAbsent
@@ -42,13 +42,11 @@ from deltacli.spark.parquet_schema import unread_in_spark
 from deltacli.spark.source_options import LATEST, StreamOptions
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.scan import Selection, data_files
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
 
 # -- where a stream is in a table, from there to the end of a batch ----------------------------------------------------
 

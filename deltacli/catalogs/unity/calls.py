@@ -13,22 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import orjson
 
-from deltacli.catalogs.unity.addresses import ENDPOINT, is_header_text
+from deltacli.catalogs.unity.addresses import ENDPOINT, CatalogProfile, is_header_text
 from deltacli.core import errors
 from deltacli.core.machine import Clock, is_loopback, system_clock
+from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.objects import http
-from deltacli.storage.retry import PASSING_STATUS, Call, asked_seconds, tried
+from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
-
-if TYPE_CHECKING:
-    from deltacli.catalogs.unity.addresses import CatalogProfile
-    from deltacli.core.typing import Json, JsonObject
-    from deltacli.storage.retry import Retry
 
 LARGEST_ANSWER = 64 << 20
 BODY_SECONDS = 300.0

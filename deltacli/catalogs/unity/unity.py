@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import orjson
 
 from deltacli.catalogs.base import (
     Answer,
+    Catalog,
     CatalogTable,
     Listed,
     Operation,
@@ -30,17 +30,13 @@ from deltacli.catalogs.unity.addresses import parse_pattern, parse_table, profil
 from deltacli.catalogs.unity.calls import NOT_DELTA, RENEWED, Calls, RefusedCall, path_of
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied, CatalogUnavailable, DeltacliError, NotATable
 from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.typing import Json, JsonObject
+from deltacli.storage import Storage
 from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.grants import Grant
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.retry import Retry
 from deltacli.storage.vended import open_vended
-
-if TYPE_CHECKING:
-    from deltacli.catalogs.base import Catalog, CatalogTable
-    from deltacli.catalogs.unity.calls import Calls
-    from deltacli.core.typing import Json, JsonObject
-    from deltacli.storage import Storage
-    from deltacli.storage.grants import Grant
 
 _PAGE = 50
 _MOST_PAGES = 100_000

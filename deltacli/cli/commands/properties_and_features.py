@@ -21,6 +21,7 @@ from deltacli.core.errors import UsageError, is_shared, nearest_name
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_ranges, plural
+from deltacli.delta.log.actions import parse_commit_metadata
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -251,8 +252,6 @@ def properties(
       deltacli properties ./tbl set delta.enableRowTracking=true --upgrade-protocol --dry-run
       deltacli properties ./tbl unset owner --yes
     """
-    from deltacli.delta.log.actions import parse_commit_metadata
-
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
     if change is None or change is PropertyChange.GET:
@@ -437,8 +436,6 @@ def features(
       deltacli features ./tbl drop v2Checkpoint --dry-run  # after it was added
       deltacli features ./tbl drop rowTracking --yes
     """
-    from deltacli.delta.log.actions import parse_commit_metadata
-
     opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
         if dry_run or yes or commit_metadata:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from deltacli.changing.plan import Amount
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
@@ -13,11 +13,7 @@ from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.cli.running.run import Run, note_staged
 from deltacli.core import units
 from deltacli.core.errors import PathExternal, is_shared, quoted_table
-from deltacli.operations.reach import Part, ReachRequest, find_reach
-
-if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
-    from deltacli.operations.reach import Cleanup, Reached, ReachRange, TableReach
+from deltacli.operations.reach import Cleanup, Part, Reached, ReachRange, ReachRequest, TableReach, find_reach
 
 # -- how far back a table can be read ----------------------------------------------------------------------------------
 

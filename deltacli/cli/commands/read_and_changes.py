@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options import declared
-from deltacli.cli.results import PARQUET, RowFormat
+from deltacli.cli.render.columns import Section
+from deltacli.cli.results import PARQUET, Outcome, RowFormat
 from deltacli.cli.running.run import (
     Run,
     judge_left_out,
@@ -20,6 +21,10 @@ from deltacli.cli.running.run import (
 )
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option, option
+from deltacli.core.units import format_count
+from deltacli.delta.schema.to_arrow import read_columns
+from deltacli.delta.schema.types import PrimitiveType, type_json
+from deltacli.storage.base import StoreOfVersions
 from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
 
 if TYPE_CHECKING:
@@ -65,7 +70,6 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
-    from deltacli.storage.base import StoreOfVersions
     from deltacli.table.rebuild import find_snapshot
 
     version = wanted.version
@@ -105,7 +109,6 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
 
 def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.delta.schema.types import type_json
 
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
@@ -121,9 +124,6 @@ def _write(run: Run, result: FramedResult, most: int) -> None:
 
 def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     """Write how many rows a version has, or how many match the condition."""
-    from deltacli.cli.render.columns import Section
-    from deltacli.cli.results import Outcome
-    from deltacli.core.units import format_count
     from deltacli.operations.read.snapshot import count_rows
 
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
@@ -138,8 +138,6 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
 def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
     """Return one column that a count has to read: one of the condition, else a column without fields of its own."""
     from deltacli.delta.predicate import parse_predicate
-    from deltacli.delta.schema.to_arrow import read_columns
-    from deltacli.delta.schema.types import PrimitiveType
 
     if where is not None and (used := parse_predicate(where, snapshot.schema).columns):
         return [next(iter(used))[0]]
@@ -196,7 +194,6 @@ def changes(
       deltacli changes ./tbl --from 0 --output changes/
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.delta.schema.types import type_json
     from deltacli.operations.read.changes import read_changes
 
     ends = _end("from", first) | ({} if last is None else _end("to", last))

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from deltacli.changing.plan import Amount
 from deltacli.cli.options import declared
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestoreRequest
-
-if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
-    from deltacli.operations.restore.restore import RestorePlan
+from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

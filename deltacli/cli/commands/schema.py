@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated, BinaryIO
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options import declared
@@ -24,6 +24,7 @@ from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
     Conversion,
+    DescribedSchema,
     SchemaDiff,
     convert_schema,
     describe_file,
@@ -35,9 +36,6 @@ from deltacli.paimon.conversions import ConversionLoss
 from deltacli.paimon.schema_changes import Change
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import errors_about
-
-if TYPE_CHECKING:
-    from deltacli.operations.schemas.described import DescribedSchema
 
 # -- a converted schema with what is lost by the conversion ------------------------------------------------------------
 

@@ -6,22 +6,17 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.cli.render.columns import exact
-from deltacli.cli.results import EncodedItems, block_of
+from deltacli.cli.render.columns import Section, exact
+from deltacli.cli.results import EncodedItems, Result, block_of
 from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
 from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import characters, escaped, escaped_objects, map_parts
-
-if TYPE_CHECKING:
-    from deltacli.cli.render.columns import Section
-    from deltacli.cli.results import Result
-    from deltacli.cli.terminal.term import Terminal
 
 # -- `--format csv` ----------------------------------------------------------------------------------------------------
 
@@ -227,7 +222,6 @@ class MarkdownForm:
         return encoded(f"| {' | '.join(cell(exact(value)) for value in values)} |\n")
 
     def block(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
-        from deltacli.arrow import compute as pc
         from deltacli.cli.render.data.rows import text_column
 
         missing = pa.scalar(null)
@@ -246,8 +240,6 @@ def cell(text: str) -> str:
 
 def _cells(texts: pa.StringArray) -> pa.StringArray:
     """Return a column of texts as cells, by Arrow functions where it has no control characters."""
-    from deltacli.arrow import compute as pc
-
     raw = characters(texts)
     if CONTROL.search(raw):
         return pa.array([None if text is None else cell(text) for text in texts.to_pylist()], pa.string())

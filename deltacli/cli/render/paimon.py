@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from deltacli.cli import results
 from deltacli.cli.invocation import invocation
@@ -30,6 +30,7 @@ from deltacli.core.units import (
 )
 from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.operations.paimon.facts import Event, PaimonHistory, PaimonSnapshot, SchemaVersion, SnapshotVersion
+from deltacli.operations.paimon.table_files import Usage
 from deltacli.operations.paimon.vacuum_schemas import (
     SchemaFile,
     SchemaVacuumOutcome,
@@ -40,9 +41,6 @@ from deltacli.operations.paimon.vacuum_schemas import (
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, dotted, sentence
 from deltacli.paimon.types import DataField, DataType, RowType, parts_of, simple_text, type_text, walk_fields
-
-if TYPE_CHECKING:
-    from deltacli.operations.paimon.table_files import Usage
 
 # -- the history of a Paimon table as a result -------------------------------------------------------------------------
 

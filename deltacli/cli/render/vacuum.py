@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.cli import results
 from deltacli.cli.render.columns import (
@@ -89,8 +90,6 @@ class VacuumResult(results.Result):
 
 def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pa.RecordBatch, bool]]:
     """The candidates in batches, their paths as text where all of a batch are; else as bytes, and False."""
-    from deltacli.arrow import compute as pc
-
     for batch in plan.candidates.select(list(_NAMES)).to_batches(max_chunksize=rows):
         try:
             path = pc.cast(batch.column(0), pa.string())
@@ -151,7 +150,6 @@ def _reason(row: Row) -> str:
 
 def _screen_columns() -> list[Column[Row]]:
     """The columns for the eye; the path last, because it is longest."""
-    from deltacli.arrow import compute as pc
     from deltacli.cli.render.data.rows import size_texts, timestamp_texts
 
     def moments(values: pa.Array) -> pa.Array:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from deltacli.core.errors import Refusal, UsageError, command, in_backticks
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
 from deltacli.delta.clustering.clustering_columns import find_column
-from deltacli.delta.evolution.requests import SetMapping, sql_text
+from deltacli.delta.evolution.requests import Change, SetMapping, sql_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, configuration_of, parse_integer
@@ -28,13 +28,9 @@ from deltacli.delta.schema import types
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.widened_schema import Verbatim, at, read_exactly, write_exactly
-from deltacli.delta.schema.widening import IDENTITY_PREFIX
+from deltacli.delta.schema.widening import IDENTITY_PREFIX, Caution
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
-
-if TYPE_CHECKING:
-    from deltacli.delta.evolution.requests import Change
-    from deltacli.delta.schema.widening import Caution
 
 # -- a table while it is changed ---------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -291,6 +292,4 @@ def _wide_decimals(values: Any, scale: int) -> Any:
 
 
 def _decimal(number: int) -> Any:
-    from decimal import Decimal
-
     return Decimal(number)

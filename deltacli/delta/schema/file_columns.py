@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -517,7 +518,6 @@ def _offsets(zone: str) -> tuple[int, Any]:
     """Return the offset in seconds that Java's older calendar has before 1900, which is the standard one of today, and
     a function for the offset at a local time, which was that of the place; None for UTC, and where a zone is not known.
     """
-    from datetime import datetime, timedelta
     from zoneinfo import ZoneInfo
 
     if zone in ("UTC", "Z", "GMT", "Etc/UTC"):

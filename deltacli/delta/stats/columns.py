@@ -209,8 +209,6 @@ def _read_float(given: Any) -> Any:
 
 def as_single(number: float) -> float:
     """Return a double as the nearest float. One beyond all floats is infinite."""
-    from deltacli.arrow import compute as pc
-
     rounded: float = pc.cast(pa.scalar(number, pa.float64()), pa.float32()).as_py()
     return rounded
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltacli.arrow import pa
 from deltacli.core.errors import ClusterFailed, DeltacliError, spelled
@@ -23,9 +23,7 @@ from deltacli.engine.spark.cluster import Cluster, TaskWatch
 from deltacli.engine.spark.worker import BEAT, DONE, FAULT, Job, Row, context_of, pickled_fault
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
-
-if TYPE_CHECKING:
-    from deltacli.work.task import TaskContext
+from deltacli.work.task import TaskContext
 
 # -- tasks of a job ----------------------------------------------------------------------------------------------------
 
@@ -164,8 +162,6 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
     """Return the function of a Spark task. It is sent by value, so it also runs where deltacli is missing."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:  # Any: as above
-        import pickle
-
         def answer(rows: Sequence[tuple[int, str, bytes]]) -> Any:  # Any: as above
             numbers, statuses, contents = zip(*rows, strict=True)
             columns = [pa.array(numbers, pa.int64()), pa.array(statuses, pa.string()), pa.array(contents, pa.binary())]

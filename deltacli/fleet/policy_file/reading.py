@@ -160,8 +160,6 @@ def _name(token: _Token) -> str:
     """Return the name of a key. A quoted one is read as TOML reads it."""
     if token.kind == "bare":
         return token.text
-    import tomllib
-
     name: str = tomllib.loads(f"name = {token.text}")["name"]
     return name
 

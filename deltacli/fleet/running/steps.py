@@ -8,6 +8,7 @@ does no harm.
 from __future__ import annotations
 
 import copy
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +27,10 @@ from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.policy_file import model
 from deltacli.fleet.status import LOSING, target_of
+from deltacli.operations.validate.findings import MOST_COUNTED, read_baseline
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
+from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.find_log import require_delta
@@ -272,8 +275,6 @@ def _said(failing: list[Finding], more: Mapping[str, int]) -> str:
     """Return what was found, in words where files are lost, else as the number of findings and their rules. `more`: how
     many findings of a rule are above the limit.
     """
-    from deltacli.operations.validate.findings import MOST_COUNTED
-
     counts = Counter(one.rule.id for one in failing)
     counts.update({rule: count for rule, count in more.items() if rule in counts})
     said = [
@@ -328,8 +329,6 @@ def _finding(one: Finding) -> Details:
 
 def _read_baseline(path: Path) -> Baseline | None:
     """Return the accepted findings of a table, None where there is no file. Raises UsageError for an invalid one."""
-    from deltacli.operations.validate.findings import read_baseline
-
     try:
         return read_baseline(path.read_bytes(), str(path))
     except FileNotFoundError:
@@ -341,10 +340,6 @@ def _read_baseline(path: Path) -> Baseline | None:
 
 def _label(table: TableHandle, path: Path) -> str:
     """Return the name of a table in a baseline, as `validate --write-baseline` writes it."""
-    import os
-
-    from deltacli.storage import LocalStorage
-
     if not isinstance(table.storage, LocalStorage):
         return table.uri
     return os.path.relpath(table.storage.root, path.resolve().parent).replace(os.sep, "/")

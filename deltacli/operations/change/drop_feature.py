@@ -426,8 +426,6 @@ class _Drop:
         if plan.removal.rewrites_types(plan.name) and feature_changes.widened_columns(
             read_snapshot(self._table).config
         ):
-            from deltacli.work.rewrite.pieces import find_older_types
-
             self._purge(find_older_types)
             self._commit(self._without_type_changes)
         if (

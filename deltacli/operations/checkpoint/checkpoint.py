@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import require_derivable
+from deltacli.changing.change import Gate, require_derivable
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import (
     CheckpointUnreadable,
@@ -54,9 +54,6 @@ from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing import sidecar_pieces
 from deltacli.work.parquet_writing import DEFAULT_CODEC, Encoding, unwritable_codec
-
-if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
 
 # -- the plan of a checkpoint ------------------------------------------------------------------------------------------
 

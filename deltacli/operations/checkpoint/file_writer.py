@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
+from deltacli.changing.basis import Basis
 from deltacli.changing.change import deriving
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, reported
@@ -34,9 +35,6 @@ from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints import writing
 from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.parquet_writing import Encoding
-
-if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
 
 # -- the rows of a checkpoint ------------------------------------------------------------------------------------------
 

@@ -26,10 +26,13 @@ from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import (
     SIDECAR_DIRECTORY,
+    Hint,
     LogFile,
     LogFileKind,
     LogListing,
+    choose_segment,
     make_log_file,
+    read_hint,
     read_listing,
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
@@ -332,8 +335,6 @@ def _start_of(listing: LogListing) -> tuple[int, bool]:
     """Return the first version from which commits lead to the newest one, and whether earlier ones can be rebuilt."""
     can = listing.reconstructable
     if not can or can[-1] != listing.newest_version:
-        from deltacli.delta.log.segment import choose_segment
-
         choose_segment(listing)  # names what is missing
     places = range(len(can) - 1, 0, -1)
     run = next((place for place in places if can[place - 1] != can[place] - 1 or can[place] not in listing.commits), 0)
@@ -607,8 +608,6 @@ def _sidecars(
 
 
 def _hint(storage: ReadStorage, listing: LogListing, first: int, last: int) -> bytes | None:
-    from deltacli.delta.log.segment import Hint, read_hint
-
     try:
         data = read_hint_file(storage)
     except errors.FileMissing:

@@ -11,16 +11,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, fill_hint, parameter, spelling
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_duration, format_size
+from deltacli.storage import ReadStorage
 from deltacli.storage.retry import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
-
-if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage
 
 # -- what a diagnosis found --------------------------------------------------------------------------------------------
 

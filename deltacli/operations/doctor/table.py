@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -66,14 +66,12 @@ from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
+from deltacli.table.version import Snapshot
+from deltacli.table.walk import KeptWalk
 from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
-    from deltacli.table.walk import KeptWalk
 
 # -- advice on data files ----------------------------------------------------------------------------------------------
 

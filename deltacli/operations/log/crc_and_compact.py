@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import orjson
 
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.change import put_derived, require_derivable
+from deltacli.changing.change import Gate, put_derived, require_derivable
 from deltacli.changing.plan import Whole
 from deltacli.core import errors
 from deltacli.core.progress import reported_weighed
@@ -42,9 +42,6 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_commit, read_provenance
-
-if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
 
 # -- `log crc` ---------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -67,12 +67,10 @@ from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk, hidden_names
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.task import TableStores
-
-if TYPE_CHECKING:
-    from deltacli.table.version import Snapshot
 
 # -- the missing files -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -37,13 +37,11 @@ from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile,
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import Log
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import whole
 from deltacli.table.rebuild import rebuild
+from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
 
 Offer = dict[str, StoredFile]
 _TAIL = 64 << 10

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -24,16 +24,14 @@ from deltacli.operations.recover.log_files import complete_versions, data_source
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source, find_in, put_found, tags_of
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.restore.difference import VERIFIED, Checked, ProblemFile, check_sizes, compare
+from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Mask, NeededFiles, look_for, whole
+from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector
 from deltacli.work.task import TableFiles
-
-if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
 
 
 @dataclass(frozen=True, eq=False)

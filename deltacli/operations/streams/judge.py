@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -13,27 +13,32 @@ from deltacli.core.errors import DeltacliError, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
 from deltacli.delta.log import state
+from deltacli.delta.log.actions import Action
 from deltacli.delta.schema.column_differences import differences, schema_id
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.operations.read.changes import CommitSummary
-from deltacli.operations.streams.checkpoints import OK, Finding, Verdict, read_schema_log, worst
+from deltacli.operations.streams.checkpoints import (
+    OK,
+    Finding,
+    SourceOffsets,
+    StreamCheckpoint,
+    Verdict,
+    read_schema_log,
+    worst,
+)
 from deltacli.operations.streams.needs import (
     ADD,
     REMOVE,
     Needs,
     StreamCommit,
+    TableHistory,
     began_unknown,
     needs_of,
     records_changes,
     restart_position,
 )
 from deltacli.table.live_files import missing_files, whole
-
-if TYPE_CHECKING:
-    from deltacli.delta.log.actions import Action
-    from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
-    from deltacli.operations.streams.needs import TableHistory
 
 HORIZON_MS = 2 * DAY_MS
 """A query is at risk if something that it needs may be deleted within this time."""

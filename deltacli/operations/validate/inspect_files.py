@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, tee
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import pa
 from deltacli.core.errors import PathExternal, Unreadable
@@ -22,6 +22,7 @@ from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.predicate import Predicate
 from deltacli.delta.schema.to_arrow import unread_columns
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
@@ -49,9 +50,6 @@ from deltacli.work import file_facts
 from deltacli.work.rows.data_files import Descriptor
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
 from deltacli.work.task import TableFiles, TableStores
-
-if TYPE_CHECKING:
-    from deltacli.delta.predicate import Predicate
 
 # -- the table that is examined ----------------------------------------------------------------------------------------
 

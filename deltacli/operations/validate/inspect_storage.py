@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -244,8 +245,6 @@ def make_exists(storage: ReadStorage, files: TableFiles) -> Callable[[str], bool
     is_local = storage.uri.startswith("file:")
 
     def exists(path: str) -> bool | None:
-        import os
-
         bare = path[len("file:") :] if path.startswith("file:") else path
         if not is_local or not bare.startswith("/"):
             return None

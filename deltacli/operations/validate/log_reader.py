@@ -285,8 +285,6 @@ class FileRows:
                 whole_actions([add], action_schemas().add, "")
                 kept.append(position)
             except errors.CommitCorrupt as fault:
-                from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
-
                 version = versions[position]
                 place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", lines[position], version)
                 self._collector.take([WRONG_TYPE.at(place, f"add: {fault.message}", seen=fault.facts.get("found"))])

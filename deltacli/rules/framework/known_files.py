@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import canonical, canonical_column, fault_of, unique_id
+from deltacli.delta.data_files import canonical, canonical_column, fault_of, no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 
@@ -157,8 +158,6 @@ class KnownFiles:
 
     def whole_adds(self) -> Iterator[pa.RecordBatch]:
         """Yield the live files as batches of `action_schemas().add`. Those of the checkpoint have no statistics."""
-        from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
-
         schema = action_schemas().add
         files = [file.add for file in self._touched_files()]
         for start in range(0, len(files), _ROWS_A_BATCH):
@@ -169,7 +168,6 @@ class KnownFiles:
 
     def placed_adds(self) -> Iterator[LiveAdds]:
         """Yield the same batches with the places where the log names each file."""
-        from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
         from deltacli.rules.framework.data_file_views import LiveAdds
 
         schema = action_schemas().add
@@ -313,8 +311,6 @@ def _columns_of(files: Sequence[LiveFile]) -> pa.Table:
 
 
 def _state_columns(base: pa.Table) -> pa.Table:
-    from deltacli.delta.data_files import no_vector_ids, unique_id_column
-
     vectors = base.column("deletionVector").combine_chunks()
     rows = base.num_rows
     has_vectors = vectors.null_count < rows
@@ -382,6 +378,4 @@ def _texts(values: Sequence[str | None]) -> ArrowArray:
 
 
 def _num_records(stats: ArrowArray) -> ArrowArray:
-    from deltacli.delta.log.file_actions import num_records_column
-
     return num_records_column(stats)

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_all, fault_of, locate_all, unique_id
 from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import parse_num_records
+from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
@@ -224,8 +225,6 @@ class FilesView:
         """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no
         information.
         """
-        from deltacli.arrow import compute as pc
-
         rows: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
         return rows
 
@@ -238,8 +237,6 @@ class FilesView:
     @cached_property
     def num_records(self) -> ArrowArray:
         """Return `numRecords` of each row's statistics, null if missing."""
-        from deltacli.delta.log.file_actions import num_records_column
-
         return num_records_column(self.adds.column("stats"))
 
     memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, by name

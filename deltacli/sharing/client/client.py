@@ -13,6 +13,9 @@ from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.schema.to_arrow import arrow_schema, read_columns
+from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client import table_requests
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
 from deltacli.sharing.client.share_storage import ShareStorage, directory_or
@@ -104,8 +107,6 @@ class TableMetadata:
     @cached_property
     def arrow_schema(self) -> pyarrow.Schema:
         """The schema of the rows, without the columns of types that are not read."""
-        from deltacli.delta.schema.to_arrow import arrow_schema, read_columns
-
         return arrow_schema(read_columns(self.schema.fields))
 
 
@@ -232,9 +233,6 @@ class ClientTable:
 
 def metadata_of(head: table_requests.AnswerHead) -> TableMetadata:
     """Return the metadata of an answer. Raises Unreadable for a schema that cannot be parsed."""
-    from deltacli.delta.log.state import read_metadata
-    from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
-
     action = read_metadata(head.delta_metadata, "the answer of the sharing server")
     return TableMetadata(
         head.version,

@@ -35,6 +35,7 @@ from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
+from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.delta.footers.thrift import ThriftFaultError
@@ -552,8 +553,6 @@ class ShareStorage(ReadOnlyFiles):
         return FileStat(path, self._downloads.size_of(path), 0)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        from deltacli.core.pools import ThreadPool
-
         def size_of(path: str) -> int:
             try:
                 return self.stat(path).size_bytes

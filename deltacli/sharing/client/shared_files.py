@@ -258,8 +258,6 @@ class StoredUrls:
 
     def add_columns(self, names: list[str], urls: ArrowArray, sizes: ArrowArray, expires_ms: ArrowArray) -> None:
         """Add many files of which none is there. URLs are ASCII and not empty; times may be null."""
-        from deltacli.arrow import compute as pc
-
         first, count = len(self._offsets), len(names)
         self._rows.update(zip(names, range(first, first + count), strict=True))
         self._sizes.frombytes(_int64_bytes(sizes))

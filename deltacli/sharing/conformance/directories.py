@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import JsonObject
+from deltacli.delta.data_files import key_text, locate
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest
@@ -402,9 +404,6 @@ def _files(
     """Return the number of files, the first ones below the root with their sizes, and those outside all locations.
     `uri` is that of the store of the root.
     """
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.data_files import key_text, locate
-
     allowed = [directories.cloud_location(one)[0] for one in (access.location, *access.auxiliary)]
     count, inside, outside = 0, list[tuple[str, int]](), list[str]()
     for batch in snapshot.files():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import parameter, sql_name
 from deltacli.core.units import plural
@@ -616,7 +617,6 @@ def _check_rows(test: FileTest, wire: Wire) -> None:
 
 def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
     """Yield each column of whole numbers with bounds, and how its values break them. Reads a few rows at a time."""
-    from deltacli.arrow import compute as pc
     from deltacli.arrow.batches import ParquetReader
 
     reader, stats = ParquetReader(pa.BufferReader(data)), file.stats or {}

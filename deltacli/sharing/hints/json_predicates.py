@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import orjson
+
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 from deltacli.core.units import has_bytes
@@ -159,8 +161,6 @@ _NO_NODE = Node(Form.OTHER)
 
 def read_json(text: str, schema: StructType) -> Reading:
     """Return a JSON hint as a condition on the rows of a table."""
-    import orjson
-
     if len(text) > LONGEST_JSON_HINT:
         return Reading(None, (f"it is longer than {LONGEST_JSON_HINT >> 20} MiB",))
     try:

@@ -20,22 +20,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import BoundedSemaphore, Event, Lock, local
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import pa
+from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.sharing.client import faults
 from deltacli.sharing.client.share_storage import CONTENT_RANGE, EXPIRED, FindUrl, GuardedReader, find_url, not_accepted
+from deltacli.sharing.client.shared_files import FileUrl
+from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.sharing.pulling.local_table import Part, is_strong_tag, open_part
 from deltacli.storage.base import writing_faults
 from deltacli.work.rows.data_files import AROUND, VectorFaultError, parse_vector, stored_data_of
-
-if TYPE_CHECKING:
-    from deltacli.sharing.client.shared_files import FileUrl
-    from deltacli.sharing.client.transport import Reply, Transport
+from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
 # -- checks of downloaded files before they become files of a table ----------------------------------------------------
 
@@ -85,9 +85,6 @@ def decode(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     columns of each row group have the rows that the footer declares; and for pages that unpack to more than is accepted
     from a share. One column of a row group is in memory at a time.
     """
-    from deltacli.arrow.batches import ParquetReader
-    from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
-
     tail = min(size_bytes, _TAIL_BYTES)
     try:
         with _decoding:

@@ -7,6 +7,7 @@ Each process has a cache of its own. They share the socket and the key, so a URL
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -135,8 +136,6 @@ class Sockets:
 
 def run_service(service: Service, sockets: Sockets) -> None:
     """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
-    import asyncio
-
     with _tls_options(service.certificate) as options:
         server = _server(service.application, service.connections, options)
     _import_what_queries_need()
@@ -152,8 +151,6 @@ def _import_what_queries_need() -> None:
 
 
 async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
-    import asyncio
-
     from deltacli.sharing.server.connections import Connections
 
     loop = asyncio.get_running_loop()

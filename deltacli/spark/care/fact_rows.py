@@ -12,21 +12,22 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.engine.spark.worker import context_of
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_snapshot
-
-if TYPE_CHECKING:
-    from deltacli.work.task import TaskContext
+from deltacli.work.task import TaskContext
 
 # -- the columns of the frames of facts --------------------------------------------------------------------------------
 
@@ -296,9 +297,6 @@ def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Ta
 
 
 def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.log.file_actions import num_records_column
-
     snapshot = find_snapshot(table, version=arguments["version"])
     for batch in snapshot.files():
         known = {
@@ -311,9 +309,6 @@ def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Tabl
 
 
 def _tombstones(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.log.state import deleted_file_retention_ms
-
     snapshot = find_snapshot(table, version=arguments["version"])
     cutoff = table.clock() - deleted_file_retention_ms(snapshot.properties)
     for batch in snapshot.tombstones():

@@ -11,6 +11,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from datetime import date, datetime
 from functools import partial
 from itertools import islice
@@ -237,8 +238,6 @@ def _uri(base: str, at: str) -> str:
 
 def _require_fields(given: Mapping[str, Any], request: type, method: str) -> None:
     """Raise UsageError for an argument that is no field of a request, or that a plan decides itself."""
-    from dataclasses import fields
-
     names = {one.name for one in fields(request)} - {"dry_run"}
     for name in given:
         if name not in names:

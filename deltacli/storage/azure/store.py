@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -32,17 +31,13 @@ from deltacli.storage.azure.credentials import (
     read_azure_options,
 )
 from deltacli.storage.fsspec_storage import require_libraries
-from deltacli.storage.grants import ASK_PROVIDER
+from deltacli.storage.grants import ASK_PROVIDER, HeldGrant
 from deltacli.storage.objects import http
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of, md5_of
 from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, VersionPage, is_denied
 from deltacli.storage.outcomes import Created, Creation, Existed
 from deltacli.storage.retry import AZURE_PRICES, Call, Retry
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-
-if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
-    from deltacli.storage.versions import VersionedObjects
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
 # -- the calls of a container of Azure Blob Storage --------------------------------------------------------------------
 
@@ -573,8 +568,6 @@ def open_azure(
         read = replace(read_azure_options(options, address, {}), held=held)
     scheme = uri.partition("://")[0]
     require_libraries(scheme, "urllib3")
-    from deltacli.storage.azure.credentials import AzureCredentials
-
     place = address.uri.removesuffix(f"/{address.root}")
     credentials = AzureCredentials(read, place)
     if credentials.needs_library:

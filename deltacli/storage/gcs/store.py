@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
@@ -29,7 +29,7 @@ from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, 
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions, read_gcs_options
-from deltacli.storage.grants import ASK_PROVIDER
+from deltacli.storage.grants import ASK_PROVIDER, HeldGrant
 from deltacli.storage.objects import http
 from deltacli.storage.objects.calls import (
     ABSENT,
@@ -44,11 +44,7 @@ from deltacli.storage.objects.calls import (
 from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, VersionPage, create_object
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import GCS_PRICES, Call, Retry
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-
-if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
-    from deltacli.storage.versions import VersionedObjects
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
 # -- the calls of a bucket of Google Cloud Storage ---------------------------------------------------------------------
 
@@ -573,8 +569,6 @@ def open_gcs(
     read = read_gcs_options(options) if held is None else replace(read_gcs_options(options, {}), held=held)
     has_token = read.anonymous or held is not None or read.access_token
     require_libraries(scheme, *(LIBRARIES[:1] if has_token else LIBRARIES))
-    from deltacli.storage.gcs.credentials import GcsCredentials
-
     policy = retry or Retry()
 
     def make() -> GcsCalls:

@@ -31,6 +31,7 @@ from deltacli.delta.data_files import (
     without_empty,
     without_empty_vectors,
 )
+from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
 from deltacli.delta.log.actions import Action, read_actions, take_whole_numbers
 from deltacli.delta.log.file_actions import (
@@ -755,8 +756,6 @@ def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyar
 
     Spec: Checkpoint Schema (writeStatsAsJson=false).
     """
-    from deltacli.delta.encoding.value_text import json_column
-
     texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
     if texts is not None and not texts.null_count:
         return texts

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
+import orjson
+
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
@@ -319,8 +321,6 @@ def write_lines(
 
     Raises StorageFailed, and CommitCorrupt for a value that a checkpoint cannot represent.
     """
-    import orjson
-
     try:
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:

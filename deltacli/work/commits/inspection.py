@@ -17,6 +17,7 @@ from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.data_files import sidecar_location
+from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.log.actions import FIELDS, MAX_LINE_BYTES, Action, kinds_of, line_too_long, stream_actions
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, Place
@@ -432,8 +433,6 @@ def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointCo
 
 def _encode(batch: RecordBatch) -> bytes:
     """Return the rows of a batch as `{"add":{…}}`, without null fields. Rows without any action are skipped."""
-    from deltacli.delta.encoding.value_text import json_column
-
     batch.validate(full=True)  # invalid UTF-8 would reach the output
     columns = [
         pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column

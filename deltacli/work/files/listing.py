@@ -6,6 +6,7 @@ The result of a comparison has the files that may be deleted, and only hashes an
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,8 +74,6 @@ def real_place(storage: ReadStorage) -> str:
     """Return the resolved place of the table."""
     if not _is_local(storage):
         return ""
-    import os
-
     return os.path.realpath(decode(storage.uri[len("file://") :]))
 
 
@@ -83,8 +82,6 @@ def _is_local(storage: ReadStorage) -> bool:
 
 
 def _resolved(path: str) -> str:
-    import os
-
     return os.path.realpath(path) if os.path.islink(path) else path
 
 

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -461,8 +461,6 @@ class AppendRows:
 
     def undo(self) -> None:
         """Delete the files of this task."""
-        from urllib.parse import unquote
-
         withdraw(self.context.storage, [unquote(one.file.path) for one in self.files])
         self.files = []
 

@@ -13,7 +13,7 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options import declared
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.results import open_sink
+from deltacli.cli.results import JSON, open_sink
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
@@ -350,7 +350,6 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.changing.change import plan_change
     from deltacli.cli.render.log_files import expiry_result
-    from deltacli.cli.results import JSON
 
     plan = plan_change(expiry_step(policy, proves=True), table)
     if path is None:

@@ -12,6 +12,7 @@ from deltacli.cli.running.run import Run, judge_left_out, require_file, write_di
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
+from deltacli.delta.schema.types import type_json
 from deltacli.table.scan import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
@@ -42,7 +43,6 @@ def share_head(
       deltacli share head acme.share#sales.main.orders -n 3 --format ndjson
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.delta.schema.types import type_json
 
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.cli import results
 from deltacli.cli.render.columns import Column, Section, file_amount, named
@@ -25,6 +26,7 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, format_timestamp, plural
+from deltacli.delta.encoding.value_text import json_lines
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -180,8 +182,6 @@ def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
 
 def _json_block(kind: str, batch: RecordBatch, *, end: str) -> results.EncodedItems:
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
-    from deltacli.delta.encoding.value_text import json_lines
-
     return results.block_of(json_lines(batch, f'{{"type":"{kind}"', end))
 
 
@@ -192,7 +192,6 @@ def _grid_block(form: results.RowForm, names: Sequence[str], kind: str, batch: R
 
 def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
     """Return a column of a listing: a field of the action, or what is derived from one; null where it has none."""
-    from deltacli.arrow import compute as pc
     from deltacli.delta.log.file_actions import num_records_column
 
     if name in batch.schema.names:
@@ -327,8 +326,6 @@ class ReadAmount:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count files in."""
-        from deltacli.arrow import compute as pc
-
         records = batch.column("records")
         self.files += batch.num_rows
         self.sizeBytes += pc.sum(batch.column("sizeBytes")).as_py() or 0
@@ -352,7 +349,6 @@ class Totals:
 
     def counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the files under their names in documents, and count them."""
-        from deltacli.arrow import compute as pc
         from deltacli.table.scan import BY_PARTITION, BY_STATISTICS
 
         for part in batches:

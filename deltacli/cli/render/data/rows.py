@@ -193,8 +193,6 @@ def _begun(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the values of rows as texts, null as the word."""
-    from deltacli.arrow import compute as pc
-
     null = pa.scalar(NULL)
     texts = [pc.coalesce(text_column(column), null) for column in batch.columns]
     return pa.RecordBatch.from_arrays(texts, batch.schema.names) if texts else batch

@@ -7,20 +7,17 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from rich.box import Box
 from rich.cells import cell_len, get_character_cell_size
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.terminal import term
 from deltacli.core.units import without_middle
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 Labelled = tuple[str, "RenderableType"]
 """A value and the label before it."""

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -24,9 +25,6 @@ from deltacli.core.documents import dumps
 from deltacli.core.units import format_count, plural, some_of
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.WARNING, Severity.INFO: Style.NOTE}
 _INDENT = 4
