@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-_OPTIONS = {
-    "thrift_string_size_limit": 32 << 20,
-    "thrift_container_size_limit": 1_000_000,
-}
+_OPTIONS = {"thrift_string_size_limit": 32 << 20, "thrift_container_size_limit": 1_000_000}
 """The options of every reader: allocation limits for untrusted footers."""
 
 MAX_FOOTER_BYTES = 64 << 20

@@ -173,11 +173,7 @@ class ManifestsPlan:
         return {
             "version": self.basis.version,
             "files": None if self.live is None else self.live.files,
-            "manifests": {
-                "written": len(self.to_write),
-                "deleted": len(self.to_delete),
-                "unchanged": self.unchanged,
-            },
+            "manifests": {"written": len(self.to_write), "deleted": len(self.to_delete), "unchanged": self.unchanged},
             "differences": [one._asdict() for one in self.differences],
             "refusals": [one.as_json("wayOut") for one in self.refusals],
             "dryRun": dry_run,

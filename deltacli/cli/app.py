@@ -417,17 +417,12 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
 
     if given.master and given.remote:
         raise errors.UsageError("--master and --remote exclude each other")
-    conf = {
-        **settings.get("spark_conf", {}),
-        **dict(map(_parse_conf, given.spark_conf or [])),
-    }
+    conf = {**settings.get("spark_conf", {}), **dict(map(_parse_conf, given.spark_conf or []))}
     if given.master or given.remote:
         remote = given.remote and plain_or_file("--remote", " ", given.remote, f"the variable {Variable.REMOTE}")
         return SparkSettings(given.master, remote, conf)
     default = SparkSettings(
-        Variable.MASTER.read() or settings.get("master"),
-        Variable.REMOTE.read() or settings.get("remote"),
-        conf,
+        Variable.MASTER.read() or settings.get("master"), Variable.REMOTE.read() or settings.get("remote"), conf
     )
     if default.master and default.remote:
         raise errors.UsageError("the environment or the configuration names a Spark master and a Spark Connect server")

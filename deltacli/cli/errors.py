@@ -42,10 +42,7 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     },
     "log restore": _BY_ROLLBACK,
     "optimize": {"instead": "an engine compacts a table: sys.compact"},
-    "properties": {
-        "show options": "deltacli snapshot TABLE",
-        "set options": "deltacli alter TABLE set KEY=VALUE",
-    },
+    "properties": {"show options": "deltacli snapshot TABLE", "set options": "deltacli alter TABLE set KEY=VALUE"},
     "reach": {"snapshots": "deltacli history TABLE"},
     "read": {"instead": "an engine, or the package pypaimon, reads rows"},
     "repair": {**_BY_ROLLBACK, "find errors": "deltacli validate TABLE"},

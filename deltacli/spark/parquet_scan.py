@@ -296,11 +296,7 @@ class Values(StrEnum):
 
 
 def choose_values(
-    files: Sequence[SparkFile],
-    needed: Sequence[StructField],
-    columns: Mapping[str, StructField | None],
-    *,
-    scans: int,
+    files: Sequence[SparkFile], needed: Sequence[StructField], columns: Mapping[str, StructField | None], *, scans: int
 ) -> Values:
     """Return where the values of the needed partition columns come from.
 

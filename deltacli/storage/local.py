@@ -732,11 +732,7 @@ _AZURE_HOST = r"(?i)[a-z0-9-]+\.(?:blob|dfs)\.(?:core|fabric)\.[a-z0-9.-]+/"
 
 
 def open_storage(
-    uri: str,
-    options: Mapping[str, str] | None = None,
-    allowed: Allowed = NOTHING,
-    *,
-    retry: Retry | None = None,
+    uri: str, options: Mapping[str, str] | None = None, allowed: Allowed = NOTHING, *, retry: Retry | None = None
 ) -> Storage:
     """Return the store of `uri`: a path, a `file:` URI, or any scheme with a file system of fsspec. `allowed`: prefixes
     that links of a local directory may point to, besides the directory itself. `retry` is the policy for repeating

@@ -322,11 +322,7 @@ class _Drafts:
 
 
 def _create_copies(
-    opening: Callable[[str], int],
-    copies: Sequence[tuple[str, str]],
-    root: str,
-    here: Here,
-    drafts: _Unnamed | _Drafts,
+    opening: Callable[[str], int], copies: Sequence[tuple[str, str]], root: str, here: Here, drafts: _Unnamed | _Drafts
 ) -> list[Creation]:
     files: list[int] = []
     made: os.stat_result | None = None

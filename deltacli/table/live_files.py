@@ -377,11 +377,7 @@ def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
 
 
 def chosen_actions(
-    snapshot: Snapshot,
-    keys: ArrowArray,
-    chosen: ArrowArray,
-    where: Mask | None,
-    fields: Sequence[str] | None = None,
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
     """Yield the live files of a version that `chosen` selects among those with these `keys`, with all their fields or
     some.
@@ -392,11 +388,7 @@ def chosen_actions(
 
 
 def marked_actions(
-    snapshot: Snapshot,
-    keys: ArrowArray,
-    chosen: ArrowArray,
-    where: Mask | None,
-    fields: Sequence[str] | None = None,
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
     """Yield the live files of a version, which have these `keys`, and which of them `chosen` selects.
 

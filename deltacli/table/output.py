@@ -71,11 +71,7 @@ class WrittenDirectory:
 
 
 def write_rows(
-    table: TableHandle,
-    directory: str | os.PathLike[str],
-    spec: ReadSpec,
-    files: Iterable[DataFile],
-    limit: int | None,
+    table: TableHandle, directory: str | os.PathLike[str], spec: ReadSpec, files: Iterable[DataFile], limit: int | None
 ) -> WrittenDirectory:
     """Write the rows of data files to a new or empty directory.
 

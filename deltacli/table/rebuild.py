@@ -230,11 +230,7 @@ def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents 
 
 
 def _problems(
-    table: TableHandle,
-    log: Log,
-    segment: LogSegment,
-    state: StateBuilder,
-    rejected: Mapping[CheckpointInstance, str],
+    table: TableHandle, log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
 ) -> frozenset[str]:
     found = {*log.hint_problems, *segment.problems, *rejected.values()}
     is_managed = state.protocol is not None and state.protocol.is_catalog_managed
@@ -317,10 +313,7 @@ class VersionRange(NamedTuple):
 
 
 def find_range(
-    table: TableHandle,
-    first: int | VersionTime,
-    last: int | VersionTime | None,
-    listing: LogListing | None = None,
+    table: TableHandle, first: int | VersionTime, last: int | VersionTime | None, listing: LogListing | None = None
 ) -> VersionRange:
     """Return the versions from one end to another, or to the newest. A time selects the first version committed at or
     after it, or the last one at or before it. A range that begins one above the newest version is empty. `listing` is

@@ -367,13 +367,7 @@ class Scan(ArrowRows):
         reason = pc.if_else(by_partition, pa.scalar(BY_PARTITION), pa.scalar(BY_STATISTICS))
         reason = pc.if_else(kept, pa.scalar(None, pa.string()), reason)
         return pa.RecordBatch.from_arrays(
-            [
-                adds.column("path"),
-                adds.column("size"),
-                num_records_column(adds.column("stats")),
-                kept,
-                reason,
-            ],
+            [adds.column("path"), adds.column("size"), num_records_column(adds.column("stats")), kept, reason],
             names=["path", "size", "records", "kept", "reason"],
         )
 

@@ -29,13 +29,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
 from deltacli.delta.schema.types import DataType, decimal_parts
-from deltacli.delta.stats.collect import (
-    BOUNDED,
-    KNOWN_TIMES,
-    StatisticsCollector,
-    cut_above,
-    cut_below,
-)
+from deltacli.delta.stats.collect import BOUNDED, KNOWN_TIMES, StatisticsCollector, cut_above, cut_below
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind, StatSchema
 from deltacli.rules.files.storage import SIZE_MISMATCH
 from deltacli.rules.framework.data_file_views import FootersView, LiveAdds

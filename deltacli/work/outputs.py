@@ -93,11 +93,7 @@ def write_batches(
 
 
 def _write_file(
-    storage: Storage,
-    target: OutputTarget,
-    name: str,
-    schema: pa.Schema,
-    batches: Iterator[pa.RecordBatch],
+    storage: Storage, target: OutputTarget, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> OutputFile:
     """Write batches to one file up to its largest size, and publish it."""
     with storage.draft(name) as draft:
@@ -127,9 +123,7 @@ def _encode(draft: Draft, name: str, schema: pa.Schema, batches: Iterator[pa.Rec
 def _require_claim(storage: ReadStorage, target: OutputTarget) -> None:
     if not target.is_claimed(storage):
         raise StorageFailed(
-            f"{target.uri} is no longer written by this run",
-            code="output.run-ended",
-            facts={"missing": CLAIM},
+            f"{target.uri} is no longer written by this run", code="output.run-ended", facts={"missing": CLAIM}
         )
 
 

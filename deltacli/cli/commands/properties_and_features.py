@@ -205,10 +205,7 @@ def _protocol_line(action: JsonObject) -> str:
 
 # -- `deltacli properties TABLE` and `deltacli features TABLE` ---------------------------------------------------------
 
-EXIT_CODES = {
-    "properties": (0, 2, 3, 4, 6, 7, 8, 70),
-    "features": (0, 2, 3, 4, 5, 6, 7, 8, 70),
-}
+EXIT_CODES = {"properties": (0, 2, 3, 4, 6, 7, 8, 70), "features": (0, 2, 3, 4, 5, 6, 7, 8, 70)}
 RUNS_ON_CLUSTER = {"features": True}
 
 Settings = TypeVar("Settings", "FeaturesOutcome", "PropertiesOutcome")
@@ -333,12 +330,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
 
 
 def _edits(
-    change: PropertyChange,
-    items: list[str],
-    *,
-    force: bool,
-    upgrade_protocol: bool,
-    commit_metadata: Mapping[str, str],
+    change: PropertyChange, items: list[str], *, force: bool, upgrade_protocol: bool, commit_metadata: Mapping[str, str]
 ) -> PropertyEdits:
     """Return the requested change. Raises UsageError."""
     from deltacli.delta.protocol.property_changes import pairs_of

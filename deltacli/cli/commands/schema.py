@@ -115,11 +115,7 @@ def schema_diff_result(found: SchemaDiff) -> Listing[Change]:
 
 # -- `deltacli schema show|diff|convert`, for tables of both formats ---------------------------------------------------
 
-EXIT_CODES = {
-    "show": (0, 2, 3, 7, 70),
-    "diff": (0, 1, 2, 3, 7, 70),
-    "convert": (0, 2, 3, 4, 7, 70),
-}
+EXIT_CODES = {"show": (0, 2, 3, 7, 70), "diff": (0, 1, 2, 3, 7, 70), "convert": (0, 2, 3, 4, 7, 70)}
 
 NAMES_CHOOSE = {"convert": False}
 """The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
@@ -200,12 +196,7 @@ Form = Annotated[FormatChoice, Option("Form of the result.", "|".join(FormatChoi
 
 
 def schema_convert(
-    run: Run,
-    table: declared.TableArgument,
-    *,
-    to: Form,
-    point: SchemaPoint,
-    yes: declared.YesOption = False,
+    run: Run, table: declared.TableArgument, *, to: Form, point: SchemaPoint, yes: declared.YesOption = False
 ) -> None:
     """Write the schema of a table or file in the form of another format.
 

@@ -40,8 +40,7 @@ def streams(
     *,
     request: StreamsRequest,
     tables: Annotated[
-        list[str] | None,
-        Option("Tables that the queries may read, found by id; also patterns. Repeatable.", "GLOB"),
+        list[str] | None, Option("Tables that the queries may read, found by id; also patterns. Repeatable.", "GLOB")
     ] = None,
     fail_on: Annotated[FailOn, Option("Exit with 1 if a query is dead, or not ok.", "dead|at-risk")] = FailOn.DEAD,
 ) -> None:

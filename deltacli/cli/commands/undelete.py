@@ -260,12 +260,7 @@ EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 
 
 def undelete(
-    run: Run,
-    table: TableArgument,
-    *,
-    request: UndeleteRequest,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    run: Run, table: TableArgument, *, request: UndeleteRequest, dry_run: DryRunOption = False, yes: YesOption = False
 ) -> None:
     """Bring deleted files of a table back.
 

@@ -384,10 +384,7 @@ class CheckpointColumns:
 
     def narrow_add(self, group: RowGroup, *, with_paths: bool, with_records: bool = True) -> list[str]:
         """Return the leaves needed to count the adds of a row group; those of their rows only with `with_records`."""
-        wanted = [
-            "add.size",
-            *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if group.has_add_vectors),
-        ]
+        wanted = ["add.size", *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if group.has_add_vectors)]
         if with_paths:
             wanted.append("add.path")
         if not with_records:

@@ -205,14 +205,7 @@ def files_to_cluster(
         is_left = pc.and_(is_left, pa.scalar(False))
     skipped = {OTHER_COLUMNS: pc.sum(pc.and_not(is_other, is_excluded)).as_py() or 0}
     ranks = pc.coalesce(pc.cast(pc.dictionary_encode(ids).indices, pa.int64()), len(ids))  # files of no cube are last
-    return _chosen(
-        pa.repeat(pa.scalar(0, pa.int64()), len(ids)),
-        live,
-        is_left,
-        is_excluded,
-        skipped,
-        within=ranks,
-    )
+    return _chosen(pa.repeat(pa.scalar(0, pa.int64()), len(ids)), live, is_left, is_excluded, skipped, within=ranks)
 
 
 def _names(text: str) -> object:

@@ -278,13 +278,7 @@ def moment_texts(column: pa.Array) -> pa.Array:
     )
 
 
-def _texts(
-    column: pa.Array,
-    integer: ArrowType,
-    first: int,
-    last: int,
-    written: Callable[[int], str],
-) -> pa.Array:
+def _texts(column: pa.Array, integer: ArrowType, first: int, last: int, written: Callable[[int], str]) -> pa.Array:
     """Return Arrow's text of dates or times between two values, and a computed text of those outside."""
     numbers = column.view(integer)
     ends = pc.min_max(numbers).as_py()

@@ -254,11 +254,7 @@ and times before 1900 in the local mean time of their zone, which is less than a
 calendar.
 """
 _FIRST_MICROSECOND = _FIRST_DAY * MICROSECONDS_A_DAY
-_FIRST_OF_ONE_CALENDAR = {
-    Kind.DATE: _FIRST_DAY,
-    Kind.TIMESTAMP: _FIRST_MICROSECOND,
-    Kind.NTZ: _FIRST_MICROSECOND,
-}
+_FIRST_OF_ONE_CALENDAR = {Kind.DATE: _FIRST_DAY, Kind.TIMESTAMP: _FIRST_MICROSECOND, Kind.NTZ: _FIRST_MICROSECOND}
 _WITH_BOUNDS = frozenset({Kind.WHOLE, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.NTZ, Kind.TEXT})
 _ZONED = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z$"
 _ZONELESS = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?$"

@@ -293,10 +293,7 @@ misread it.
 
 READER_VERSION = "protocol.reader-version"
 WRITER_VERSION = "protocol.writer-version"
-VERSIONS: Mapping[str, str] = {
-    READER_VERSION: "reader version",
-    WRITER_VERSION: "writer version",
-}
+VERSIONS: Mapping[str, str] = {READER_VERSION: "reader version", WRITER_VERSION: "writer version"}
 """Traits of protocols with versions that no specification has, in words; what clients do with them is unknown."""
 
 _DIGITS_OF_LONG = 18

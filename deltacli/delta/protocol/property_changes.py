@@ -386,11 +386,7 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _planned(
-    config: TableConfiguration,
-    raw_metadata: Action,
-    edits: Mapping[str, str | None],
-    *,
-    upgrade_protocol: bool = False,
+    config: TableConfiguration, raw_metadata: Action, edits: Mapping[str, str | None], *, upgrade_protocol: bool = False
 ) -> PropertiesPlan:
     raw = raw_metadata.get("configuration") or {}
     due = {key: value for key, value in edits.items() if (key in raw if value is None else raw.get(key) != value)}

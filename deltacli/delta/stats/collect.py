@@ -194,10 +194,7 @@ _LAST_ASCII, _LAST = "\x7f", "\U0010ffff"
 _DAYS = (-719_162, 2_932_896)
 """Year 1 to year 9999."""
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
-KNOWN_TIMES = {
-    StatKind.DATE: (-141_427, _DAYS[1]),
-    StatKind.TIMESTAMP: (-2_208_988_800_000_000, _MICROSECONDS[1]),
-}
+KNOWN_TIMES = {StatKind.DATE: (-141_427, _DAYS[1]), StatKind.TIMESTAMP: (-2_208_988_800_000_000, _MICROSECONDS[1])}
 """The first and the last day and microsecond that a footer of any writer means in the same way: some writers count
 times before 1582-10-15 and 1900-01-01 by another calendar, or by local time.
 """

@@ -483,9 +483,7 @@ def _require_urls(settings: SparkSettings) -> None:
     """Raise UsageError for what Spark would refuse half a minute later, or with a stack trace."""
     if settings.remote and not settings.remote.startswith("sc://"):
         raise UsageError(
-            "the URL of the Spark Connect server does not begin with sc://",
-            code="cluster.url",
-            hint=_remote(),
+            "the URL of the Spark Connect server does not begin with sc://", code="cluster.url", hint=_remote()
         )
     if settings.master and not _MASTER.match(settings.master):
         raise UsageError(

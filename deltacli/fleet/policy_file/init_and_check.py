@@ -160,11 +160,7 @@ def fleet_file_schema() -> Schema:
 
 
 def _table(keys: Iterable[model.Key]) -> Schema:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {key.name: _value(key) for key in keys},
-    }
+    return {"type": "object", "additionalProperties": False, "properties": {key.name: _value(key) for key in keys}}
 
 
 def _value(key: model.Key) -> Schema:

@@ -227,10 +227,7 @@ class FleetRunner:
             fields = problem.problem.as_json() | {"line": problem.line}
             self.writer.write("table-unreadable", self.clock(), table=problem.name, group=problem.group, **fields)
         due = [table for table in self.plan.tables if table.steps]
-        with (
-            self.progress.step("maintaining", unit="tables", total=len(due)) as step,
-            ThreadPool(self.jobs) as pool,
-        ):
+        with self.progress.step("maintaining", unit="tables", total=len(due)) as step, ThreadPool(self.jobs) as pool:
             waiting: dict[Future[tuple[TableReport, int]], TablePlan] = {}
             try:
                 for table in due:

@@ -350,9 +350,7 @@ def parse_partition(text: str) -> tuple[PartitionColumn, ...]:
         if match is None or not is_known:
             said = "is not a partition column with a type" if match is None else f"has an unknown type: {match[2]!r}"
             raise UsageError(
-                f"{part.strip()!r} {said}",
-                code="usage.partition",
-                facts={"expected": "'day date, country string'"},
+                f"{part.strip()!r} {said}", code="usage.partition", facts={"expected": "'day date, country string'"}
             ).asking(part, match and _respelled(part, match[2]))
         name = match[1][1:-1].replace("``", "`") if match[1].startswith("`") else match[1]
         found.append(PartitionColumn(name, kind.replace(" ", ""), inferred=False))

@@ -561,20 +561,14 @@ class _Drop:
                 yield encode_line({"remove": remove})
 
         return CommitRequest(
-            "Deletion Vector Tombstones",
-            operation_metrics={"dvTombstonesWithinRetentionPeriod": len(files)},
-            body=body,
+            "Deletion Vector Tombstones", operation_metrics={"dvTombstonesWithinRetentionPeriod": len(files)}, body=body
         )
 
     def _dropped(self, snapshot: Snapshot) -> CommitRequest:
         name, removal = self._plan.name, self._removal(snapshot)
         again = command("features drop", name)
         if name == feature_changes.VECTORS and (files := files_with_vectors(snapshot)):
-            raise Refused(
-                f"{plural(files, 'file')} got deletion vectors meanwhile",
-                code="features.in-use",
-                hint=again,
-            )
+            raise Refused(f"{plural(files, 'file')} got deletion vectors meanwhile", code="features.in-use", hint=again)
         if removal.rewrites_types(name) and (columns := feature_changes.widened_columns(snapshot.config)):
             raise Refused(f"the type of {columns[0]} was changed meanwhile", code="features.in-use", hint=again)
         if (left := [key for key in removal.unset if key in snapshot.properties]) or _has_v2_checkpoint(snapshot, name):

@@ -186,9 +186,7 @@ def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
                 is_partition = top[0] in config.partition_columns
                 why = "is a partition column" if is_partition else "gets no statistics by the properties of the table"
                 raise UsageError(
-                    f"column {name} {why}",
-                    code="usage.column",
-                    hint=None if is_partition else command("properties"),
+                    f"column {name} {why}", code="usage.column", hint=None if is_partition else command("properties")
                 )
             chosen |= dict.fromkeys(below)
         found = tuple(one for one in found if one[0] in chosen)

@@ -480,13 +480,7 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
     rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
     is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
     writer = CheckpointWriter(
-        snapshot,
-        plan.columns,
-        plan.encoding,
-        rows,
-        plan.basis,
-        replace=plan.request.force or is_unusable,
-        tell=tell,
+        snapshot, plan.columns, plan.encoding, rows, plan.basis, replace=plan.request.force or is_unusable, tell=tell
     )
     match plan.layout:
         case Layout.CLASSIC:

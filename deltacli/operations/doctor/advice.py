@@ -156,11 +156,7 @@ def parse_prices(data: bytes, name: str) -> PriceTable:
     storage, get, listing = (_number_of(found, key, name) if key in found else None for key in _KEYS)
     reads = _number_of(found, _READS, name) if _READS in found else _READS_PER_MONTH
     return PriceTable(
-        source=source,
-        storage_gib_month=storage,
-        get_per_thousand=get,
-        list_per_thousand=listing,
-        reads_per_month=reads,
+        source=source, storage_gib_month=storage, get_per_thousand=get, list_per_thousand=listing, reads_per_month=reads
     )
 
 
@@ -288,12 +284,7 @@ class Advice:
 
 
 def saved(
-    prices: PriceTable,
-    *,
-    files: int = 0,
-    size_bytes: int | None = 0,
-    requests: int = 0,
-    read_bytes: int = 0,
+    prices: PriceTable, *, files: int = 0, size_bytes: int | None = 0, requests: int = 0, read_bytes: int = 0
 ) -> Saves:
     """Return what is saved, with estimates. `requests` and `read_bytes` are those of one read of the table, which is
     repeated as often as the whole table is read.

@@ -396,10 +396,7 @@ class TableReport:
             "unreferenced": self._unreferenced(),
             "log": self._log(),
             "features": [one.as_json() for one in facts.features],
-            "retention": {
-                "logMs": log_retention_ms(properties),
-                "filesMs": deleted_file_retention_ms(properties),
-            },
+            "retention": {"logMs": log_retention_ms(properties), "filesMs": deleted_file_retention_ms(properties)},
             "growth": None if facts.timeline.growth is None else facts.timeline.growth.as_json(),
             "cost": self.cost(),
             "timeline": facts.timeline.as_json(),

@@ -124,9 +124,7 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[OrderColumn, ...]:
     found = list(_found_columns(snapshot)) if clustering_columns.FEATURE in config.features else []
     if not found:
         raise UsageError(
-            "the table has no clustering columns",
-            code=NOT_CLUSTERED,
-            hint=command("alter", "cluster", "COLUMN"),
+            "the table has no clustering columns", code=NOT_CLUSTERED, hint=command("alter", "cluster", "COLUMN")
         )
     if len(found) > clustering_columns.MOST_CLUSTERING_COLUMNS:
         raise _refused(

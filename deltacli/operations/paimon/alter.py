@@ -146,12 +146,7 @@ def _has_snapshots(storage: ReadStorage, branch: str) -> bool:
 
 
 def commit_schema(
-    storage: Storage,
-    branch: str,
-    make: Make,
-    *,
-    max_attempts: int = MAX_ATTEMPTS,
-    machine: Machine = MACHINE,
+    storage: Storage, branch: str, make: Make, *, max_attempts: int = MAX_ATTEMPTS, machine: Machine = MACHINE
 ) -> CommittedSchema | NothingToCommit:
     """Make a schema from the newest one and create it as the next one, from the new newest one again whenever another
     writer was first.
@@ -473,13 +468,7 @@ class SchemaAlteration:
             return AlterOutcome(basis, self.request, newest.schema, None, refusal=refusal)
         changes = _changes(newest, after)
         return AlterOutcome(
-            basis,
-            self.request,
-            newest.schema,
-            after,
-            changes,
-            others=others,
-            has_snapshots=newest.has_snapshots,
+            basis, self.request, newest.schema, after, changes, others=others, has_snapshots=newest.has_snapshots
         )
 
 

@@ -362,9 +362,7 @@ def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable], *, has_metadat
     newest = schemas[max(schemas)]
     if isinstance(newest, Unreadable):
         yield Refusal(
-            "paimon.users-unknown",
-            f"the newest schema cannot be read: {newest.message}",
-            hint=command("validate"),
+            "paimon.users-unknown", f"the newest schema cannot be read: {newest.message}", hint=command("validate")
         )
         return
     value = newest.options.get(_ICEBERG, "disabled")

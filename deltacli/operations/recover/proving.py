@@ -14,17 +14,7 @@ from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.changing.proofs import (
-    Accepted,
-    Alone,
-    AsLogged,
-    Begun,
-    Between,
-    FilesAgree,
-    Noted,
-    Proof,
-    SameObject,
-)
+from deltacli.changing.proofs import Accepted, Alone, AsLogged, Begun, Between, FilesAgree, Noted, Proof, SameObject
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import named_ranges, plural

@@ -455,12 +455,7 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
     return CopySource(name, storage)
 
 
-def find_in(
-    sources: Sequence[Source],
-    needed: NeededFiles,
-    engine: Engine,
-    progress: Progress = SILENT,
-) -> FoundFiles:
+def find_in(sources: Sequence[Source], needed: NeededFiles, engine: Engine, progress: Progress = SILENT) -> FoundFiles:
     """Look for files in sources, in their order; the first that has a file as the log describes it is its source.
     Raises StorageFailed.
     """

@@ -721,11 +721,7 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
 
 def _comes_back(adds: RecordBatch, ids: metadata.ReturningIds) -> RecordBatch:
     base, version = ids.of(adds)
-    fixed = {
-        "dataChange": pa.repeat(True, adds.num_rows),
-        "baseRowId": base,
-        "defaultRowCommitVersion": version,
-    }
+    fixed = {"dataChange": pa.repeat(True, adds.num_rows), "baseRowId": base, "defaultRowCommitVersion": version}
     columns = [fixed.get(name, adds.column(name)) for name in adds.schema.names]
     return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
 

@@ -316,11 +316,7 @@ def next_config(before: TableConfiguration, actions: Iterable[LocatedAction], ve
 def with_protocol(config: TableConfiguration, action: Action, place: Place, version: int) -> TableConfiguration:
     """Return the configuration with another protocol."""
     return replace(
-        config,
-        protocol=_protocol_of(action),
-        raw_protocol=action,
-        protocol_place=place,
-        protocol_version=version,
+        config, protocol=_protocol_of(action), raw_protocol=action, protocol_place=place, protocol_version=version
     )
 
 

@@ -218,14 +218,7 @@ def descriptors_of_no_vector(view: views.FilesView) -> Iterator[Finding]:
             yield NAMES_NOTHING.at(view.place(row), text, expected="null")
 
 
-@AREA.check(
-    views.FilesView,
-    BAD_Z85,
-    INLINE_WITH_OFFSET,
-    ABSOLUTE_NOT_ABSOLUTE,
-    OFFSET_ZERO,
-    HIDDEN_PREFIX,
-)
+@AREA.check(views.FilesView, BAD_Z85, INLINE_WITH_OFFSET, ABSOLUTE_NOT_ABSOLUTE, OFFSET_ZERO, HIDDEN_PREFIX)
 def places_of_vectors(view: views.FilesView) -> Iterator[Finding]:
     """Where the descriptor says that the vector is."""
     vectors = _vectors_of(view)

@@ -98,10 +98,7 @@ MISSING = AREA.warning(
     example="_delta_log/00000000000000000010.checkpoint.parquet without _delta_log/_last_checkpoint",
 )
 BAD_JSON = AREA.warning(
-    "hint.bad-json",
-    "The hint is not a JSON object, or has a key twice.",
-    *_SLOW,
-    example='{"version":',
+    "hint.bad-json", "The hint is not a JSON object, or has a key twice.", *_SLOW, example='{"version":'
 )
 MISSING_FIELD = AREA.warning(
     "hint.missing-field",

@@ -244,15 +244,7 @@ def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
         yield CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
 
 
-@AREA.check(
-    ListingView,
-    NAME_NOT_PADDED,
-    VERSION_TOO_LARGE,
-    NAME_UNKNOWN,
-    TEMP_LEFTOVER,
-    SUBDIR_UNKNOWN,
-    GAP,
-)
+@AREA.check(ListingView, NAME_NOT_PADDED, VERSION_TOO_LARGE, NAME_UNKNOWN, TEMP_LEFTOVER, SUBDIR_UNKNOWN, GAP)
 def odd_names(view: ListingView) -> Iterator[Finding]:
     """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
     hadoop: list[segment.LogFile] = []

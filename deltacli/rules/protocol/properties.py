@@ -176,13 +176,7 @@ def _fresh(view: MetadataView) -> Mapping[str, str]:
     }
 
 
-@AREA.check(
-    MetadataView,
-    UNKNOWN_DELTA_KEY,
-    PROTOCOL_IN_CONFIG,
-    LEGACY_APPEND_ONLY_KEY,
-    CDF_LEGACY_KEY,
-)
+@AREA.check(MetadataView, UNKNOWN_DELTA_KEY, PROTOCOL_IN_CONFIG, LEGACY_APPEND_ONLY_KEY, CDF_LEGACY_KEY)
 def property_names_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties; Append-only Tables (whose samples have the key without its prefix)."""
     for key, value in _fresh(view).items():

@@ -107,17 +107,7 @@ def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> Column
     least = pc.if_else(pc.greater(view.rows, deleted), pc.subtract(view.rows, deleted), 0)
     nothing, no = pa.nulls(files, comparable_type(column) or pa.int64()), pa.repeat(False, files)
     zero = pa.repeat(pa.scalar(0, pa.int64()), files)
-    return ColumnEvidence(
-        *(nothing,) * 4,
-        zero if is_nested else least,
-        view.rows,
-        zero,
-        view.rows,
-        no,
-        no,
-        no,
-        no,
-    )
+    return ColumnEvidence(*(nothing,) * 4, zero if is_nested else least, view.rows, zero, view.rows, no, no, no, no)
 
 
 def deleted_rows(adds: ArrowArray) -> ArrowArray:

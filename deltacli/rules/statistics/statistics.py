@@ -121,11 +121,7 @@ NULL_COUNTS_SPELLING = AREA.info(
 )
 
 
-_OF_CODE = {
-    "bad-json": BAD_JSON,
-    "type-mismatch": TYPE_MISMATCH,
-    "variant-encoding": VARIANT_ENCODING,
-}
+_OF_CODE = {"bad-json": BAD_JSON, "type-mismatch": TYPE_MISMATCH, "variant-encoding": VARIANT_ENCODING}
 
 
 @AREA.check(FilesView, *_OF_CODE.values())

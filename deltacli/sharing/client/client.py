@@ -41,11 +41,7 @@ class Client:
     """
 
     def __init__(
-        self,
-        profile: str | os.PathLike[str],
-        *,
-        retry_budget: timedelta = RETRY_BUDGET,
-        clock: Clock = system_clock,
+        self, profile: str | os.PathLike[str], *, retry_budget: timedelta = RETRY_BUDGET, clock: Clock = system_clock
     ) -> None:
         self.profile = text_of(profile, "the profile")
         self._clock = clock

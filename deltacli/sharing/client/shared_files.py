@@ -464,10 +464,7 @@ def _local_vectors(vectors: Any, files: Any, found: dict[str, tuple[str, int | N
 
 
 def _columns(
-    files: ArrowArray,
-    urls: ArrowArray,
-    vectors: dict[str, tuple[str, int | None]],
-    known: dict[str, ArrowArray],
+    files: ArrowArray, urls: ArrowArray, vectors: dict[str, tuple[str, int | None]], known: dict[str, ArrowArray]
 ) -> FileColumns | None:
     names = _names(pc.struct_field(files, ["id"]))
     if names is None or urls.null_count or _any(_is_not_url(urls)):

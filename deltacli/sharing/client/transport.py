@@ -458,10 +458,7 @@ class Transport:
             raise faults.missing_extra() from fault
         lookup = self._lookup or connections.resolve
         return connections.make_pools(
-            vet,
-            connections=PARALLEL_DOWNLOADS,
-            lookup=lookup,
-            head_seconds=self.limits.head_seconds,
+            vet, connections=PARALLEL_DOWNLOADS, lookup=lookup, head_seconds=self.limits.head_seconds
         )
 
     def learn_reach(self) -> None:
@@ -473,12 +470,7 @@ class Transport:
                 self._reach.note(self.origin.host, address)
 
     def _open(
-        self,
-        pools: urllib3.PoolManager,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
+        self, pools: urllib3.PoolManager, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> Reply:
         import urllib3
 

@@ -483,7 +483,7 @@ _ASYNC: Keys = {
                                     limits=(1, 10_000)),
 }  # fmt: skip
 _AUTHORIZATION: Keys = {
-    "bearerToken": ShareKey("text", "Token for everything, as ${NAME} or file:PATH.", is_required=True),
+    "bearerToken": ShareKey("text", "Token for everything, as ${NAME} or file:PATH.", is_required=True)
 }
 _OF_REFERENCE: Keys = {
     "ssl": ShareKey("mapping", "The certificate of the server.", _SSL),
@@ -698,10 +698,7 @@ TOP_KEYS: Keys = {
 
 
 def read_configuration(
-    path: Path | str,
-    *,
-    environment: Mapping[str, str] = os.environ,
-    open_store: OpenStore | None = open_storage,
+    path: Path | str, *, environment: Mapping[str, str] = os.environ, open_store: OpenStore | None = open_storage
 ) -> Configuration:
     """Return the checked configuration of a file and its includes. Without `open_store`, wildcards match nothing.
 

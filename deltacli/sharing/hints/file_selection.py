@@ -181,8 +181,7 @@ def _judge(files: pa.RecordBatch, known: KnownColumns, condition: Condition) -> 
     rest = files if len(rows) == count else pc.take(files, rows)
     answer = possible(condition, known.of_statistics(rest), len(rows))
     return _Selected(
-        pc.replace_with_mask(kept, is_open, answer.true),
-        pc.replace_with_mask(is_certain, is_open, _is_certain(answer)),
+        pc.replace_with_mask(kept, is_open, answer.true), pc.replace_with_mask(is_certain, is_open, _is_certain(answer))
     )
 
 

@@ -126,13 +126,7 @@ def moved(limit: literals.Limit, direction: int) -> literals.Limit:
 _MANY_LITERALS = 16
 "From so many literals on, the least and the greatest of them decide about a file."
 
-_SYMBOLS = {
-    "equal": "=",
-    "lessThan": "<",
-    "lessThanOrEqual": "<=",
-    "greaterThan": ">",
-    "greaterThanOrEqual": ">=",
-}
+_SYMBOLS = {"equal": "=", "lessThan": "<", "lessThanOrEqual": "<=", "greaterThan": ">", "greaterThanOrEqual": ">="}
 
 _INTEGERS = {"int": 32, "long": 64}
 _LOSSLESS: Mapping[str, frozenset[str]] = {

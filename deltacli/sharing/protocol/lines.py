@@ -178,11 +178,7 @@ def lines_of(
 
 
 def _parquet_parts(
-    style: LineStyle,
-    actions: pa.RecordBatch,
-    ids: pa.Array,
-    urls: pa.Array,
-    _vector_ids: Sequence[str | None] | None,
+    style: LineStyle, actions: pa.RecordBatch, ids: pa.Array, urls: pa.Array, _vector_ids: Sequence[str | None] | None
 ) -> list[pa.Array | str]:
     """Return the pieces of `{"file":{"url":…,"id":…,…,"partitionValues":…}}`."""
     wrapper = _ACTION_IN_PARQUET[style.action] if style.is_change else "file"
@@ -192,11 +188,7 @@ def _parquet_parts(
 
 
 def _delta_parts(
-    style: LineStyle,
-    actions: pa.RecordBatch,
-    ids: pa.Array,
-    urls: pa.Array,
-    vector_ids: Sequence[str | None] | None,
+    style: LineStyle, actions: pa.RecordBatch, ids: pa.Array, urls: pa.Array, vector_ids: Sequence[str | None] | None
 ) -> list[pa.Array | str]:
     """Return the pieces of `{"file":{"id":…,…,"deltaSingleAction":{"add":{"path":…,…}}}}`."""
     names = [name for name in actions.schema.names if name != "path"]

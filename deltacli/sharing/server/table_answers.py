@@ -233,11 +233,7 @@ def digest_parameters(*parameters: object) -> str:
 
 def end_line(expires_ms: int, *, refresh_token: str | None = None, next_page_token: str | None = None) -> bytes:
     """Return the last line of an answer."""
-    fields = {
-        "refreshToken": refresh_token,
-        "nextPageToken": next_page_token,
-        "minUrlExpirationTimestamp": expires_ms,
-    }
+    fields = {"refreshToken": refresh_token, "nextPageToken": next_page_token, "minUrlExpirationTimestamp": expires_ms}
     return json_line({"endStreamAction": {name: value for name, value in fields.items() if value is not None}})
 
 
@@ -366,12 +362,7 @@ class TableAnswers:
         snapshot.require_shareable()
 
     def query(
-        self,
-        access: Access,
-        table: SharedTable,
-        request: QueryRequest,
-        wishes: Wishes,
-        pinned: Pinned | None = None,
+        self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes, pinned: Pinned | None = None
     ) -> Answer:
         """Return the files of a version, or a page of them. `pinned`: the version was chosen before."""
         tokens = self._tokens(access, table, request, wishes, pinned.query_id if pinned else "")
@@ -642,11 +633,7 @@ class ChangeAnswers:
         state = changes.start if wanted.adds_metadata else _last_state(changes)
         protocol = handed_out_protocol(state.protocol, state.raw_protocol, needs)
         return protocol_line(form, protocol) + metadata_line(
-            form,
-            state.metadata,
-            state.client_metadata,
-            version=wanted.first,
-            shows_change_data=table.history_shared,
+            form, state.metadata, state.client_metadata, version=wanted.first, shows_change_data=table.history_shared
         )
 
 
@@ -708,12 +695,7 @@ def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle,
 
 
 def _lines_before(
-    commit: CommitChanges,
-    form: ResponseFormat,
-    needs: ReadingNeeds,
-    wanted: RangeRequest,
-    *,
-    shows_change_data: bool,
+    commit: CommitChanges, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest, *, shows_change_data: bool
 ) -> bytes:
     """Return the lines about the metadata and the protocol of a commit. Those of the first one are at the top."""
     if commit.version == wanted.first:

@@ -241,14 +241,7 @@ class Changes:
         return any(None in commit.files.known_sizes.values() for commit in self.commits)
 
 
-def read_changes(
-    snapshots: SharedSnapshots,
-    table: SharedTable,
-    first: int,
-    last: int,
-    *,
-    is_feed: bool,
-) -> Changes:
+def read_changes(snapshots: SharedSnapshots, table: SharedTable, first: int, last: int, *, is_feed: bool) -> Changes:
     """Return the changes of the versions from `first` to `last`. `is_feed`: those of a change data feed, which must be
     on in all of them; otherwise the added and removed files. Everything is read and checked once.
 

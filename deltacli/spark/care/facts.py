@@ -112,11 +112,7 @@ def tombstones(
 
 @named_call
 def detail(
-    spark: SparkSession,
-    paths: Any,
-    *,
-    now: datetime | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    spark: SparkSession, paths: Any, *, now: datetime | None = None, storage_options: Mapping[str, str] | None = None
 ) -> DataFrame:
     """Return one row per table: version, protocol, features, properties, rows, files, bytes, tombstones and the
     distance of the checkpoint. A table that cannot be read is a row with its `error`.
@@ -223,10 +219,7 @@ def fleet_facts(
         "at": (pa.array([one.at for one in found], pa.string()), "string"),
         "group": (pa.array([one.group.name for one in found], pa.string()), "string"),
         "policy": (pa.array([one.group.policy.name for one in found], pa.string()), "string"),
-        "cutoffMs": (
-            pa.array([expiry_cutoff_ms(one.group.policy, now_ms) for one in found], pa.int64()),
-            "bigint",
-        ),
+        "cutoffMs": (pa.array([expiry_cutoff_ms(one.group.policy, now_ms) for one in found], pa.int64()), "bigint"),
     }
     places = [_uri(one.base, one.at) for one in found]
     return _computed(spark, places, rows, "fleet_facts", {}, now_ms, storage_options, skips=False)

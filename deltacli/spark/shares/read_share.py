@@ -196,11 +196,7 @@ class StreamPlan(TableStreamPlan):
     _chosen: ShareStreamOptions
 
     def __init__(
-        self,
-        options: Mapping[str, str],
-        schema: SparkSchema,
-        spark: str,
-        now: Callable[[], float] = time.monotonic,
+        self, options: Mapping[str, str], schema: SparkSchema, spark: str, now: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(options, schema, spark)
         self._now = now

@@ -31,16 +31,7 @@ from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions, read_gcs_options
 from deltacli.storage.grants import ASK_PROVIDER, HeldGrant
 from deltacli.storage.objects import http
-from deltacli.storage.objects.calls import (
-    ABSENT,
-    Content,
-    Entry,
-    ListedPage,
-    Source,
-    length_of,
-    md5_of,
-    missing_fault,
-)
+from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of, md5_of, missing_fault
 from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, VersionPage, create_object
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import GCS_PRICES, Call, Retry

@@ -41,12 +41,7 @@ _BREAKS = (
     boto.IncompleteReadError,
 )
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
-_BROKEN_OFF = (
-    boto.HTTPClientError,
-    boto.SSLError,
-    boto.IncompleteReadError,
-    ResponseParserError,
-)
+_BROKEN_OFF = (boto.HTTPClientError, boto.SSLError, boto.IncompleteReadError, ResponseParserError)
 _NO_CREDENTIALS = (
     boto.NoCredentialsError,
     boto.PartialCredentialsError,

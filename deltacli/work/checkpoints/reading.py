@@ -103,11 +103,7 @@ def require_sound(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # 
     """
     import pyarrow
 
-    file = ParquetReader(
-        pyarrow.PythonFile(_NoPages(), mode="r"),
-        metadata=metadata,
-        buffer_size=BUFFER_BYTES,
-    )
+    file = ParquetReader(pyarrow.PythonFile(_NoPages(), mode="r"), metadata=metadata, buffer_size=BUFFER_BYTES)
     try:
         for _ in file.read_leaves(1, group, leaves):
             pass
@@ -209,9 +205,7 @@ def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) ->
 
 def _too_large(path: str, reason: str) -> CheckpointUnreadable:
     return CheckpointUnreadable(
-        f"{path} cannot be read as a checkpoint",
-        facts={"file": path, "reason": reason},
-        hint=command("history"),
+        f"{path} cannot be read as a checkpoint", facts={"file": path, "reason": reason}, hint=command("history")
     )
 
 

@@ -311,12 +311,7 @@ def _read_back(source: Any) -> Iterator[None]:
         raise StorageFailed(f"{name} cannot be read back: {' '.join(str(fault).split())[:200]}") from fault
 
 
-def write_lines(
-    place: str,
-    actions: Sequence[tuple[str, JsonObject]],
-    *,
-    name: str | None = None,
-) -> bytes:
+def write_lines(place: str, actions: Sequence[tuple[str, JsonObject]], *, name: str | None = None) -> bytes:
     """Write the lines of a JSON checkpoint and return them. Errors refer to it as `name`.
 
     Raises StorageFailed, and CommitCorrupt for a value that a checkpoint cannot represent.
@@ -378,9 +373,7 @@ def require_size(storage: ReadStorage, path: str, size: int, cause: str) -> File
     found = storage.stat(path)
     if found.size_bytes != size:
         raise StorageFailed(
-            f"{path} has {found.size_bytes} bytes, expected {size}",
-            facts={"why": cause},
-            hint=command("validate"),
+            f"{path} has {found.size_bytes} bytes, expected {size}", facts={"why": cause}, hint=command("validate")
         )
     return found
 

@@ -380,8 +380,7 @@ def publish_file(storage: ReadStorage, file: DraftFile) -> pieces.NewFile:
                 raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
     if found.size_bytes != file.written.size_bytes:
         raise StorageFailed(
-            f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}",
-            facts={"why": str(cause)},
+            f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}", facts={"why": str(cause)}
         )
     return pieces.NewFile(
         quote(file.path, safe="/=-._~"), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms

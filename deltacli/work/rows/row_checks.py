@@ -97,10 +97,7 @@ class ReadRows:
 
 
 def _answers(
-    piece: RowPiece,
-    constants: Mapping[str, ArrowScalar],
-    checks: RowChecks,
-    context: TaskContext,
+    piece: RowPiece, constants: Mapping[str, ArrowScalar], checks: RowChecks, context: TaskContext
 ) -> file_facts.FileFacts:
     vector, deleted = None, None
     if piece.vector is not None:

@@ -28,12 +28,7 @@ from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, StructField, StructType, places_of
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
-from deltacli.delta.sql.translation.translate import (
-    GIVEN,
-    Translation,
-    translate_condition,
-    translate_generated,
-)
+from deltacli.delta.sql.translation.translate import GIVEN, Translation, translate_condition, translate_generated
 from deltacli.delta.sql.translation.values import ABSENT, Asked, NotTranslated
 from deltacli.rules.expressions.row_values import Violations
 from deltacli.work.file_facts import OpenFileContext

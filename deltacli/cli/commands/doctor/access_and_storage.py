@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
     from deltacli.storage import Storage
 
-EXIT_CODES = {
-    "access": (0, 1, 2, 3, 7, 70),
-    "storage": (0, 1, 2, 3, 4, 7, 70),
-}
+EXIT_CODES = {"access": (0, 1, 2, 3, 7, 70), "storage": (0, 1, 2, 3, 4, 7, 70)}
 
 
 def doctor_access(

@@ -114,9 +114,7 @@ def _sections(plan: ClonePlan) -> list[Section]:
         Section("table", [plan.target]),
         Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
         Section(
-            "would use" if plan.dry_run else "uses",
-            [file_amount(plan.files.files, plan.files.size_bytes)],
-            Style.GOOD,
+            "would use" if plan.dry_run else "uses", [file_amount(plan.files.files, plan.files.size_bytes)], Style.GOOD
         ),
         Section("table id", [plan.metadata["id"]]),
         Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),

@@ -20,10 +20,7 @@ from deltacli.cli.running.starting_file import (
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
 
-EXIT_CODES = {
-    "init": (0, 2, 3, 4, 5, 7, 70),
-    "check": (0, 1, 2, 70),
-}
+EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 70)}
 
 _EXISTS = "fleet.exists"
 

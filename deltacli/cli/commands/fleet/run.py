@@ -31,11 +31,7 @@ RUNS_ON_CLUSTER = True
 
 
 def fleet_run(
-    run: Run,
-    file: FleetFileArgument = FLEET_FILE,
-    *,
-    request: FleetRunRequest,
-    limit: FleetLimitOption = None,
+    run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequest, limit: FleetLimitOption = None
 ) -> None:
     """Do what is due for the tables of a policy file.
 

@@ -16,12 +16,7 @@ RUNS_ON_CLUSTER = True
 
 
 def log_expire(
-    run: Run,
-    table: TableArgument,
-    *,
-    request: ExpiryRequest,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    run: Run, table: TableArgument, *, request: ExpiryRequest, dry_run: DryRunOption = False, yes: YesOption = False
 ) -> None:
     """Delete log files that no kept version needs.
 

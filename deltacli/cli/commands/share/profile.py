@@ -11,12 +11,7 @@ from deltacli.cli.running.shared_tables import SharedTableArgument, SharesArgume
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.errors import EXIT_FINDINGS
 
-EXIT_CODES = {
-    "check": (0, 1, 2, 7, 70),
-    "ls": (0, 2, 3, 7, 70),
-    "schema": (0, 2, 3, 7, 70),
-    "show": (0, 1, 2, 7, 70),
-}
+EXIT_CODES = {"check": (0, 1, 2, 7, 70), "ls": (0, 2, 3, 7, 70), "schema": (0, 2, 3, 7, 70), "show": (0, 1, 2, 7, 70)}
 
 
 def share_profile_show(run: Run, profile: ProfileArgument) -> None:

@@ -14,12 +14,7 @@ from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_sentence, judge, values_of
-from deltacli.cli.render.validate.report import (
-    CheckedTable,
-    ValidationReport,
-    place_name,
-    worst_first,
-)
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
 from deltacli.core.units import format_count, plural, some_of
@@ -182,10 +177,7 @@ def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
     """Draw a block for each finding, in the order of the files."""
     explained: set[str] = set()
     for finding in table.findings:
-        head = [
-            (f"{finding.severity.value}  ", _STYLES[finding.severity]),
-            (finding.rule.id, Style.HEADING),
-        ]
+        head = [(f"{finding.severity.value}  ", _STYLES[finding.severity]), (finding.rule.id, Style.HEADING)]
         canvas.draw(*([] if view.brief else [Text("")]), canvas.hanging(canvas.joined(head), _INDENT))
         canvas.draw(*_block(canvas, table, finding, quotes if not view.brief else None))
         if not view.brief and finding.rule.id not in explained:

@@ -102,11 +102,7 @@ def _columns() -> list[Column[Rule]]:
     """The columns of a pipe and of CSV: a line a rule, everything in it."""
     return [
         Column("rule", lambda rule: rule.id),
-        Column(
-            "severity",
-            lambda rule: rule.severity.value,
-            style=lambda rule: STYLES[rule.severity],
-        ),
+        Column("severity", lambda rule: rule.severity.value, style=lambda rule: STYLES[rule.severity]),
         Column("level", lambda rule: rule.level),
         Column("checks", lambda rule: rule.checks),
         Column("example", lambda rule: rule.example),
