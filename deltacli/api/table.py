@@ -19,6 +19,7 @@ from deltacli.storage.base import RETRY_BUDGET, is_of_this_process
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import name_table, named, text_of
 from deltacli.table.version import Snapshot
+from deltacli.work.task import read_prefixes
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -142,8 +143,6 @@ def _prefixes(allow_external: Sequence[str]) -> Allowed:
     """Return the prefixes below which files outside the table may be opened. Raises UsageError."""
     if not allow_external:
         return NOTHING
-    from deltacli.work.task import read_prefixes
-
     return read_prefixes(allow_external)
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any  # pyarrow has no types
 
+from deltacli.arrow import pa
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import BinaryFile
 
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-_OPTIONS = {
-    "thrift_string_size_limit": 32 << 20,
-    "thrift_container_size_limit": 1_000_000,
-}
+_OPTIONS = {"thrift_string_size_limit": 32 << 20, "thrift_container_size_limit": 1_000_000}
 """The options of every reader: allocation limits for untrusted footers."""
 
 MAX_FOOTER_BYTES = 64 << 20
@@ -127,8 +125,6 @@ def _keeping_pool() -> Any:
     """Return jemalloc, which makes the memory of a column smaller where it is. Elsewhere, and where `choose_allocator`
     chose it for a limited address space, that of the C library, which copies the column.
     """
-    import pyarrow as pa
-
     is_limited = pa.default_memory_pool().backend_name == "system"
     has_it = "jemalloc" in pa.supported_memory_backends()
     return pa.jemalloc_memory_pool() if has_it and not is_limited else pa.system_memory_pool()
@@ -220,8 +216,6 @@ def regrouped(
     batches: Iterable[pyarrow.RecordBatch], most_rows: int, most_bytes: int | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows in batches of so many rows, the last one of fewer, or of about so many bytes; at least one row."""
-    import pyarrow as pa
-
     held: list[pyarrow.RecordBatch] = []
     rows = size = 0
 

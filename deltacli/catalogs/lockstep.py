@@ -131,8 +131,7 @@ def updates_of(actions: Iterable[tuple[str, Action]], base: Base, *, has_uniform
     before = base.metadata.configuration
     if has_uniform or "iceberg" in before.get(_UNIFORM, "").lower():
         raise _refused(
-            "each commit to the table must also write its Iceberg metadata, which deltacli does not",
-            "catalog.uniform",
+            "each commit to the table must also write its Iceberg metadata, which deltacli does not", "catalog.uniform"
         )
     updates: list[JsonObject] = []
     domains: dict[str, JsonObject] = {}

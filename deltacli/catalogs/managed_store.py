@@ -27,28 +27,10 @@ from deltacli.catalogs.ratified import (
     stat_of,
 )
 from deltacli.catalogs.ratifying import Content, Ratification, content_of, publish_after_commit, require_permission
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    CommitCorrupt,
-    DataUnreadable,
-    FileMissing,
-    LogIncomplete,
-    PermissionRefused,
-    Refused,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import BinaryFile
-from deltacli.delta.log.segment import (
-    AFTER_VERSIONED_NAMES,
-    HINT_NAME,
-    LOG_DIRECTORY,
-    Hint,
-    LogFileKind,
-    commit_name,
-    parse_log_path,
-    read_hint,
-)
+from deltacli.delta.log import segment
 from deltacli.delta.protocol.features import Protocol, require_committable
 from deltacli.storage.base import (
     RETRY_BUDGET,
@@ -72,14 +54,14 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 T = TypeVar("T")
-_HINT = f"{LOG_DIRECTORY}/{HINT_NAME}"
+_HINT = f"{segment.LOG_DIRECTORY}/{segment.HINT_NAME}"
 _FILES_A_BATCH = 1_000
 _MOST_KEPT = 32
 _DERIVED = (
-    LogFileKind.CLASSIC_CHECKPOINT,
-    LogFileKind.MULTI_PART_CHECKPOINT,
-    LogFileKind.UUID_CHECKPOINT,
-    LogFileKind.COMPACTED_COMMIT,
+    segment.LogFileKind.CLASSIC_CHECKPOINT,
+    segment.LogFileKind.MULTI_PART_CHECKPOINT,
+    segment.LogFileKind.UUID_CHECKPOINT,
+    segment.LogFileKind.COMPACTED_COMMIT,
 )
 """Files of the log that may only be there for versions that are published."""
 
@@ -163,9 +145,9 @@ class ManagedStore:
     def require_droppable(self, feature: str) -> None:
         """Raise Refused for a feature that tables have as long as the catalog manages them."""
         if feature in REQUIRED:
-            raise Refused(
+            raise errors.Refused(
                 f"the feature {feature} cannot be dropped as long as a catalog manages the table",
-                said_first=NOTHING_CHANGED,
+                said_first=errors.NOTHING_CHANGED,
                 code="catalog.feature",
             )
 
@@ -177,11 +159,11 @@ class ManagedStore:
 
     def refuse(self, what: str) -> NoReturn:
         """Raise Refused for an operation that decides about the log itself."""
-        raise Refused(
+        raise errors.Refused(
             f"{what} does not work on a table that a catalog manages: the catalog decides which commits its log has",
-            said_first=NOTHING_CHANGED,
+            said_first=errors.NOTHING_CHANGED,
             code="catalog.managed",
-            hint=command("catalog status"),
+            hint=errors.command("catalog status"),
         )
 
     # -- the place of a local table ----------------------------------------------------------------------------------
@@ -221,18 +203,18 @@ class ManagedStore:
         return self.inner.versions
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
-        if directory != LOG_DIRECTORY:
+        if directory != segment.LOG_DIRECTORY:
             yield from self.inner.list_from(directory, start)
             return
-        if start >= AFTER_VERSIONED_NAMES:
+        if start >= segment.AFTER_VERSIONED_NAMES:
             yield from self.inner.list_from(directory, start)
             return
         rest: list[Iterator[FileStat]] = []
 
         def versioned() -> Iterator[FileStat]:
-            entries = self.inner.list_from(LOG_DIRECTORY, start)
+            entries = self.inner.list_from(segment.LOG_DIRECTORY, start)
             for stat in entries:
-                if stat.name >= AFTER_VERSIONED_NAMES:
+                if stat.name >= segment.AFTER_VERSIONED_NAMES:
                     rest[:] = [chain([stat], entries)]
                     return
                 yield stat
@@ -253,12 +235,12 @@ class ManagedStore:
             version = commit_version(path)
             commit = None if version is None else self.log.view.commits.get(version)
             if commit is not None and place == staged_path(commit) and len(data) != commit.size_bytes:
-                raise CommitCorrupt(
+                raise errors.CommitCorrupt(
                     f"{place} has {len(data)} bytes, and the catalog ratified {commit.size_bytes}",
                     file=path.rpartition("/")[2],
                     code=DIVERGED,
                     facts={"version": str(version)},
-                    hint=command("catalog status"),
+                    hint=errors.command("catalog status"),
                 )
             return data
 
@@ -267,9 +249,9 @@ class ManagedStore:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         data = self._reading(path, lambda place: self.inner.read_range(place, offset, length))
         if path == _HINT and offset == 0:
-            hint = read_hint(data)
-            if isinstance(hint, Hint) and hint.version > self.log.newest_seen:
-                raise FileMissing(f"{path} names version {hint.version}, which is not ratified")
+            hint = segment.read_hint(data)
+            if isinstance(hint, segment.Hint) and hint.version > self.log.newest_seen:
+                raise errors.FileMissing(f"{path} names version {hint.version}, which is not ratified")
         return data
 
     def open(self, path: str) -> BinaryFile:
@@ -281,7 +263,7 @@ class ManagedStore:
     def kind_of(self, path: str) -> PathKind:
         try:
             return self._reading(path, self.inner.kind_of)
-        except FileMissing:
+        except errors.FileMissing:
             return PathKind.MISSING
 
     def stat(self, path: str) -> FileStat:
@@ -303,7 +285,7 @@ class ManagedStore:
         if version is None:
             return read(path)
         if version > self.log.newest_seen:
-            raise FileMissing(f"{path} is of a version that is not ratified")
+            raise errors.FileMissing(f"{path} is of a version that is not ratified")
         commit = self.log.view.commits.get(version)
         if commit is None or version in self._lacking:
             return read(path)
@@ -311,7 +293,7 @@ class ManagedStore:
             found = read(staged_path(commit))
             if found is not PathKind.MISSING:
                 return found
-        except (FileMissing, PermissionRefused):
+        except (errors.FileMissing, errors.PermissionRefused):
             if size_listed(self.inner, staged_path(commit)) is not None:
                 raise
         return read(self._published_instead(commit, path))
@@ -324,21 +306,21 @@ class ManagedStore:
         version = commit.version
         if version not in self.log.reload().commits:
             return path
-        lost = {"staged": staged_path(commit), "published": commit_name(version)}
+        lost = {"staged": staged_path(commit), "published": segment.commit_name(version)}
         size_bytes = size_listed(self.inner, path)
         if size_bytes is None:
-            raise LogIncomplete(
+            raise errors.LogIncomplete(
                 f"version {version} is lost: the catalog ratified it, but it is neither staged nor published",
                 facts=lost,
-                hint=command("catalog status"),
+                hint=errors.command("catalog status"),
             )
         if size_bytes != commit.size_bytes:
-            raise DataUnreadable(
+            raise errors.DataUnreadable(
                 f"the staged file of version {version} is gone, and the published one has {size_bytes} bytes "
                 f"instead of {commit.size_bytes}",
                 code=DIVERGED,
                 facts=lost,
-                hint=command("catalog status"),
+                hint=errors.command("catalog status"),
             )
         why = f"the staged file of version {version} is gone, although the catalog holds it"
         self._lacking.add(version)
@@ -357,7 +339,7 @@ class ManagedStore:
         if (ratification := self._ratifications.get(key)) is None:
             ratification = self._ratification(version, lambda at: self.inner.put_if_absent(at, data))
             self._ratifications = {**_newest(self._ratifications), key: ratification}
-        return ratification.send(lambda: content_of(data.splitlines(keepends=True), commit_name(version)))
+        return ratification.send(lambda: content_of(data.splitlines(keepends=True), segment.commit_name(version)))
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         if commit_version(path) is not None or path.startswith(f"{STAGED_DIRECTORY}/"):
@@ -383,7 +365,9 @@ class ManagedStore:
         while batch := list(islice(rest, _FILES_A_BATCH)):
             view = self.log.reload()
             needed = {
-                Maintenance.METADATA_CLEANUP if path.startswith(f"{LOG_DIRECTORY}/") else Maintenance.DATA_CLEANUP
+                Maintenance.METADATA_CLEANUP
+                if path.startswith(f"{segment.LOG_DIRECTORY}/")
+                else Maintenance.DATA_CLEANUP
                 for path in batch
             }
             for one in sorted(needed - (view.table.permissions or frozenset())):
@@ -409,17 +393,17 @@ class ManagedStore:
         Spec: Catalog-managed tables (maintenance operations).
         """
         directory, _, name = path.rpartition("/")
-        found = parse_log_path(name)
-        if directory != LOG_DIRECTORY or found.kind not in _DERIVED:
+        found = segment.parse_log_path(name)
+        if directory != segment.LOG_DIRECTORY or found.kind not in _DERIVED:
             return
         view = self.log.view if found.newest not in self.log.view.commits else self.log.reload()
         if found.newest in view.commits:
             publish(self.log, self.inner, view, up_to=found.newest)
         elif not is_published(self.inner, found.newest):
-            raise Refused(
+            raise errors.Refused(
                 f"version {found.newest} is not published, and a {found.kind} must not be written before it is",
                 code="checkpoint.unpublished",
-                hint=command("catalog status"),
+                hint=errors.command("catalog status"),
             )
 
 
@@ -442,12 +426,12 @@ class _CommitDraft:
 
     def publish(self, *, replace: bool = False) -> Creation:
         if replace:
-            raise _not_replaced(commit_name(self._version))
+            raise _not_replaced(segment.commit_name(self._version))
         return self._ratification.send(self._content)
 
     def _content(self) -> Content:
         with open(self.place, "rb") as file:
-            return content_of(file, commit_name(self._version))
+            return content_of(file, segment.commit_name(self._version))
 
     def __enter__(self) -> Self:
         self._draft.__enter__()
@@ -479,9 +463,9 @@ class _DerivedDraft:
         self._draft.__exit__(*exception)
 
 
-def _not_replaced(path: str) -> Refused:
-    return Refused(
+def _not_replaced(path: str) -> errors.Refused:
+    return errors.Refused(
         f"{path} is a commit of a table that a catalog manages, and cannot be replaced",
         code="catalog.managed",
-        hint=command("catalog status"),
+        hint=errors.command("catalog status"),
     )

@@ -7,28 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
+from deltacli.catalogs.base import Ratified
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, View, staged_path
-from deltacli.core.errors import (
-    CommitCorrupt,
-    DeltacliError,
-    FileMissing,
-    PartlyDone,
-    PermissionRefused,
-    Refused,
-    StorageFailed,
-    command,
-)
+from deltacli.core import errors
 from deltacli.delta.log.actions import split_lines
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
+from deltacli.storage import ReadStorage, Storage
 from deltacli.storage.outcomes import Created
-
-if TYPE_CHECKING:
-    from deltacli.catalogs.base import Ratified
-    from deltacli.storage import ReadStorage, Storage
 
 UNREPORTED = "catalog.published-unreported"
 _BLOCK_BYTES = 4 << 20
@@ -62,7 +51,7 @@ def publish(
     view = log.reload() if view is None else view
     due = [commit for version, commit in sorted(view.commits.items()) if up_to is None or version <= up_to]
     published, there = [] if published is None else published, list[int]()
-    fault: DeltacliError | None = None
+    fault: errors.DeltacliError | None = None
     try:
         for commit in due:
             if not published:
@@ -70,12 +59,12 @@ def publish(
             if not _publish_one(store, commit):
                 there.append(commit.version)
             published.append(commit.version)
-    except DeltacliError as failed:
+    except errors.DeltacliError as failed:
         fault = failed
     reported = _report(log, view, published[-1]) if published else None
     if fault is not None:
         if published:
-            raise PartlyDone.after(fault, f"published up to version {published[-1]}") from fault
+            raise errors.PartlyDone.after(fault, f"published up to version {published[-1]}") from fault
         raise fault
     return Publication(tuple(published), tuple(there), reported)
 
@@ -84,12 +73,12 @@ def _report(log: RatifiedLog, view: View, version: int) -> int:
     """Report that all versions up to one are published, also those that other processes committed."""
     try:
         log.take(log.catalog.report_published(view.table, version))
-    except DeltacliError as fault:
-        raise PartlyDone(
+    except errors.DeltacliError as fault:
+        raise errors.PartlyDone(
             f"commits up to version {version} are published, but not reported to the catalog: {fault.reason}",
             code=UNREPORTED,
             facts=fault.facts,
-            hint=command("catalog publish"),
+            hint=errors.command("catalog publish"),
         ) from fault
     return version
 
@@ -106,7 +95,7 @@ def size_listed(store: ReadStorage, path: str) -> int | None:
     directory, _, name = path.rpartition("/")
     try:
         found = next(store.list_from(directory, name), None)
-    except FileMissing:
+    except errors.FileMissing:
         return None
     return found.size_bytes if found is not None and found.name == name else None
 
@@ -160,13 +149,13 @@ def _require_as_ratified(store: ReadStorage, commit: Ratified) -> None:
                 stamp = action["commitInfo"].get("inCommitTimestamp")
             elif type(action) is not dict:
                 raise ValueError(line[:40])
-    except (FileMissing, PermissionRefused):
+    except (errors.FileMissing, errors.PermissionRefused):
         if size_listed(store, staged_path(commit)) is not None:
             raise
         raise _diverged(
             f"the staged file of version {version} is missing, although the catalog ratified it", version
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, CommitCorrupt) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, errors.CommitCorrupt) as fault:
         raise _diverged(f"the staged file of version {version} is not a complete commit", version) from fault
     if size not in (commit.size_bytes, commit.size_bytes + 1):  # the last line may lack its end
         raise _diverged(
@@ -185,9 +174,9 @@ def same_lines(store: ReadStorage, source: str, target: str) -> bool:
     try:
         pairs = zip_longest(split_lines(_blocks(store, source), source), split_lines(_blocks(store, target), target))
         return all(one == other for one, other in pairs)
-    except FileMissing:
-        raise StorageFailed(f"{target} was written, but is missing") from None
-    except CommitCorrupt:
+    except errors.FileMissing:
+        raise errors.StorageFailed(f"{target} was written, but is missing") from None
+    except errors.CommitCorrupt:
         return False
 
 
@@ -205,5 +194,7 @@ def _published_path(version: int) -> str:
     return f"{LOG_DIRECTORY}/{commit_name(version)}"
 
 
-def _diverged(message: str, version: int) -> Refused:
-    return Refused(message, code=DIVERGED, facts={"version": str(version)}, hint=command("catalog status"))
+def _diverged(message: str, version: int) -> errors.Refused:
+    return errors.Refused(
+        message, code=DIVERGED, facts={"version": str(version)}, hint=errors.command("catalog status")
+    )

@@ -6,27 +6,16 @@ Spec: Catalog-managed tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from deltacli.catalogs.base import invalid
+from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified, invalid
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import pattern
-from deltacli.delta.log.segment import (
-    LOG_DIRECTORY,
-    LogFileKind,
-    LogPath,
-    commit_name,
-    make_log_file,
-    parse_log_path,
-    read_listing,
-)
+from deltacli.delta.log import segment
 from deltacli.storage.base import RETRY_BUDGET, FileStat
 
-if TYPE_CHECKING:
-    from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
-
-STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"
+STAGED_DIRECTORY = f"{segment.LOG_DIRECTORY}/_staged_commits"
 FRESH_SECONDS, OPENED_SECONDS = 1.0, 5.0
 """The age up to which an answer is used for another listing of a table that only is read, as servers of shares use
 theirs, and that of the opening for the first one.
@@ -49,8 +38,8 @@ def staged_path(commit: Ratified) -> str:
 def commit_version(path: str) -> int | None:
     """Return the version of the path of a commit below the table; None for another path."""
     directory, _, name = path.rpartition("/")
-    found = parse_log_path(name) if directory == LOG_DIRECTORY else None
-    return found.version if found is not None and found.kind is LogFileKind.COMMIT else None
+    found = segment.parse_log_path(name) if directory == segment.LOG_DIRECTORY else None
+    return found.version if found is not None and found.kind is segment.LogFileKind.COMMIT else None
 
 
 class View(NamedTuple):
@@ -204,7 +193,7 @@ class RatifiedLog:
         if not _has_latest(files, view.latest, start):
             raise LogIncomplete(
                 f"version {view.latest} is lost: the catalog ratified it, but it is neither staged nor published",
-                facts={"needed": commit_name(view.latest)},
+                facts={"needed": segment.commit_name(view.latest)},
                 hint=command("catalog status"),
             )
         return iter([files[name] for name in sorted(files)])
@@ -212,15 +201,15 @@ class RatifiedLog:
     def _files(self, view: View, listed: Iterable[FileStat], start: str) -> dict[str, FileStat]:
         found, beyond = dict[str, FileStat](), set[int]()
         for stat in listed:
-            path = parse_log_path(stat.name)
+            path = segment.parse_log_path(stat.name)
             if path.newest > view.latest:
-                if path.kind is LogFileKind.COMMIT:
+                if path.kind is segment.LogFileKind.COMMIT:
                     beyond.add(path.version)
             elif not _covers_staged(path, view):
-                known = self.seen.get(path.version) if path.kind is LogFileKind.COMMIT else None
+                known = self.seen.get(path.version) if path.kind is segment.LogFileKind.COMMIT else None
                 found[stat.name] = stat if known is None else stat_of(known, stat)
         for commit in view.commits.values():
-            if (name := commit_name(commit.version)) >= start:
+            if (name := segment.commit_name(commit.version)) >= start:
                 found[name] = stat_of(commit)
         self.beyond = frozenset(beyond)
         return found
@@ -230,12 +219,12 @@ def stat_of(commit: Ratified, published: FileStat | None = None) -> FileStat:
     """Return name, size and time of a listed commit: during a run the same before and after it is published."""
     if published is not None and published.size_bytes != commit.size_bytes:
         return published
-    return FileStat(commit_name(commit.version), commit.size_bytes, commit.modified_ms)
+    return FileStat(segment.commit_name(commit.version), commit.size_bytes, commit.modified_ms)
 
 
-def _covers_staged(path: LogPath, view: View) -> bool:
+def _covers_staged(path: segment.LogPath, view: View) -> bool:
     """Return whether a file is a compaction of commits that the catalog holds: its bytes may be those of other ones."""
-    return path.kind is LogFileKind.COMPACTED_COMMIT and any(
+    return path.kind is segment.LogFileKind.COMPACTED_COMMIT and any(
         path.version <= version <= path.last_version for version in view.commits
     )
 
@@ -243,15 +232,17 @@ def _covers_staged(path: LogPath, view: View) -> bool:
 def _has_gap(files: Mapping[str, FileStat], latest: int, start: str) -> bool:
     """Return whether a version up to the latest cannot be rebuilt from what was listed for lack of a commit."""
     base = max(_newest_checkpoint(files), _first_of(start) - 1)
-    return any(commit_name(version) not in files for version in range(base + 1, latest + 1))
+    return any(segment.commit_name(version) not in files for version in range(base + 1, latest + 1))
 
 
 def _has_latest(files: Mapping[str, FileStat], latest: int, start: str) -> bool:
-    return commit_name(latest) in files or _first_of(start) > latest or _newest_checkpoint(files) == latest
+    return segment.commit_name(latest) in files or _first_of(start) > latest or _newest_checkpoint(files) == latest
 
 
 def _newest_checkpoint(files: Mapping[str, FileStat]) -> int:
-    listing = read_listing(make_log_file(*stat[:3]) for name, stat in files.items() if ".checkpoint." in name)
+    listing = segment.read_listing(
+        segment.make_log_file(*stat[:3]) for name, stat in files.items() if ".checkpoint." in name
+    )
     return max((one.version for one in listing.checkpoints), default=-1)
 
 
@@ -260,7 +251,7 @@ def _first_of(start: str) -> int:
     digits = start[:20]
     if len(digits) < 20 or not digits.isdigit():
         return 0
-    return int(digits) + (commit_name(int(digits)) < start)
+    return int(digits) + (segment.commit_name(int(digits)) < start)
 
 
 def missing_permission(view: View, needed: Maintenance, what: str) -> Refused:

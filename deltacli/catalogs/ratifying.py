@@ -15,16 +15,7 @@ from deltacli.catalogs.base import Maintenance, Proposal, Ratified, Verdict
 from deltacli.catalogs.lockstep import updates_of
 from deltacli.catalogs.publishing import UNREPORTED, publish
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    CatalogUnavailable,
-    ConflictLost,
-    DeltacliError,
-    FileMissing,
-    Refused,
-    StorageFailed,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.units import format_ranges
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import commit_name
@@ -102,7 +93,7 @@ class Ratification:
         """
         try:
             return self._send(content)
-        except DeltacliError as fault:
+        except errors.DeltacliError as fault:
             if self._unknown is None:
                 raise
             return Unknown(f"{self._unknown}; then: {fault.reason}")  # it proves nothing about what was sent before
@@ -123,11 +114,11 @@ class Ratification:
         if self._log.unsound is not None:
             raise _diverged(self._log.unsound, self._version)
         if latest != self._version - 1 or self._version == 0:
-            raise Refused(
+            raise errors.Refused(
                 f"version {self._version} cannot follow version {latest}, which the catalog has as the latest",
-                said_first=NOTHING_CHANGED,
+                said_first=errors.NOTHING_CHANGED,
                 code="plan.newer",
-                hint=command("catalog status"),
+                hint=errors.command("catalog status"),
             )
         if self._version in self._log.beyond and self._log.reload().latest < self._version:
             raise _diverged(
@@ -139,9 +130,9 @@ class Ratification:
         log, table = self._log, self._log.view.table
         before = log.view.commits.get(self._version - 1)
         if before is not None and content.timestamp_ms <= before.timestamp_ms:
-            raise Refused(
+            raise errors.Refused(
                 f"version {self._version} would not be later than version {before.version}",
-                said_first=NOTHING_CHANGED,
+                said_first=errors.NOTHING_CHANGED,
                 code="ict.not-increasing",
                 facts={"before": str(before.timestamp_ms), "now": str(content.timestamp_ms)},
             )
@@ -153,7 +144,9 @@ class Ratification:
         self._create(content)
         found = self._store.stat(self.path)
         if found.size_bytes != content.size_bytes:
-            raise StorageFailed(f"{self.path} has {found.size_bytes} bytes, and {content.size_bytes} were written")
+            raise errors.StorageFailed(
+                f"{self.path} has {found.size_bytes} bytes, and {content.size_bytes} were written"
+            )
         commit = Ratified(
             self._version, self.file_name, found.size_bytes, max(found.modified_ms, 1), content.timestamp_ms
         )
@@ -169,9 +162,9 @@ class Ratification:
                     try:
                         if self._store.stat(self.path).size_bytes == content.size_bytes:
                             return
-                    except FileMissing:
+                    except errors.FileMissing:
                         self._log.machine.sleep(_PAUSES[min(asked, len(_PAUSES) - 1)])
-        raise StorageFailed(f"{self.path} could not be written")
+        raise errors.StorageFailed(f"{self.path} could not be written")
 
     def _propose(self, body: bytes) -> Creation:
         log = self._log
@@ -195,12 +188,12 @@ class Ratification:
                 case Verdict.REFUSED:
                     if answer.denial is not None:
                         raise answer.denial
-                    raise Refused(
+                    raise errors.Refused(
                         f"the catalog refuses the commit: {answer.said}",
-                        said_first=NOTHING_CHANGED,
+                        said_first=errors.NOTHING_CHANGED,
                         code="catalog.refused",
                         facts={"staged": self.path},
-                        hint=command("catalog status"),
+                        hint=errors.command("catalog status"),
                     )
                 case Verdict.PUBLISH_FIRST:
                     waited = self._pause(0 if self._publish_first(answer.said) else asked + 1, answer.wait_seconds)
@@ -211,13 +204,15 @@ class Ratification:
             if not waited:
                 break
         if answer.verdict is Verdict.PUBLISH_FIRST:
-            raise ConflictLost(
+            raise errors.ConflictLost(
                 "nothing was committed: the catalog says that too many commits are not published, and all are",
                 code="catalog.unpublished-limit",
                 facts={"catalog": answer.said},
-                hint=command("catalog status"),
+                hint=errors.command("catalog status"),
             )
-        raise CatalogUnavailable(f"nothing was committed: the catalog does not take the commit now: {answer.said}")
+        raise errors.CatalogUnavailable(
+            f"nothing was committed: the catalog does not take the commit now: {answer.said}"
+        )
 
     def _pause(self, repetition: int, asked_seconds: float = 0.0) -> bool:
         """Wait as long as the catalog asks for, and longer with each repetition. Return False at once where all pauses
@@ -239,7 +234,7 @@ class Ratification:
         """Take the state that came with a success; return False where another file has the version."""
         try:
             view = self._log.take(table)
-        except DeltacliError:
+        except errors.DeltacliError:
             return False
         named = view.commits.get(self._version)
         return view.latest >= self._version and (named is None or named.file_name == self.file_name)
@@ -250,13 +245,13 @@ class Ratification:
         """
         try:
             return bool(publish(self._log, self._store).published)
-        except DeltacliError as fault:
+        except errors.DeltacliError as fault:
             view = self._log.view
-            raise ConflictLost(
+            raise errors.ConflictLost(
                 f"nothing was committed: too many commits are not published, and they cannot be: {fault.reason}",
                 code="catalog.unpublished-limit",
                 facts={"not published": format_ranges(view.commits), "catalog": said, **fault.facts},
-                hint=command("catalog publish"),
+                hint=errors.command("catalog publish"),
             ) from fault
 
 
@@ -264,7 +259,7 @@ def publish_after_commit(log: RatifiedLog, store: Storage, version: int) -> None
     """Publish what is due behind a commit, which is done whatever happens here: the next commit publishes again."""
     try:
         publish(log, store, log.view if log.view.latest >= version else None)
-    except DeltacliError as fault:
+    except errors.DeltacliError as fault:
         is_there = fault.code == UNREPORTED
         log.note(fault.message if is_there else f"the commit is ratified and not published yet: {fault.message}")
 
@@ -278,11 +273,11 @@ def require_permission(log: RatifiedLog, needed: Maintenance, what: str, *, asks
         raise missing_permission(view, needed, what)
 
 
-def _diverged(why: str, version: int) -> Refused:
-    return Refused(
+def _diverged(why: str, version: int) -> errors.Refused:
+    return errors.Refused(
         why,
-        said_first=NOTHING_CHANGED,
+        said_first=errors.NOTHING_CHANGED,
         code=DIVERGED,
         facts={"version": str(version)},
-        hint=command("catalog status"),
+        hint=errors.command("catalog status"),
     )

@@ -23,19 +23,7 @@ from deltacli.changing.basis import (
     require_same,
     require_unchanged,
 )
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    ConflictLost,
-    DeltacliError,
-    FileMissing,
-    OutcomeUnknown,
-    PartlyDone,
-    ProtocolUnsupported,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    command,
-)
+from deltacli.core import errors
 from deltacli.delta.data_files import MANIFESTS, named_by
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.state import is_true
@@ -69,7 +57,7 @@ def views_of(snapshot: Snapshot) -> Iterator[str]:
     """
     properties = snapshot.properties
     if not is_true(properties, _MANIFEST_PROPERTY) and _has_manifests(snapshot.table.storage):
-        way_out = command("manifest", table=snapshot.table.address)
+        way_out = errors.command("manifest", table=snapshot.table.address)
         yield (
             f"the manifests in {MANIFESTS}, which Athena, Redshift and Presto read, are not updated: write them again "
             f"after the change{f' ({way_out})' if way_out else ''}"
@@ -95,7 +83,7 @@ def views_of_paimon(options: Mapping[str, str]) -> Iterator[str]:
 def _has_manifests(storage: ReadStorage) -> bool:
     try:
         return any(not walked.is_empty for walked in storage.walk(MANIFESTS, lambda _, names: names))
-    except StorageFailed:
+    except errors.StorageFailed:
         return False
 
 
@@ -108,7 +96,7 @@ def files_of_manifests(table: TableHandle) -> set[str]:
             for walked in storage.walk(MANIFESTS, lambda _, names: names)
             for name in walked.names
         ]
-    except FileMissing:
+    except errors.FileMissing:
         return set()
     uris = (storage.uri, *storage.aliases)
 
@@ -135,7 +123,7 @@ class Plan(Protocol):
     def is_noop(self) -> bool:
         """Return True where the table already is as requested."""
 
-    def objection(self) -> Refused | None:
+    def objection(self) -> errors.Refused | None:
         """Return the error that its reasons against the change make; None without one."""
 
     def effects(self) -> Iterable[str]:
@@ -245,7 +233,7 @@ class Gate(Generic[P, Done]):
         """Ask about a plan that follows from what was done, and take it; return False where nobody agrees to it."""
         try:
             self._consent = self._ask(plan)
-        except Refused:
+        except errors.Refused:
             return False
         self._agreed = self.plan = plan
         return True
@@ -332,7 +320,7 @@ class Gate(Generic[P, Done]):
         cautions, before = self.plan.basis.cautions, self.plan.basis
         if looks:
             now = before.snapshot
-            with suppress(DeltacliError):
+            with suppress(errors.DeltacliError):
                 now = read_snapshot(self.table)
             if now is not None:
                 self.has_stale_manifests = self.has_stale_manifests or is_true(now.properties, _MANIFEST_PROPERTY)
@@ -344,16 +332,16 @@ class Gate(Generic[P, Done]):
             cautions.extend(write_again(self.table))
 
 
-def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
+def _not_agreed(agreed: Plan, plan: Plan) -> errors.ConflictLost:
     """Return the error for a table that another writer has changed so that the plan would do something else."""
     before, after = list(agreed.effects()), list(plan.effects())
     facts = {f"agreed to {number}": text for number, text in enumerate(before[:_NAMED], 1)}
     facts |= {f"now {number}": text for number, text in enumerate(after[:_NAMED], 1)}
-    return ConflictLost(
+    return errors.ConflictLost(
         "another writer has changed the table, and the change would now do something else",
-        said_first=NOTHING_CHANGED,
+        said_first=errors.NOTHING_CHANGED,
         facts=facts,
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 
@@ -413,7 +401,7 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
     if change.act & (Act.COMMIT | Act.ADD | Act.NAME):
         lost = refusal_of_lost_versions(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
         if lost is not None:
-            raise Refused.by([lost])
+            raise errors.Refused.by([lost])
     if change.act & _COMMITS:
         plan.basis.cautions.extend(views_of(snapshot))
     return plan
@@ -424,10 +412,10 @@ def require_complete(outcome: Outcome) -> None:
     match outcome.shortfall():
         case None:
             return
-        case DeltacliError() as error:
+        case errors.DeltacliError() as error:
             raise error
         case left:
-            raise PartlyDone(left.message, code=left.code, facts=left.facts, hint=left.hint)
+            raise errors.PartlyDone(left.message, code=left.code, facts=left.facts, hint=left.hint)
 
 
 def carry_out(
@@ -456,18 +444,18 @@ def carry_out(
         began(gate)
     try:
         change.execute(gate)
-    except (OutcomeUnknown, PartlyDone) as fault:
-        gate.follow_up(looks=looks or isinstance(fault, OutcomeUnknown))
+    except (errors.OutcomeUnknown, errors.PartlyDone) as fault:
+        gate.follow_up(looks=looks or isinstance(fault, errors.OutcomeUnknown))
         if gate.has_begun:
             fault.facts.setdefault("so far", gate.outcome.so_far())
         raise
-    except DeltacliError as error:
+    except errors.DeltacliError as error:
         if gate.has_begun and gate.unreached is not None:
             error.message, error.hint = f"{gate.unreached[0]}: {error.without_outcome}", gate.unreached[1]
         gate.follow_up(looks=looks and gate.has_begun)
         cause = _cause(gate.store, error)
         if gate.has_begun:
-            raise PartlyDone.after(cause, gate.outcome.so_far()) from error
+            raise errors.PartlyDone.after(cause, gate.outcome.so_far()) from error
         raise cause from error.__cause__
     except BaseException as stop:
         if gate.has_stale_manifests:
@@ -486,11 +474,11 @@ def execute_plan(change: Change[P, O], table: TableHandle, plan: P, *, may_plan_
     return carry_out(change, table, plan=plan, ask=standing if may_plan_again else for_plan)
 
 
-def _cause(storage: ReadStorage, fault: DeltacliError) -> DeltacliError:
+def _cause(storage: ReadStorage, fault: errors.DeltacliError) -> errors.DeltacliError:
     """Return why a change failed: whatever the fault is, it follows from another directory at the path."""
     try:
         require_place(storage)
-    except Refused as other:
+    except errors.Refused as other:
         return other
     return fault
 
@@ -508,9 +496,9 @@ def require_derivable(snapshot: Snapshot) -> None:
     if newest > snapshot.version:
         try:
             now = rebuild(snapshot.table, Log(snapshot.listing), newest)
-        except ProtocolUnsupported:
+        except errors.ProtocolUnsupported:
             raise
-        except Unreadable:
+        except errors.Unreadable:
             return
         require_files_of_log(now.protocol, newest)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
@@ -30,20 +30,10 @@ from deltacli.changing.basis import (
     require_past,
     require_still_newest,
 )
-from deltacli.core.errors import (
-    CommitCorrupt,
-    ConflictLost,
-    DeltacliError,
-    DoubleQuoted,
-    NotATable,
-    OutcomeUnknown,
-    Refused,
-    StorageFailed,
-    command,
-    not_text,
-)
+from deltacli.core import errors
 from deltacli.core.machine import Machine
 from deltacli.core.release import VERSION
+from deltacli.core.typing import BinaryFile
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import (
     Base,
@@ -67,20 +57,13 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
-from deltacli.storage import Created, Creation, ReadStorage, Unknown
+from deltacli.storage import Created, Creation, FileStat, ReadStorage, Unknown
 from deltacli.storage.base import require_writable, writing_faults
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import commit_location, stream_commit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from deltacli.core.typing import BinaryFile
-    from deltacli.storage import FileStat, ReadStorage
-    from deltacli.table.handle import TableHandle
 
 # -- the texts of a commit ---------------------------------------------------------------------------------------------
 
@@ -99,7 +82,7 @@ def require_text(new: Mapping[str, object], before: object) -> None:
             return  # nested too deeply to be written at all, which the encoder refuses
         for place, text in texts:
             if not known.issuperset(_halves(text)):
-                raise not_text(text, f"{place} is not text: it holds half a character") from None
+                raise errors.not_text(text, f"{place} is not text: it holds half a character") from None
 
 
 def _schema_of(metadata: object) -> object:
@@ -328,11 +311,11 @@ def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
         return
     listing = list_log(table.storage)  # once more: a writer may have added commits and compaction in between
     if listing.has_lost_newest:
-        raise Refused(
+        raise errors.Refused(
             f"{listing.of_lost_newest}, and engines would read it instead of a new commit",
             code=BEYOND_LOG,
             facts={"file": f"{LOG_DIRECTORY}/*.{listing.compacted_to:020d}.compacted.json"},
-            hint=command("repair", level="log", sources=["COPY"]),
+            hint=errors.command("repair", level="log", sources=["COPY"]),
         )
 
 
@@ -416,14 +399,14 @@ class _Sender:
         """Return None where the version is ours."""
         cause: str | None = None
         """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
-        fault: DeltacliError | None = None
+        fault: errors.DeltacliError | None = None
         has_looked = True
         for asked in range(MAX_ASKED):
             if asked:
                 self._pause(asked)
             try:
                 answer = create() if has_looked else None
-            except StorageFailed as failed:
+            except errors.StorageFailed as failed:
                 if cause is None:
                     raise  # an error here means that nothing was written
                 answer, fault = None, failed
@@ -434,11 +417,11 @@ class _Sender:
             has_looked = False  # it is sent again only into the log that it was made for
             try:
                 lost, newest = self._winners(made.request, version, 0 if asked or cause else attempt)
-            except DeltacliError as failed:
+            except errors.DeltacliError as failed:
                 fault = failed
-                if isinstance(failed, NotATable):
+                if isinstance(failed, errors.NotATable):
                     break
-                if isinstance(failed, StorageFailed):  # a proxy may have sent the request twice: it may be this one
+                if isinstance(failed, errors.StorageFailed):  # a proxy may have sent it twice: it may be this one
                     cause = cause or "the version exists, but its writer cannot be read"
                 continue
             if lost.winners or cause is None:
@@ -468,7 +451,7 @@ class _Sender:
             try:
                 winners.append(look_at(request, file.version, file.modified_ms, stream_commit(storage, file)))
                 past = file
-            except CommitCorrupt:
+            except errors.CommitCorrupt:
                 if not winners:
                     raise
                 break  # reported when it is reached: the commits before it may already decide
@@ -482,14 +465,14 @@ class _Sender:
         at_once = self._table.storage.capabilities.parallel_reads
         small = [commit_location(file) for file in files if file.size_bytes <= _FETCHED_BYTES]
         if not self._table.storage.capabilities.cheap_listing and len(small) > 1:
-            with suppress(DeltacliError):  # it is reported by who needs that commit
+            with suppress(errors.DeltacliError):  # it is reported by who needs that commit
                 deque(self._table.engine.run(self._table.storage.read, small, at_once=at_once), maxlen=0)
 
     def note(self, request: CommitRequest, version: int) -> str:
         """Return the outcome of a commit that was in flight when the run was interrupted; looks once."""
         try:
             winners = self._winners(request, version)[0].winners
-        except DeltacliError:
+        except errors.DeltacliError:
             winners = ()
         if any(winner.txn_id == self.txn_id for winner in winners):
             return f"version {version} was committed"
@@ -497,12 +480,12 @@ class _Sender:
             return "nothing was committed"
         return f"version {version} may have been committed: it was if {commit_name(version)} contains {self.txn_id}"
 
-    def _unknown(self, version: int, cause: str | None, fault: DeltacliError | None) -> OutcomeUnknown:
+    def _unknown(self, version: int, cause: str | None, fault: errors.DeltacliError | None) -> errors.OutcomeUnknown:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         where, when = path, f"{path} exists"
         if managed_store(self._table.storage) is not None:  # its staged file is in the reason
             where, when = f"{path}, once it is published", f"the table has version {version}"
-        return OutcomeUnknown(
+        return errors.OutcomeUnknown(
             f"version {version} was sent, but it is not known whether it was committed",
             facts={
                 "file": where,
@@ -512,7 +495,7 @@ class _Sender:
                 "to check": f"it was committed if {when} and contains this txnId; if it does not exist, it may "
                 "still appear for as long as a request can be on its way",
             },
-            hint=command("log cat", version),
+            hint=errors.command("log cat", version),
         )
 
 
@@ -561,11 +544,11 @@ def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed |
         return base
     base_time = snapshot.time
     if base_time is None or (base.is_stamped and base_time.source is not TimestampSource.IN_COMMIT):
-        raise Refused(
+        raise errors.Refused(
             f"version {snapshot.version} has no in-commit timestamp to base that of the next version on",
             code="ict.missing",
             facts={"looked at": f"{LOG_DIRECTORY}/{commit_name(snapshot.version)}"},
-            hint=command("validate", select=[DoubleQuoted("ict.*")]),
+            hint=errors.command("validate", select=[errors.DoubleQuoted("ict.*")]),
         )
     return base._replace(committed_ms=base_time.timestamp_ms)
 
@@ -581,26 +564,26 @@ def _with_row_id_mark(base: Base, snapshot: Snapshot, request: CommitRequest) ->
     if mark is not None:
         return base._replace(row_id_mark=mark)
     if request.new_rows and slot_of(request, base).first_row_id is not None:
-        raise Refused(
+        raise errors.Refused(
             f"version {snapshot.version} has no high-water mark of row ids that new ones could follow",
             code="rowtracking.high-water-mark",
             facts={"domain": DOMAIN, "found": domain.configuration[:120]},
-            hint=command("validate", select=[DoubleQuoted("rowtracking.*")]),
+            hint=errors.command("validate", select=[errors.DoubleQuoted("rowtracking.*")]),
         )
     return base
 
 
-def _conflict(lost: _Lost | None, attempts: int, seconds: float) -> ConflictLost:
+def _conflict(lost: _Lost | None, attempts: int, seconds: float) -> errors.ConflictLost:
     facts = {"versions tried": f"{attempts}, in {seconds:.0f} s"}
     if lost is not None and lost.winners:
         winner = lost.winners[-1]
         who = " by ".join(word for word in (winner.operation, winner.engine_info) if word)
         facts |= {"last lost to": f"version {winner.version}, {who or 'by an unnamed writer'}"}
     facts["next"] = "let the other writers pause, or run the same command again when they commit less often"
-    return ConflictLost(
+    return errors.ConflictLost(
         "nothing was committed: other writers created every version that was tried",
         facts=facts,
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 

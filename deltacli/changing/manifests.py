@@ -11,27 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by
 from deltacli.delta.partitions.values import directory_of
-from deltacli.storage import Failed, has_link
+from deltacli.storage import Failed, ReadStorage, Storage, has_link
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from deltacli.core.typing import ArrowArray, Json
-    from deltacli.storage import ReadStorage, Storage
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
+from deltacli.table.version import Snapshot
 
 _NAME = "manifest"
 _HADOOP_CHECKSUM = ".manifest.crc"
@@ -45,7 +41,7 @@ _TRIES = 3
 class LiveManifests:
     """The manifests of a version. `rows` are the places and lines of all of them, sorted by both."""
 
-    def __init__(self, rows: pyarrow.Table, *, is_partitioned: bool) -> None:
+    def __init__(self, rows: pa.Table, *, is_partitioned: bool) -> None:
         self.files: int = rows.num_rows
         self._lines = rows.column("line")
         self._ranges = {} if is_partitioned else {f"{MANIFESTS}/{_NAME}": (0, 0)}
@@ -73,8 +69,6 @@ def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refu
     """Return the manifests of a version, or why it cannot have any: a list of files says nothing of renamed columns and
     of deleted rows.
     """
-    import pyarrow as pa
-
     table = snapshot.table
     if snapshot.config.mapping_mode != "none":
         message = (
@@ -104,10 +98,8 @@ def _root(uri: str) -> bytes:
     return b"file://" + unquote_to_bytes(uri[7:]) if uri.startswith("file://") else uri.encode()
 
 
-def _rows_of(root: bytes, columns: tuple[str, ...], adds: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, int]:
+def _rows_of(root: bytes, columns: tuple[str, ...], adds: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
     """Return the place and the line of each live file, and how many have deleted rows."""
-    import pyarrow as pa
-
     vectors = adds.column("deletionVector")
     paths = adds.column("path")
     keys = pc.cast(decode_column(paths), pa.large_binary())
@@ -122,8 +114,6 @@ def _rows_of(root: bytes, columns: tuple[str, ...], adds: pyarrow.RecordBatch) -
 
 
 def _directories(name: str, values: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     distinct = pc.dictionary_encode(values, null_encoding="encode")
     return pc.take(pa.array([directory_of({name: one}) for one in distinct.dictionary.to_pylist()]), distinct.indices)
 
@@ -183,11 +173,7 @@ class ManifestsPlan:
         return {
             "version": self.basis.version,
             "files": None if self.live is None else self.live.files,
-            "manifests": {
-                "written": len(self.to_write),
-                "deleted": len(self.to_delete),
-                "unchanged": self.unchanged,
-            },
+            "manifests": {"written": len(self.to_write), "deleted": len(self.to_delete), "unchanged": self.unchanged},
             "differences": [one._asdict() for one in self.differences],
             "refusals": [one.as_json("wayOut") for one in self.refusals],
             "dryRun": dry_run,

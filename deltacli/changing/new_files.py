@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from deltacli.changing.basis import LOOK_SECONDS
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.units import format_size, plural
 from deltacli.storage import Failed
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle
 
 _NAMED = 10
 

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act
 from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.typing import RecordBatch
@@ -22,8 +23,6 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration, configuration_of, plain_action, plain_metadata
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.log.actions import Action
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.rules.framework.base import Finding
@@ -153,8 +152,6 @@ ROW_ID_FIELDS = ("path", "stats", "baseRowId", "defaultRowCommitVersion")
 
 def row_ids_of(adds: RecordBatch) -> RecordBatch:
     """Return the columns of `StateView.live` that rules about row ids look at."""
-    import pyarrow as pa
-
     from deltacli.rules.framework.views import OF_CHECKPOINT
 
     paths = pc.cast(adds.column("path"), pa.string())
@@ -169,13 +166,11 @@ def row_ids_of(adds: RecordBatch) -> RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def errors_of_row_ids(snapshot: Snapshot, live: pyarrow.Table | None = None) -> Sequence[Refusal]:
+def errors_of_row_ids(snapshot: Snapshot, live: pa.Table | None = None) -> Sequence[Refusal]:
     """Return the errors of the row ids of live files, given in the columns of `row_ids_of`, or read."""
     if FEATURE not in snapshot.config.features:
         return ()
     if live is None:
-        import pyarrow as pa
-
         parts = list(snapshot.file_actions.map_actions("add", row_ids_of, fields=ROW_ID_FIELDS))
         if not parts:
             return ()

@@ -11,26 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from deltacli import __version__
-from deltacli.cli.command_tree import (
-    COMMANDS,
-    HERE,
-    OUTPUT_OF_ONE_FORMAT,
-    OUTPUT_OF_ROWS,
-    TABLE_OR_HERE,
-    WITHOUT_TABLE,
-    AccessMode,
-    ColourChoice,
-    GlobalOptions,
-    LogFormat,
-    Path,
-    ProgressChoice,
-    first_argument,
-    is_command,
-    move_shared_options,
-    path_of,
-    setting,
-    with_current_options,
-)
+from deltacli.cli import command_tree, results
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,
@@ -43,6 +24,7 @@ from deltacli.cli.invocation import (
     outside,
     without_directories,
 )
+from deltacli.cli.options import declared
 from deltacli.cli.options.configuration import (
     Variable,
     choose_catalog,
@@ -54,60 +36,9 @@ from deltacli.cli.options.configuration import (
     read_configuration,
     retry_budget_of,
 )
-from deltacli.cli.options.declared import (
-    Declared,
-    Parameter,
-    Parameters,
-    declared,
-    given_of_one_format,
-    made_of,
-    options_of,
-    parameter_of,
-    parse_moment,
-    parse_plainly,
-)
-from deltacli.cli.results import (
-    CSV,
-    FOREIGN_ENDINGS,
-    FORMATS,
-    JSON,
-    NDJSON,
-    PARQUET,
-    TABLE,
-    TEMPLATE,
-    AnyFormat,
-    EveryFormat,
-    Format,
-    directory_of,
-    format_named,
-    require_directory,
-    require_empty_target,
-    require_target,
-)
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.term import (
-    Interrupted,
-    PagerQuitError,
-    close_live_line,
-    colours_stderr,
-    detect_terminal,
-    libraries_muted,
-    say,
-    signals_raise,
-    visible,
-)
-from deltacli.core import tempfiles
-from deltacli.core.errors import (
-    EXIT_BUG,
-    DeltacliError,
-    MemoryExhausted,
-    ShellSpelling,
-    StorageFailed,
-    Unreadable,
-    UsageError,
-    nearest_name,
-    spelled,
-)
+from deltacli.cli.terminal import term
+from deltacli.core import errors, tempfiles
 from deltacli.core.machine import (
     Clock,
     choose_allocator,
@@ -135,7 +66,7 @@ class ReaderGoneError(Exception):
     """The reader of stdout has closed it; not an error."""
 
 
-def _shared_options(formats: type[StrEnum]) -> dict[str, Parameter]:
+def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
     """Return the options in the order of the help. Hidden are `--format` where there is no choice, and `--json` where
     json is not one of the formats.
     """
@@ -143,24 +74,34 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, Parameter]:
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
-    has_items = NDJSON.name in list(formats)
-    own = OUTPUT_OF_ROWS if PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
-    output = {"output": parameter_of("output", own, str | None)} if own else {}
+    has_items = results.NDJSON.name in list(formats)
+    own = (
+        command_tree.OUTPUT_OF_ROWS
+        if results.PARQUET.name in list(formats)
+        else command_tree.OUTPUT_OF_ONE_FORMAT
+        if len(formats) == 1
+        else None
+    )
+    output = {"output": declared.parameter_of("output", own, str | None)} if own else {}
     return {
-        "output_format": parameter_of("output_format", format_option, formats | None),
-        "as_json": parameter_of("as_json", json_option, bool, default=False),
-        **{name: one for name, one in (options_of(GlobalOptions) or {}).items() if name != "template" or has_items},
+        "output_format": declared.parameter_of("output_format", format_option, formats | None),
+        "as_json": declared.parameter_of("as_json", json_option, bool, default=False),
+        **{
+            name: one
+            for name, one in (declared.options_of(command_tree.GlobalOptions) or {}).items()
+            if name != "template" or has_items
+        },
         **output,
     }
 
 
 def with_shared_options(
     command: Callable[..., None],
-    formats: type[StrEnum] = AnyFormat,
+    formats: type[StrEnum] = results.AnyFormat,
     *,
     runs_on_cluster: bool = False,
     names_choose: bool = True,
-) -> Declared:
+) -> declared.Declared:
     """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`. A shared
     option is left out where the command has one of the same name, such as `--config` of `share serve`.
 
@@ -168,27 +109,27 @@ def with_shared_options(
     format.
     """
     hints = get_type_hints(command, include_extras=True)
-    requests: dict[str, Parameters] = {}
-    own: list[Parameter] = []
+    requests: dict[str, declared.Parameters] = {}
+    own: list[declared.Parameter] = []
     code, defaults = command.__code__, dict(command.__kwdefaults__ or {})
     names = code.co_varnames[: code.co_argcount]
     defaults |= zip(reversed(names), reversed(command.__defaults__ or ()), strict=False)
     for name in [*names[1:], *code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]]:
-        if (found := options_of(hints[name])) is None:
-            own.append(declared(name, hints[name], defaults.get(name, ...)))
+        if (found := declared.options_of(hints[name])) is None:
+            own.append(declared.declared(name, hints[name], defaults.get(name, ...)))
         else:
             requests[name] = found
             own += found.values()
     taken = {parameter.name for parameter in own}
     common = {name: option for name, option in _shared_options(formats).items() if name not in taken}
-    cluster: Parameters = {}
+    cluster: declared.Parameters = {}
     if runs_on_cluster:
         from deltacli.cli.options.cluster import ClusterOptions
 
-        cluster = options_of(ClusterOptions) or {}
+        cluster = declared.options_of(ClusterOptions) or {}
 
     def invoke(**values: Any) -> None:  # Any: values parsed by typer
-        def take(options: Parameters) -> dict[str, Any]:  # Any: values parsed by typer
+        def take(options: declared.Parameters) -> dict[str, Any]:  # Any: values parsed by typer
             return {name: values.pop(name) for name in options}
 
         for one in parameters:
@@ -197,15 +138,15 @@ def with_shared_options(
                 values[one.name] = outside(value) if isinstance(value, str) else [*map(outside, value)]
             if type(value) is int:
                 require_number(value, (one.spellings or [one.name])[-1])
-        chosen = GlobalOptions(**take(common))
+        chosen = command_tree.GlobalOptions(**take(common))
         run = make_run(
             formats, chosen, ClusterOptions(**take(cluster)) if runs_on_cluster else None, names_choose=names_choose
         )
         try:
-            run.of_one_format.update(given_of_one_format(own, values))
+            run.of_one_format.update(declared.given_of_one_format(own, values))
             _note_comparison_with_null(run, values.get("where"))
             for name, found in requests.items():
-                values[name] = made_of(hints[name], found, take(found))
+                values[name] = declared.made_of(hints[name], found, take(found))
             command(run, **values)
         except BrokenPipeError as closed:  # typer would turn it into exit 1
             raise ReaderGoneError from closed
@@ -213,7 +154,7 @@ def with_shared_options(
             run.close()
 
     parameters = [*own, *cluster.values(), *common.values()]
-    return Declared(command, parameters, invoke)
+    return declared.Declared(command, parameters, invoke)
 
 
 def _note_comparison_with_null(run: Run, where: str | None) -> None:
@@ -226,7 +167,11 @@ def _note_comparison_with_null(run: Run, where: str | None) -> None:
 
 
 def make_run(
-    formats: type[StrEnum], options: GlobalOptions, cluster: ClusterOptions | None, *, names_choose: bool = True
+    formats: type[StrEnum],
+    options: command_tree.GlobalOptions,
+    cluster: ClusterOptions | None,
+    *,
+    names_choose: bool = True,
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError.
 
@@ -238,64 +183,69 @@ def make_run(
     if options.template is not None:
         _require_template(options.template, given)
         given = None
-    is_named = names_choose and options.output is not None and format_named(options.output) is not None
-    wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
-    wished = TABLE.name if options.template is not None else wished
-    in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
-    in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
-    colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
-    shows = options.progress or configured(ProgressChoice, Variable.PROGRESS, settings, configuration)
-    shows = shows or ProgressChoice.AUTO
-    is_json = wished in FORMATS and FORMATS[wished].errors_are_json
-    logs = options.log_format or (LogFormat.JSON if is_json else LogFormat.TEXT)
-    invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, options.verbose
-    chosen = FORMATS.get(wished, TABLE) if wished in list(formats) else TABLE
-    output, directory = options.output, directory_of(options.output) if PARQUET.name in list(formats) else None
+    is_named = names_choose and options.output is not None and results.format_named(options.output) is not None
+    wished = _wished_format(results.EveryFormat if is_named else formats, given, settings, configuration)
+    wished = results.TABLE.name if options.template is not None else wished
+    in_environment = one_of(command_tree.ColourChoice, Variable.COLOR.read(), Variable.COLOR)
+    in_settings = one_of(command_tree.ColourChoice, settings.get("color"), f"color {configuration}")
+    colours = options.colour or in_environment or in_settings or command_tree.ColourChoice.AUTO
+    shows = options.progress or configured(command_tree.ProgressChoice, Variable.PROGRESS, settings, configuration)
+    shows = shows or command_tree.ProgressChoice.AUTO
+    is_json = wished in results.FORMATS and results.FORMATS[wished].errors_are_json
+    logs = options.log_format or (command_tree.LogFormat.JSON if is_json else command_tree.LogFormat.TEXT)
+    invocation.log_is_json, invocation.verbosity = logs is command_tree.LogFormat.JSON, options.verbose
+    chosen = results.FORMATS.get(wished, results.TABLE) if wished in list(formats) else results.TABLE
+    output, directory = (
+        options.output,
+        results.directory_of(options.output) if results.PARQUET.name in list(formats) else None,
+    )
     if directory is not None:
         output, chosen = None, _format_of_directory(chosen, options.output_format, directory)
     if output is not None:
         _require_no_format(output, formats, given)
-        require_target(output, "--output")
-        require_directory(output)
+        results.require_target(output, "--output")
+        results.require_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
     if options.template is not None:
-        if chosen is not TABLE or directory is not None:
-            raise UsageError(f"--template and --output {options.output} exclude each other", code="usage.template")
-        chosen = TEMPLATE._replace(template=options.template)
+        if chosen is not results.TABLE or directory is not None:
+            raise errors.UsageError(
+                f"--template and --output {options.output} exclude each other", code="usage.template"
+            )
+        chosen = results.TEMPLATE._replace(template=options.template)
     is_quiet = options.quiet or settings.get("quiet") is True
     run = Run(
         format=chosen,
         output=output,
         clock=_clock_of(options.now),
         storage_options=_storage_options(settings, options.storage_option),
-        terminal=detect_terminal(colours, to_file=output not in (None, "-")),
+        terminal=term.detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=is_quiet,
         verbosity=options.verbose,
         table_format=options.table_format,
-        access=options.access or AccessMode.AUTO,
-        progress=SILENT if is_quiet else _start_progress(shows, colour=colours_stderr(colours)),
-        progress_is_asked_for=shows is not ProgressChoice.AUTO,
-        log_is_json=logs is LogFormat.JSON,
+        access=options.access or command_tree.AccessMode.AUTO,
+        progress=SILENT if is_quiet else _start_progress(shows, colour=term.colours_stderr(colours)),
+        progress_is_asked_for=shows is not command_tree.ProgressChoice.AUTO,
+        log_is_json=logs is command_tree.LogFormat.JSON,
         is_paged=not options.no_pager,
         retry_budget_ms=retry_budget_of(options.retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
         directory=directory,
-        colours_notes=colours_stderr(colours),
+        colours_notes=term.colours_stderr(colours),
         can_use_cluster=cluster is not None,
         cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
-    if names_choose and given is None and chosen is TABLE and len(formats) > 1:
+    if names_choose and given is None and chosen is results.TABLE and len(formats) > 1:
         _note_unknown_ending(run, formats)
     return run
 
 
-def _settings_of(options: GlobalOptions) -> tuple[dict[str, Toml], str]:
+def _settings_of(options: command_tree.GlobalOptions) -> tuple[dict[str, Toml], str]:
     """Return the configuration, and what it is called in errors. Raises UsageError."""
     named = (options.config, options.profile_name, options.catalog_profile)
     for name, given in zip(("--config", "--profile-name", "--catalog-profile"), named, strict=True):
         if given == "":
-            raise UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
+            raise errors.UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
     path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
     place = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
     return read_configuration(path, profile), place
@@ -303,15 +253,18 @@ def _settings_of(options: GlobalOptions) -> tuple[dict[str, Toml], str]:
 
 def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -> None:
     """Raise UsageError for `--output json`, which in other programs is what `--format json` is here."""
-    if given is not None or len(formats) == 1 or output not in (*FORMATS, "yaml"):
+    if given is not None or len(formats) == 1 or output not in (*results.FORMATS, "yaml"):
         return
     from deltacli.cli.terminal.shell import again_with, without_option
 
-    meant = output if output in list(formats) else JSON.name
-    raise UsageError(
+    meant = output if output in list(formats) else results.JSON.name
+    raise errors.UsageError(
         f"--output {output}: this is the name of a format, and --output takes the name of a file",
         code="usage.output",
-        facts={"formats": ", ".join(formats), "for a file of this name": f"--output {output} --format {TABLE.name}"},
+        facts={
+            "formats": ", ".join(formats),
+            "for a file of this name": f"--output {output} --format {results.TABLE.name}",
+        },
         hint=again_with(without_option(invocation.arguments, "--output"), "--format", meant),
     )
 
@@ -323,9 +276,9 @@ def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
     """
     name, ending = os.path.splitext(run.output or "")
     if ending and ending.lower() not in _OF_TEXTS:
-        known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
-        if near := nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
-            raise UsageError(
+        known = [name for row in results.FORMATS.values() if row.name in list(formats) for name in row.endings]
+        if near := errors.nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
+            raise errors.UsageError(
                 f"--output {run.output}: {ending} chooses no format",
                 code="usage.output",
                 facts={"did you mean": name + near, "for text": "--format table"},
@@ -338,32 +291,32 @@ _ALIKE_ENDINGS = 0.8
 
 
 def _clock_of(now: str | None) -> Clock:
-    return system_clock if now is None else fixed_clock(parse_moment("--now", now, invocation.arguments))
+    return system_clock if now is None else fixed_clock(declared.parse_moment("--now", now, invocation.arguments))
 
 
-def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) -> Format:
+def _format_of_directory(chosen: results.Format, given: StrEnum | None, directory: str) -> results.Format:
     """Return the format of the result that describes an output directory. Raises UsageError."""
     from deltacli.cli.terminal.shell import again_with
 
-    require_empty_target(directory)
-    if given in (NDJSON.name, CSV.name):
-        raise UsageError(
+    results.require_empty_target(directory)
+    if given in (results.NDJSON.name, results.CSV.name):
+        raise errors.UsageError(
             f"--format {given} cannot be written to a directory",
             code="usage.output",
             facts={"directory": directory, "expected": "parquet, or a file for --output"},
-            hint=again_with(invocation.arguments, "--format", PARQUET.name),
+            hint=again_with(invocation.arguments, "--format", results.PARQUET.name),
         )
-    return TABLE if chosen is PARQUET else chosen
+    return results.TABLE if chosen is results.PARQUET else chosen
 
 
 def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
     """Raise UsageError for conflicting options."""
     if as_json and output_format not in (None, "json"):
-        raise UsageError(f"--json and --format {output_format} exclude each other")
+        raise errors.UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
         from deltacli.cli.terminal.shell import again_without
 
-        raise UsageError(
+        raise errors.UsageError(
             "--json is not available: this command has a fixed format",
             hint=again_without(invocation.arguments, "--json"),
         )
@@ -373,8 +326,8 @@ def _require_template(template: str, given: str | None) -> None:
     """Raise UsageError for a template with errors, and for a format, which a template replaces."""
     from deltacli.cli.formats.template import parse_template
 
-    if given not in (None, TABLE.name):
-        raise UsageError(f"--template and --format {given} exclude each other", code="usage.template")
+    if given not in (None, results.TABLE.name):
+        raise errors.UsageError(f"--template and --format {given} exclude each other", code="usage.template")
     parse_template(template)
 
 
@@ -383,39 +336,41 @@ def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> d
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
-def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:
+def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> results.Format | None:
     """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
     single format, which may be JSON. Raises UsageError where an option contradicts the name, and where the command
     lacks the format.
     """
-    named = format_named(output)
-    if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
+    named = results.format_named(output)
+    if given is None and len(formats) > 1 and output.lower().endswith(results.FOREIGN_ENDINGS):
         from deltacli.cli.terminal.shell import again_with
 
         stem, _, ending = output.rpartition(".")
         as_junit = ending.lower() == "xml" and "junit" in list(formats)
-        raise UsageError(
+        raise errors.UsageError(
             f"--output {output}: "
             + ("name the format of an XML file" if as_junit else f"deltacli cannot write .{ending}"),
             code="usage.output",
             facts={"formats": ", ".join(formats)},
             hint=again_with(invocation.arguments, "--format", "junit")
             if as_junit
-            else again_with(invocation.arguments, "--output", f"{stem}.{CSV.name}"),
+            else again_with(invocation.arguments, "--output", f"{stem}.{results.CSV.name}"),
         )
-    if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
+    if named is None or (len(formats) == 1 and named in (results.JSON, results.NDJSON)):
         return None
-    if given is not None and given != named.name and not (given == "sarif" and named is JSON):  # which SARIF is, too
+    if (
+        given is not None and given != named.name and not (given == "sarif" and named is results.JSON)
+    ):  # which SARIF is, too
         from deltacli.cli.terminal.shell import again, without_value
 
-        raise UsageError(
+        raise errors.UsageError(
             f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
             code="usage.output",
             hint=again([word for word in without_value(invocation.arguments, "--format", given) if word != "--json"]),
         )
     if named.name not in list(formats):
-        endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]
-        raise UsageError(
+        endings = [results.FORMATS[name].endings[0] for name in formats if results.FORMATS[name].endings]
+        raise errors.UsageError(
             f"--output {output}: this command does not write {named.name}",
             code="usage.output",
             facts={"formats": ", ".join(formats)} if endings else None,
@@ -429,14 +384,14 @@ def _wished_format(
 ) -> str:  # Any: TOML values
     """Return the requested format, which may be one that the command does not have. Raises UsageError."""
     # A command with a single format ignores the default for all commands, but its errors follow it.
-    defaults = EveryFormat if len(formats) == 1 else formats
+    defaults = results.EveryFormat if len(formats) == 1 else formats
     return str(given or configured(defaults, Variable.FORMAT, settings, configuration) or "table")
 
 
-def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:
+def _start_progress(choice: command_tree.ProgressChoice, *, colour: bool) -> Progress:
     """Return the progress to show; imports nothing where progress is not shown."""
     on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    if choice is ProgressChoice.NEVER or (choice is ProgressChoice.AUTO and not on_terminal):
+    if choice is command_tree.ProgressChoice.NEVER or (choice is command_tree.ProgressChoice.AUTO and not on_terminal):
         return SILENT
     from deltacli.cli.terminal.progress import start_progress
 
@@ -456,26 +411,21 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         spark = {"--master": given.master, "--remote": given.remote, "--spark-conf": given.spark_conf}
         named = next((name for name, value in spark.items() if value), None)
         if named is not None:
-            raise UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
+            raise errors.UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
         return None
     from deltacli.engine.spark.engine import SparkSettings
 
     if given.master and given.remote:
-        raise UsageError("--master and --remote exclude each other")
-    conf = {
-        **settings.get("spark_conf", {}),
-        **dict(map(_parse_conf, given.spark_conf or [])),
-    }
+        raise errors.UsageError("--master and --remote exclude each other")
+    conf = {**settings.get("spark_conf", {}), **dict(map(_parse_conf, given.spark_conf or []))}
     if given.master or given.remote:
         remote = given.remote and plain_or_file("--remote", " ", given.remote, f"the variable {Variable.REMOTE}")
         return SparkSettings(given.master, remote, conf)
     default = SparkSettings(
-        Variable.MASTER.read() or settings.get("master"),
-        Variable.REMOTE.read() or settings.get("remote"),
-        conf,
+        Variable.MASTER.read() or settings.get("master"), Variable.REMOTE.read() or settings.get("remote"), conf
     )
     if default.master and default.remote:
-        raise UsageError("the environment or the configuration names a Spark master and a Spark Connect server")
+        raise errors.UsageError("the environment or the configuration names a Spark master and a Spark Connect server")
     return default
 
 
@@ -489,23 +439,23 @@ def _parse_conf(text: str) -> tuple[str, str]:
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _NEEDS_LITTLE = frozenset(
     {("completion",), ("fleet", "check"), ("fleet", "status"), ("history",), ("log", "cat"), ("spark", "package")}
-    | {path for path in WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
+    | {path for path in command_tree.WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
 )
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
 
 
-def declared_command(name: str) -> Declared:
+def declared_command(name: str) -> declared.Declared:
     """Return a command, whose module is imported."""
-    module = import_module(COMMANDS[name])
+    module = import_module(command_tree.COMMANDS[name])
     return with_shared_options(
         getattr(module, name.replace(" ", "_").replace("-", "_")),
-        setting(module, "FORMATS", name, AnyFormat),
-        runs_on_cluster=setting(module, "RUNS_ON_CLUSTER", name, default=False),
-        names_choose=setting(module, "NAMES_CHOOSE", name, default=True),
+        command_tree.setting(module, "FORMATS", name, results.AnyFormat),
+        runs_on_cluster=command_tree.setting(module, "RUNS_ON_CLUSTER", name, default=False),
+        names_choose=command_tree.setting(module, "NAMES_CHOOSE", name, default=True),
     )
 
 
-def build_app(at: Path | None = None) -> typer.Typer:
+def build_app(at: command_tree.Path | None = None) -> typer.Typer:
     """Build the whole command tree, or only one place and what is below it, which avoids importing the rest.
 
     At the root these are the commands; of groups only their help is imported.
@@ -518,7 +468,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
     given, directories = without_directories(argv)
-    arguments = with_current_options(help_as_option(move_shared_options(given)))
+    arguments = command_tree.with_current_options(help_as_option(command_tree.move_shared_options(given)))
     invocation.begin(arguments, directories)
     if any("=" in word or "@" in word for word in arguments):
         from deltacli.cli.terminal.shell import remember_words
@@ -526,16 +476,16 @@ def run(argv: Sequence[str]) -> int:
         remember_words(arguments)
     choose_allocator()
     try:
-        with signals_raise(), libraries_muted(), spelled(ShellSpelling()):
+        with term.signals_raise(), term.libraries_muted(), errors.spelled(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
-            except Interrupted as interruption:
+            except term.Interrupted as interruption:
                 interruption.unwind()  # waits for tasks in flight while the progress line still shows it
                 tempfiles.remove_all()  # of what was interrupted between its creation and the `with` that removes it
                 raise
             finally:
-                close_live_line()
-    except Interrupted as interruption:  # also a signal that arrives during cleanup
+                term.close_live_line()
+    except term.Interrupted as interruption:  # also a signal that arrives during cleanup
         _report_interruption(interruption, arguments)
         give_up(sys.stdout, 1)  # the reader of the pipe may have exited
         return interruption.exit_code
@@ -554,8 +504,8 @@ def _run_in(directories: Sequence[str], arguments: Sequence[str]) -> int:
             except (OSError, ValueError) as fault:
                 invocation.directories = ()
                 reason = (getattr(fault, "strerror", None) or str(fault)).lower()
-                report_error(UsageError(f"{AT} {directory}: {reason}"), arguments, None)
-                return UsageError.exit_code
+                report_error(errors.UsageError(f"{AT} {directory}: {reason}"), arguments, None)
+                return errors.UsageError.exit_code
         return _run(arguments)
 
 
@@ -566,10 +516,10 @@ def _return_to(directory: str) -> None:
 
 def _run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every fault maps to one."""
-    path = path_of(arguments)
+    path = command_tree.path_of(arguments)
     asks_for_help = set(arguments) <= set(ASK_FOR_HELP)
     try:
-        if is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
+        if command_tree.is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
             require_room()
         if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
             from deltacli.cli.help_topics import explain_word
@@ -581,11 +531,11 @@ def _run(arguments: Sequence[str]) -> int:
             write_version()
             sys.stdout.flush()
             return 0
-        command = declared_command(" ".join(path)) if is_command(path) else None
+        command = declared_command(" ".join(path)) if command_tree.is_command(path) else None
         if command is not None:
             for word in arguments[len(path) :]:
                 require_word(word)
-        values = None if command is None else parse_plainly(command.parameters, arguments[len(path) :])
+        values = None if command is None else declared.parse_plainly(command.parameters, arguments[len(path) :])
         if command is not None and values is not None:
             command.call(**values)
             sys.stdout.flush()
@@ -595,13 +545,13 @@ def _run(arguments: Sequence[str]) -> int:
         code = run_parsed(build_app(path if path or asks_for_help else None), arguments, path)
         sys.stdout.flush()
         return code
-    except DeltacliError as error:
+    except errors.DeltacliError as error:
         error = _of_memory(error) or error
         report_error(error, arguments, _table_of(arguments))
         return error.exit_code
     except Exit as ended:
         return ended.exit_code
-    except PagerQuitError:
+    except term.PagerQuitError:
         return 0
     except (ReaderGoneError, BrokenPipeError, SystemExit):  # SystemExit: typer, when help meets a closed pipe
         give_up(sys.stdout, 1)
@@ -614,45 +564,47 @@ def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
     """Report an exception that is not a DeltacliError, and return its exit code."""
     if is_exhaustion(error):
         report_error(exhausted_by(error), arguments, _table_of(arguments))
-        return MemoryExhausted.exit_code
+        return errors.MemoryExhausted.exit_code
     if not isinstance(error, OSError):
         _report_bug(error, arguments)
-        return EXIT_BUG
+        return errors.EXIT_BUG
     try:
         os.getcwd()
     except OSError:
-        gone = Unreadable("the current directory does not exist any more", code="table.path-missing", hint="cd /")
+        gone = errors.Unreadable(
+            "the current directory does not exist any more", code="table.path-missing", hint="cd /"
+        )
         report_error(gone, arguments, None)
         return gone.exit_code
     # Stores translate their own OSErrors: this one comes from stdout or a temporary file.
     reason = (error.strerror or str(error)).lower()
-    failure = StorageFailed(f"the result cannot be written: {reason}", code="output.unwritable")
+    failure = errors.StorageFailed(f"the result cannot be written: {reason}", code="output.unwritable")
     report_error(failure, arguments, _table_of(arguments))
     give_up(sys.stdout, 1)
     return failure.exit_code
 
 
-def _of_memory(error: DeltacliError) -> DeltacliError | None:
+def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
     """Return the MemoryError among the causes of a fault, or None.
 
     Code that takes errors of a library for damaged files may have wrapped one.
     """
-    cause = error.__cause__ if error.exit_code == Unreadable.exit_code else None
+    cause = error.__cause__ if error.exit_code == errors.Unreadable.exit_code else None
     while cause is not None and not is_exhaustion(cause):
         cause = cause.__cause__
     return None if cause is None else exhausted_by(cause)
 
 
-def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
+def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str]) -> None:
     """Report on one line that the run was interrupted and what it did."""
-    if interruption.outcome == Interrupted.outcome:
+    if interruption.outcome == term.Interrupted.outcome:
         if invocation.is_reporting:
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
         elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
             verb = "was" if len(written) == 1 else "were"
             interruption.outcome = f"{some_of(written, 3)} {verb} written completely"
     if not wants_json(arguments):
-        say(visible(interruption.message))
+        term.say(term.visible(interruption.message))
         return
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message
@@ -661,28 +613,30 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
     if wants_json(arguments):
-        say_document(DeltacliError.code, EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments))
+        say_document(
+            errors.DeltacliError.code, errors.EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments)
+        )
     else:
-        say(visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
+        term.say(term.visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
     report_details(error, arguments)
     if not wants_json(arguments):
-        say("hint: run it again with -vv and report the traceback, with private names removed")
+        term.say("hint: run it again with -vv and report the traceback, with private names removed")
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:
     """Return the table as the user wrote it: the first argument of the command."""
-    path = path_of(arguments)
-    if not is_command(path) or path in WITHOUT_TABLE:
+    path = command_tree.path_of(arguments)
+    if not command_tree.is_command(path) or path in command_tree.WITHOUT_TABLE:
         return None
     from deltacli.storage.secrets import without_secrets
 
-    table = first_argument(arguments, _valued_options(path))
-    if table is None and path in TABLE_OR_HERE and "--list-rules" not in arguments:
-        return HERE
+    table = command_tree.first_argument(arguments, _valued_options(path))
+    if table is None and path in command_tree.TABLE_OR_HERE and "--list-rules" not in arguments:
+        return command_tree.HERE
     return None if table is None else without_secrets(table)
 
 
-def _valued_options(path: Path) -> set[str]:
+def _valued_options(path: command_tree.Path) -> set[str]:
     """Return the spellings of a command's options that take a value."""
     parameters = declared_command(" ".join(path)).parameters
     return {name for option in parameters if option.takes_value for name in option.spellings}

@@ -8,47 +8,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
+from urllib.parse import quote
 
 from deltacli import __version__
 from deltacli.cli.command_tree import HERE, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
-from deltacli.cli.terminal.shell import (
-    again,
-    again_with,
-    again_with_flags,
-    as_typed,
-    before_consent,
-    fill_hint,
-    quoted_table,
-    with_files,
-    without_option,
-)
+from deltacli.cli.terminal import shell
 from deltacli.cli.terminal.term import say, say_json, visible
+from deltacli.core import errors
 from deltacli.core.documents import dumps
-from deltacli.core.errors import (
-    TABLE,
-    Adding,
-    Command,
-    CommandLine,
-    DeltacliError,
-    NotATable,
-    PaimonTable,
-    PartlyDone,
-    PathExternal,
-    PermissionRefused,
-    StorageFailed,
-    UsageError,
-    VersionAbsent,
-    is_command,
-    is_shared,
-    is_whole,
-    nearest_directory,
-    option_of,
-)
 from deltacli.core.machine import exhausted_by, is_exhaustion
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
+from deltacli.storage.secrets import without_secrets
 
 # -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
 
@@ -69,10 +42,7 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     },
     "log restore": _BY_ROLLBACK,
     "optimize": {"instead": "an engine compacts a table: sys.compact"},
-    "properties": {
-        "show options": "deltacli snapshot TABLE",
-        "set options": "deltacli alter TABLE set KEY=VALUE",
-    },
+    "properties": {"show options": "deltacli snapshot TABLE", "set options": "deltacli alter TABLE set KEY=VALUE"},
     "reach": {"snapshots": "deltacli history TABLE"},
     "read": {"instead": "an engine, or the package pypaimon, reads rows"},
     "repair": {**_BY_ROLLBACK, "find errors": "deltacli validate TABLE"},
@@ -97,11 +67,11 @@ def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
 
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
-    name = None if table is None else quoted_table(table)
+    name = None if table is None else shell.quoted_table(table)
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
-def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> JsonObject:
+def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> JsonObject:
     """Write an error on stderr, as a JSON object, or as a line, indented facts and the next command; and return it.
 
     `table` is the table as the user wrote it.
@@ -114,19 +84,26 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         hint = error.hint or _of_code(error, arguments, table)
     else:
         hint = (_of_condition if error.code == "usage.where" else _hint)(error, arguments, table)
-    if isinstance(error, PaimonTable):
+    if isinstance(error, errors.PaimonTable):
         error.facts["works on both"] = (
             "history, snapshot, validate, explain, alter, widen-type, vacuum --schemas, schema"
         )
         error.facts.update(_instead_of(arguments, table))
     if hint and error.code != "consent.missing":
-        hint = before_consent(_as_asked(hint, error, arguments), arguments)
+        hint = shell.before_consent(_as_asked(hint, error, arguments), arguments)
     for name, value in error.facts.items():
         whole = _whole(name, value, arguments, table)
-        error.facts[name] = before_consent(_as_asked(whole, error, arguments) if name == "fix" else whole, arguments)
-    if not hint and is_command(fix := error.facts.get("fix", "")):
+        error.facts[name] = shell.before_consent(
+            _as_asked(whole, error, arguments) if name == "fix" else whole, arguments
+        )
+    if not hint and errors.is_command(fix := error.facts.get("fix", "")):
         hint = fix
-    if not hint and "." in error.code and error.exit_code != UsageError.exit_code and error.code != "consent.denied":
+    if (
+        not hint
+        and "." in error.code
+        and error.exit_code != errors.UsageError.exit_code
+        and error.code != "consent.denied"
+    ):
         hint = f"deltacli help {error.code}"  # which says what to do
     if error.code == "usage.where":  # the help of the hint has them
         from deltacli.delta.predicate.columns import POSSIBLE
@@ -134,7 +111,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         for name in POSSIBLE:
             error.facts.pop(name, None)
     table = os.getcwd() if _is_left_out(error, arguments, table) else table
-    named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
+    named, cause = error.table or table, error.cause_exit if isinstance(error, errors.PartlyDone) else None
     document = document_of(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
         say_json(dumps(document))
@@ -143,7 +120,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         if hint and hint == error.facts.get("fix"):
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
-        is_of_words = error.exit_code == UsageError.exit_code and error.code not in _OF_TABLES
+        is_of_words = error.exit_code == errors.UsageError.exit_code and error.code not in _OF_TABLES
         is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
         subject = "" if is_named or not table else f"{without_middle(table)}: "
         say(visible(f"error: {subject}{message}"))
@@ -155,12 +132,12 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     return document
 
 
-def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> str:
+def _as_asked(advice: str, error: errors.DeltacliError, arguments: Sequence[str]) -> str:
     """Return a command that is the current one with other words: with `--dry-run`, `--json` and `--upgrade-protocol`
     where that has them and the error is not about them.
     """
     line, comment, remark = advice.partition("   #")
-    path = path_of(line.split()[1:]) if is_command(line) else ()
+    path = path_of(line.split()[1:]) if errors.is_command(line) else ()
     if not path or path != path_of(arguments) or " --help" in line or error.code == "usage.output":
         return advice
     shows = path[0] in ("features", "properties") and len(shlex.split(line)) == len(("deltacli", *path, "TABLE"))
@@ -169,33 +146,35 @@ def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> st
         possible.append("--upgrade-protocol")
     wanted = [flag for flag in possible if flag in arguments and flag not in error.message]
     flags = [flag for flag in wanted if not re.search(rf" {flag}(?= |\Z)", line)]
-    return CommandLine(" ".join([line, *flags]) + comment + remark) if flags else advice
+    return errors.CommandLine(" ".join([line, *flags]) + comment + remark) if flags else advice
 
 
-_OF_TABLES = frozenset({PaimonTable.code, "usage.missing-extra"})
+_OF_TABLES = frozenset({errors.PaimonTable.code, "usage.missing-extra"})
 """Codes of usage errors that are about a table."""
 
 
 def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the value of a fact: a command with its table, and the options of a way out as the command to paste."""
-    if TABLE in value:
-        return fill_hint(value, table)
-    if is_command(value):
-        return as_typed(value, arguments)
+    if errors.TABLE in value:
+        return shell.fill_hint(value, table)
+    if errors.is_command(value):
+        return shell.as_typed(value, arguments)
     if name.startswith("to ") and (option := re.match(r"(--[a-z-]+)(?: ([^\s:]+))?(?:: (.+))?\Z", value)):
-        return again_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
+        return shell.again_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
     return value
 
 
-def unexpected(error: Exception) -> DeltacliError:
+def unexpected(error: Exception) -> errors.DeltacliError:
     """Return the error of one of several tables for an exception that is not a DeltacliError."""
     if is_exhaustion(error):
         return exhausted_by(error)
     if isinstance(error, OSError):
         facts = {"file": str(error.filename)} if error.filename else {}
-        return StorageFailed((error.strerror or str(error)).lower(), facts=facts)
+        return errors.StorageFailed((error.strerror or str(error)).lower(), facts=facts)
     facts = {"to report it": "run it again with -vv, and remove private names"}
-    return DeltacliError(f"this is a bug in deltacli {__version__}: {type(error).__name__}: {error}", facts=facts)
+    return errors.DeltacliError(
+        f"this is a bug in deltacli {__version__}: {type(error).__name__}: {error}", facts=facts
+    )
 
 
 def say_document(
@@ -233,7 +212,7 @@ def document_of(
         "details": dict(details) | ({} if cause_exit is None else {"causeExit": cause_exit}),
         "facts": {_field(name): value for name, value in details.items()},
         "hint": hint,
-        "command": line if is_command(line) and is_whole(line, invocation.arguments) else None,
+        "command": line if errors.is_command(line) and errors.is_whole(line, invocation.arguments) else None,
     }
 
 
@@ -261,7 +240,7 @@ _OF_LOCAL_TABLES = {"head": "read {} --limit 20", "schema": "schema show {}", "c
 """Command of shares -> the command that does the same for a table of one's own."""
 
 
-def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+def _subject(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
     """Return what an error is about as the user wrote it: the first table, another one of the command line, or nothing
     where the result cannot be written.
     """
@@ -269,24 +248,24 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
         return None
     if _is_left_out(error, arguments, table):
         error.facts["TABLE"] = "left out, so it is the current directory"
-    place = error.facts.get("path", error.table) if isinstance(error, NotATable | PaimonTable) else error.table
+    place = (
+        error.facts.get("path", error.table)
+        if isinstance(error, errors.NotATable | errors.PaimonTable)
+        else error.table
+    )
     if not place or table is None or _is_at(table, place):
         return table
-    from deltacli.storage.secrets import without_secrets
-
     words = [without_secrets(word.partition("=")[2] if word.startswith("--") else word) for word in arguments]
     return next((word for word in words if word and _is_at(word, place)), table)
 
 
-def _is_left_out(error: DeltacliError, arguments: Sequence[str], table: str | None) -> bool:
+def _is_left_out(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> bool:
     """Return whether an error is about a current directory without a table, which the command line does not name."""
-    return isinstance(error, NotATable) and table == HERE and HERE not in arguments
+    return isinstance(error, errors.NotATable) and table == HERE and HERE not in arguments
 
 
 def _is_at(word: str, place: str) -> bool:
     """Return whether a word of the command line names a place, which is as given or the URI of a local directory."""
-    from urllib.parse import quote
-
     return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
 
 
@@ -299,9 +278,9 @@ def _is_below(place: str, table: str) -> bool:
 _REPEATABLE = frozenset({"--allow-external", "--exclude", "--spark-conf", "--storage-option"})
 
 
-def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+def _hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
-    if isinstance(error, PathExternal) and error.prefix is not None and arguments:
+    if isinstance(error, errors.PathExternal) and error.prefix is not None and arguments:
         return _of_external(error, error.prefix, arguments, table)
     if error.code in ("share.address", "share.not-found") and not error.hint:
         return _of_shares(arguments)
@@ -309,83 +288,85 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return respelled
     if error.code == "table.path-missing" and table and not error.hint:
         return _respelled(arguments, table) or _near_path(arguments, table)
-    if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
+    if isinstance(error, errors.NotATable) and table and (near := _table_near(error, table)):
         return _with_table(arguments, table, near)
     if not error.hint:
         return _of_code(error, arguments, table)
-    if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
+    if (
+        isinstance(error.hint, errors.Adding) and arguments and arguments[0] != "fleet"
+    ):  # whose tables have other options
         if len(error.hint.parameters) > 1:
-            return again_with_flags(arguments, error.hint.parameters)
+            return shell.again_with_flags(arguments, error.hint.parameters)
         option, _, value = error.hint.parameters[0].partition(" ")
-        return again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
-    hint, version = fill_hint(error.hint, table), option_of(error.hint, "version")
-    if isinstance(error, VersionAbsent) and error.wanted_ms is not None and version is not None:
-        return _of_version(str(version), error.wanted_ms, arguments) or with_files(hint, arguments)
-    asked = error.hint if isinstance(error.hint, Command) else None
+        return shell.again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
+    hint, version = shell.fill_hint(error.hint, table), errors.option_of(error.hint, "version")
+    if isinstance(error, errors.VersionAbsent) and error.wanted_ms is not None and version is not None:
+        return _of_version(str(version), error.wanted_ms, arguments) or shell.with_files(hint, arguments)
+    asked = error.hint if isinstance(error.hint, errors.Command) else None
     is_near = asked is not None and (not asked.options or version is not None)
-    if isinstance(error, VersionAbsent) and is_near and version in (None, error.nearest):
-        return _of_nearest_version(error, arguments, table) or with_files(hint, arguments)
+    if isinstance(error, errors.VersionAbsent) and is_near and version in (None, error.nearest):
+        return _of_nearest_version(error, arguments, table) or shell.with_files(hint, arguments)
     if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
-            error.facts["to repair it"] = f"deltacli repair {quoted_table(table)} --dry-run"
-    if isinstance(error, PermissionRefused) and error.place and table and _is_below(error.place, table):
-        hint = f"deltacli doctor access {quoted_table(table)}"
-    if table is not None and is_shared(table):  # of which a lower level does not ask for files
+            error.facts["to repair it"] = f"deltacli repair {shell.quoted_table(table)} --dry-run"
+    if isinstance(error, errors.PermissionRefused) and error.place and table and _is_below(error.place, table):
+        hint = f"deltacli doctor access {shell.quoted_table(table)}"
+    if table is not None and errors.is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
-    is_misnamed = error.code in (PaimonTable.code, "usage.table-format")
-    hint = with_files(hint, without_option(arguments, "--table-format") if is_misnamed else arguments)
-    is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
+    is_misnamed = error.code in (errors.PaimonTable.code, "usage.table-format")
+    hint = shell.with_files(hint, shell.without_option(arguments, "--table-format") if is_misnamed else arguments)
+    is_repeated = hint.replace(" --config ", " -c ") == shell.again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
-    return other if is_repeated and error.exit_code == UsageError.exit_code else hint
+    return other if is_repeated and error.exit_code == errors.UsageError.exit_code else hint
 
 
-def _note_conversion(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
+def _note_conversion(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> None:
     """Name what is left to a local directory without a log."""
-    if not table or isinstance(error, PaimonTable) or path_of(arguments) not in (("repair",), ("undelete",)):
+    if not table or isinstance(error, errors.PaimonTable) or path_of(arguments) not in (("repair",), ("undelete",)):
         return
     if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
-        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
+        error.facts["without a copy of the log"] = f"deltacli convert {shell.quoted_table(table)} --dry-run"
 
 
-def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
+def _of_external(error: errors.DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the command that opens a prefix; for one of the operating system, the one that names the commits."""
-    allowed = again_with(arguments, "--allow-external", prefix, is_repeatable=True)
+    allowed = shell.again_with(arguments, "--allow-external", prefix, is_repeatable=True)
     if table is None or not re.match(r"/(?:bin|boot|etc|lib|proc|sbin|sys|usr)(?:/|\Z)", prefix):
         return allowed
     error.facts["if you trust the table"] = allowed
-    return f"deltacli validate {quoted_table(table)}"
+    return f"deltacli validate {shell.quoted_table(table)}"
 
 
-def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
     """Return the next command for an error that has none: a topic, `validate` for damage, the help of the command for a
     wrong command line; None where nothing helps.
     """
     if error.code in _EXPLAINED:
         return f"deltacli help {_EXPLAINED[error.code]}"
-    if isinstance(error, NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
-        return f"deltacli undelete {quoted_table(table)} --from COPY --dry-run"  # which brings the log back
+    if isinstance(error, errors.NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
+        return f"deltacli undelete {shell.quoted_table(table)} --from COPY --dry-run"  # which brings the log back
     if _is_left_out(error, arguments, table):
-        return again_with_flags(arguments, ["TABLE"])
-    if isinstance(error, NotATable) and table and os.path.exists(table):
-        return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
+        return shell.again_with_flags(arguments, ["TABLE"])
+    if isinstance(error, errors.NotATable) and table and os.path.exists(table):
+        return f"ls {shell.quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
     if error.code == "recover.source-is-table":
-        copied = again_with(without_option(arguments, "--from"), "--from", "COPY")
+        copied = shell.again_with(shell.without_option(arguments, "--from"), "--from", "COPY")
         return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
     if error.code == "recover.source-missing" and error.written is not None:
         return _near_path(arguments, error.written)
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
-        return f"deltacli share profile check {quoted_table(profile)}"
-    if error.exit_code == UsageError.exit_code:
-        return None if isinstance(error, PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
+        return f"deltacli share profile check {shell.quoted_table(profile)}"
+    if error.exit_code == errors.UsageError.exit_code:
+        return None if isinstance(error, errors.PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
     if table is None or path[:1] in (("validate",), ("schema",)) or area not in (*_OF_LOG, *_OF_DATA):
         return None
     if area == "checkpoint" and not _changes(arguments):  # no older start was found
-        return with_files(f"deltacli reach {quoted_table(table)}", arguments)
+        return shell.with_files(f"deltacli reach {shell.quoted_table(table)}", arguments)
 
     options = " --level data" if area in _OF_DATA else without_avro(area)
-    return with_files(f"deltacli validate {quoted_table(table)}{options}", arguments)
+    return shell.with_files(f"deltacli validate {shell.quoted_table(table)}{options}", arguments)
 
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
@@ -394,11 +375,11 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
     path = " ".join(path_of(arguments))
     if path not in commands_with("--version") or _changes(arguments):
-        return f"deltacli validate {quoted_table(table)}"
+        return f"deltacli validate {shell.quoted_table(table)}"
     if path == "snapshot":
         return hint
-    typed = without_option(without_option(arguments, "--timestamp"), "--version")
-    return hint if version is None else again_with(typed, "--version", str(version))
+    typed = shell.without_option(shell.without_option(arguments, "--timestamp"), "--version")
+    return hint if version is None else shell.again_with(typed, "--version", str(version))
 
 
 def _changes(arguments: Sequence[str]) -> bool:
@@ -408,7 +389,7 @@ def _changes(arguments: Sequence[str]) -> bool:
     return " ".join(path_of(arguments)) in commands_with("--dry-run")
 
 
-def _table_near(error: NotATable, table: str) -> str | None:
+def _table_near(error: errors.NotATable, table: str) -> str | None:
     """Return the first table below a directory that is not one, or the table of which it is the log or another part, as
     the user would write it; None without one.
     """
@@ -420,7 +401,7 @@ def _table_near(error: NotATable, table: str) -> str | None:
     return os.path.relpath(around) if around and not table.startswith("/") and os.path.isdir(around) else around
 
 
-def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
+def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
     if (near := error.near) is None or error.written is None:
         return None
@@ -430,16 +411,16 @@ def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
         return None
     words = list(arguments)
     words[places[0][0]] = part.sub(lambda _: near, places[0][1])
-    return again(words)
+    return shell.again(words)
 
 
-def _of_condition(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
     """Return the command line with the condition that was meant, else what an error about a condition hints at."""
     meant = error.facts.pop("meant", None)
     if meant is not None:
         return _with_condition(error.facts.get("where", ""), meant, arguments)
     if error.hint:
-        return with_files(fill_hint(error.hint, table), arguments)
+        return shell.with_files(shell.fill_hint(error.hint, table), arguments)
     return "deltacli help conditions"
 
 
@@ -447,7 +428,7 @@ def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | N
     """Return the command line with another condition; None where it does not have this one as it was shown."""
     words = [meant if word == where else word for word in arguments]
     words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
-    return again(words) if words != list(arguments) else None
+    return shell.again(words) if words != list(arguments) else None
 
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
@@ -457,7 +438,7 @@ def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str |
     def is_meant(text: str) -> bool:
         try:
             return parse_timestamp(text.removeprefix("version:")) == moment_ms
-        except (UsageError, OverflowError):
+        except (errors.UsageError, OverflowError):
             return False
 
     is_argument = path_of(arguments) == ("log", "cat")  # whose version has no option
@@ -472,19 +453,19 @@ def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str |
             words.append(version if is_argument else f"--version={version}")
         else:
             words[-1:] = [version] if is_argument else ["--version", version]
-    return again(words) if words != list(arguments) else None
+    return shell.again(words) if words != list(arguments) else None
 
 
-def _with_ends(error: DeltacliError, arguments: Sequence[str]) -> str | None:
+def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line of `changes` with both ends that a hint has; None for another hint."""
-    first, last = (option_of(error.hint, f"{end}_version") for end in ("from", "to"))
+    first, last = (errors.option_of(error.hint, f"{end}_version") for end in ("from", "to"))
     if first is None or last is None or path_of(arguments) != ("changes",):
         return None
     ends, words = {"--from": str(first), "--to": str(last)}, list[str]()
     for last, word in pairwise(["", *arguments]):
         name, equals, _ = word.partition("=")
         words.append(ends.get(last) or (f"{name}={ends[name]}" if equals and name in ends else word))
-    return again(words)
+    return shell.again(words)
 
 
 def _of_shares(arguments: Sequence[str]) -> str | None:
@@ -494,8 +475,8 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
     named = _profile_in(arguments)
     local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
     if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:
-        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(quoted_table(local))}"
-    return named and f"deltacli share ls {quoted_table(named)}"
+        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(shell.quoted_table(local))}"
+    return named and f"deltacli share ls {shell.quoted_table(named)}"
 
 
 def _profile_in(arguments: Sequence[str]) -> str | None:
@@ -504,18 +485,18 @@ def _profile_in(arguments: Sequence[str]) -> str | None:
     return next((word for word in profiles if word.endswith(".share")), None)
 
 
-def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str], table: str | None) -> str | None:
+def _of_nearest_version(error: errors.VersionAbsent, arguments: Sequence[str], table: str | None) -> str | None:
     """Return the command line with the nearest version where it names the absent one in one place, and that ends its
     range; the versions to choose from for a restore, which to the newest one changes nothing.
     """
     if path_of(arguments) == ("restore",) and table:
-        return with_files(f"deltacli history {quoted_table(table)}", arguments)
+        return shell.with_files(f"deltacli history {shell.quoted_table(table)}", arguments)
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None
     begin = re.search(r"\0--from[\0=](\d+)(?=\0|\Z)", "\0".join(words))
     least = error.nearest - (path_of(arguments) == ("log", "compact"))  # which needs two commits
-    return None if begin and int(begin[1]) > least else again(words)
+    return None if begin and int(begin[1]) > least else shell.again(words)
 
 
 def _respelled(arguments: Sequence[str], table: str) -> str | None:
@@ -532,12 +513,12 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
     """Return the command with the directory that a missing local path looks like, else one that lists what is there."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", table) or "#" in table or os.path.exists(table):
         return None  # no local path, or another one is missing
-    near, above = nearest_directory(table), table.rstrip("/")
+    near, above = errors.nearest_directory(table), table.rstrip("/")
     if near is not None:
         return _with_table(arguments, table, near)
     while above == table.rstrip("/") or not os.path.isdir(above):
         above = os.path.dirname(above) or ("/" if table.startswith("/") else ".")
-    return f"ls {quoted_table(above)}"
+    return f"ls {shell.quoted_table(above)}"
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
@@ -547,7 +528,7 @@ def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
         option, equals, value = word.partition("=")
         is_value = option.startswith("--") and value == table
         words.append(meant if word == table else f"{option}{equals}{meant}" if is_value else word)
-    return again_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
+    return shell.again_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:

@@ -208,13 +208,7 @@ total.
 class LongJobs:
     """A progress that passes everything on, and calls `suggest` once with what takes long and how long."""
 
-    def __init__(
-        self,
-        inner: Progress,
-        suggest: Callable[[str], None],
-        *,
-        is_far: bool,
-    ) -> None:
+    def __init__(self, inner: Progress, suggest: Callable[[str], None], *, is_far: bool) -> None:
         self._inner, self._suggest, self._is_far = inner, suggest, is_far
         self._is_done = False
         self.shows_nothing = inner is SILENT

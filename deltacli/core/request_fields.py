@@ -82,9 +82,7 @@ IGNORE_STREAMS_OLDER = Option(
     Kind.DURATION,
 )
 ALLOW_STREAM_LOSS = Option(
-    "Delete although this query (its id or checkpoint directory) cannot continue then. Repeatable.",
-    "QUERY",
-    Kind.TEXTS,
+    "Delete although this query (its id or checkpoint directory) cannot continue then. Repeatable.", "QUERY", Kind.TEXTS
 )
 
 

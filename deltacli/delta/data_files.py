@@ -10,18 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote, unquote_to_bytes
 from uuid import UUID
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- paths of data files -----------------------------------------------------------------------------------------------
 
@@ -29,10 +27,8 @@ _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
 
 
-def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
+def are_absolute(paths: pa.Array) -> pa.Array:
     """Return which paths have a scheme or begin with `/`."""
-    import pyarrow as pa
-
     if not pc.any(pc.starts_with(paths, "/")).as_py() and not _may_have_scheme(paths):
         return pa.repeat(pa.scalar(False), len(paths))
     return pc.match_substring_regex(paths, _ABSOLUTE)
@@ -51,15 +47,13 @@ def made_absolute(paths: ArrowArray, root: str) -> ArrowArray:
     return pc.if_else(are_absolute(paths), paths, pc.binary_join_element_wise(root, paths, ""))
 
 
-def locate(paths: pyarrow.Array, uri: str) -> tuple[pyarrow.Array, list[int]]:
+def locate(paths: pa.Array, uri: str) -> tuple[pa.Array, list[int]]:
     """Return where raw paths of the log point: keys, paths relative to the table at `uri`, decoded, as bytes, and the
     rows of absolute paths that point elsewhere.
 
     A key is null outside of the table, and where other rules report the path (empty, leaving the table by `..`, inside
     the log). Dots that appear only after decoding are resolved as in a file system.
     """
-    import pyarrow as pa
-
     keys = without_dots_column(canonical_column(paths))
     absolute = are_absolute(paths)
     rows = pc.indices_nonzero(absolute).to_pylist()
@@ -87,8 +81,6 @@ def _has_empty(keys: ArrowArray) -> bool:
 
 def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
     """Return the same for paths of any type, as text, or None if it is not a path of this table."""
-    import pyarrow as pa
-
     texts = [path if isinstance(path, str) and has_bytes(path) else None for path in paths]
     keys: list[bytes | None] = locate(pa.array(texts, pa.string()), uri)[0].to_pylist()
     return [None if key is None else key_text(key) for key in keys]
@@ -193,7 +185,7 @@ def without_dots(path: str) -> str:
     return _resolved(path) if _DOT_SEGMENT.search(path) else path
 
 
-def without_dots_column(paths: pyarrow.Array) -> pyarrow.Array:
+def without_dots_column(paths: pa.Array) -> pa.Array:
     """`without_dots` for a column: binary array in, binary array out."""
     content = _content(paths)
     if b"/." not in content and not pc.any(pc.starts_with(paths, ".")).as_py():
@@ -201,22 +193,18 @@ def without_dots_column(paths: pyarrow.Array) -> pyarrow.Array:
     rows = pc.fill_null(pc.match_substring_regex(paths, _DOT_PATTERN), False)
     if not pc.any(rows).as_py():
         return paths
-    import pyarrow
-
     texts = (path.decode("utf-8", "surrogateescape") for path in pc.filter(paths, rows).to_pylist())
     spelled = [_resolved(text).encode("utf-8", "surrogateescape") for text in texts]
-    return pc.replace_with_mask(paths, rows, pyarrow.array(spelled, pyarrow.binary()))
+    return pc.replace_with_mask(paths, rows, pa.array(spelled, pa.binary()))
 
 
-def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
+def decode_column(paths: pa.Array) -> pa.Array:
     """`decode` for a column: string array in, binary array out.
 
     One vectorised pass per escape that occurs, `%25` last, so that nothing is decoded twice. That holds only where
     every `%` begins an escape; the rare rows where one does not are taken one by one.
     """
-    import pyarrow
-
-    column = pc.cast(paths, pyarrow.binary())
+    column = pc.cast(paths, pa.binary())
     content = _content(column)
     if b"%" not in content:
         return column
@@ -227,41 +215,35 @@ def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
     return _replace_rows(decoded, paths, malformed, decode)
 
 
-def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
+def canonical_column(paths: pa.Array) -> pa.Array:
     """Return `canonical` for a column: string array in, binary array out.
 
     Plain relative paths, the usual case, need one check of the bytes. Only rows with a scheme, a dot segment or a
     double slash are processed one by one.
     """
-    import pyarrow
-
     parts = [paths.slice(begin, _CHECKED_AT_ONCE) for begin in range(0, len(paths), _CHECKED_AT_ONCE)]
     odd = pc.match_substring_regex(paths, _ODD_PATTERN) if any(map(_may_be_odd, parts)) else None
     is_plain = not any(b"%" in _content(part) for part in parts)
-    column = pc.cast(paths, pyarrow.binary()) if is_plain else decode_column(paths)
+    column = pc.cast(paths, pa.binary()) if is_plain else decode_column(paths)
     return column if odd is None else _replace_rows(column, paths, odd, canonical)
 
 
-def _may_be_odd(paths: pyarrow.Array) -> bool:
+def _may_be_odd(paths: pa.Array) -> bool:
     content = _content(paths)
     has_odd = b":" in content or re.search(_ODD_SEGMENT, content) is not None
     return has_odd or bool(pc.any(pc.starts_with(paths, ".")).as_py())
 
 
-def _replace_rows(
-    column: pyarrow.Array, paths: pyarrow.Array, rows: pyarrow.Array, spell: Callable[[str], str]
-) -> pyarrow.Array:
+def _replace_rows(column: pa.Array, paths: pa.Array, rows: pa.Array, spell: Callable[[str], str]) -> pa.Array:
     """Replace the marked rows by the result of `spell` for each distinct path."""
-    import pyarrow
-
     if not pc.any(rows).as_py():
         return column
     distinct = pc.dictionary_encode(pc.filter(paths, rows))
     spelled = [spell(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()]
-    return pc.replace_with_mask(column, rows, pc.take(pyarrow.array(spelled, pyarrow.binary()), distinct.indices))
+    return pc.replace_with_mask(column, rows, pc.take(pa.array(spelled, pa.binary()), distinct.indices))
 
 
-def _content(column: pyarrow.Array) -> bytes:
+def _content(column: pa.Array) -> bytes:
     """The bytes of a string or binary column, one value after the other."""
     data = column.buffers()[2]
     if data is None or len(column) == 0:
@@ -299,38 +281,32 @@ def unique_id(descriptor: dict[str, Json] | None) -> str:
     return name if offset is None else f"{name}@{offset}"
 
 
-def no_vector_ids(count: int) -> pyarrow.Array:
+def no_vector_ids(count: int) -> pa.Array:
     """Return the ids of `count` files without a vector."""
-    import pyarrow
-
-    return pyarrow.repeat(_empty_text(), count)
+    return pa.repeat(_empty_text(), count)
 
 
 @lru_cache(maxsize=1)
 def _empty_text() -> Any:  # Any: pyarrow has no types
-    import pyarrow
-
-    return pyarrow.scalar("")
+    return pa.scalar("")
 
 
-def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
+def unique_id_column(descriptors: pa.StructArray) -> pa.Array:
     """Return `unique_id` for a column of descriptors: struct array in, string array out, `""` if there is none."""
-    import pyarrow
-
     if descriptors.null_count == len(descriptors):
         return no_vector_ids(len(descriptors))
     kind, place = (
-        pc.cast(pc.struct_field(descriptors, [part]), pyarrow.string()) for part in ("storageType", "pathOrInlineDv")
+        pc.cast(pc.struct_field(descriptors, [part]), pa.string()) for part in ("storageType", "pathOrInlineDv")
     )
     name = pc.binary_join_element_wise(kind, place, "")
-    suffix = pyarrow.scalar("")
+    suffix = pa.scalar("")
     if descriptors.type.get_field_index("offset") >= 0:
-        offset = pc.cast(pc.struct_field(descriptors, ["offset"]), pyarrow.string())
-        suffix = pc.coalesce(pc.binary_join_element_wise("@", offset, ""), pyarrow.scalar(""))
-    return pc.coalesce(pc.binary_join_element_wise(name, suffix, ""), pyarrow.scalar(""))
+        offset = pc.cast(pc.struct_field(descriptors, ["offset"]), pa.string())
+        suffix = pc.coalesce(pc.binary_join_element_wise("@", offset, ""), pa.scalar(""))
+    return pc.coalesce(pc.binary_join_element_wise(name, suffix, ""), pa.scalar(""))
 
 
-def name_nothing(descriptors: pyarrow.StructArray) -> pyarrow.Array:
+def name_nothing(descriptors: pa.StructArray) -> pa.Array:
     """Return which descriptors of a checkpoint stand for none: some writers fill the struct of a file without a vector
     with nulls, or with empty texts and zeros. The Rust kernel reads the first as no vector, and refuses the second.
     """
@@ -341,16 +317,14 @@ def name_nothing(descriptors: pyarrow.StructArray) -> pyarrow.Array:
     return found
 
 
-def without_empty(descriptors: pyarrow.StructArray) -> pyarrow.StructArray:
+def without_empty(descriptors: pa.StructArray) -> pa.StructArray:
     """Return a column of descriptors with null for those that name nothing."""
-    import pyarrow
-
     if descriptors.null_count == len(descriptors) or not (is_empty := name_nothing(descriptors)).true_count:
         return descriptors
-    return pc.if_else(is_empty, pyarrow.scalar(None, descriptors.type), descriptors)
+    return pc.if_else(is_empty, pa.scalar(None, descriptors.type), descriptors)
 
 
-def without_empty_vectors(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+def without_empty_vectors(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return file actions of a checkpoint with null for descriptors of vectors that name nothing."""
     index, vectors = rows.schema.get_field_index("deletionVector"), rows.column("deletionVector")
     found = without_empty(vectors)

@@ -18,21 +18,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import (
-    are_absolute,
-    canonical_column,
-    decode_hive,
-    locate,
-    vector_file,
-    without_dots_column,
-)
+from deltacli.delta import data_files
 from deltacli.delta.schema.types import PHYSICAL_NAME
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.log.state import TableConfiguration
 
 # -- paths of a log and paths of a listing as numbers that are equal if the paths may name the -------------------------
@@ -57,10 +49,10 @@ class LogKeys(NamedTuple):
     absolute paths to other places. `escaping` is a path that leaves the table with `..`, if there is one.
     """
 
-    keys: pyarrow.Array
-    written: pyarrow.Array
-    hashes: pyarrow.Array
-    spare: pyarrow.Array
+    keys: pa.Array
+    written: pa.Array
+    hashes: pa.Array
+    spare: pa.Array
     escaping: str | None
 
 
@@ -70,9 +62,9 @@ class VectorKeys(NamedTuple):
     unknown, if there is one.
     """
 
-    keys: pyarrow.Array
-    hashes: pyarrow.Array
-    spare: pyarrow.Array
+    keys: pa.Array
+    hashes: pa.Array
+    spare: pa.Array
     unknown: str | None
 
 
@@ -86,22 +78,18 @@ class PathKeys:
         self._folds_case = folds_case
         self._is_portable = is_portable
 
-    def of_listing(self, paths: pyarrow.Array) -> pyarrow.Array:
+    def of_listing(self, paths: pa.Array) -> pa.Array:
         """Return the hashes (int64) of paths below the root as in a listing: binary array in."""
-        import pyarrow as pa
-
         hashes = array("q")
         digest = _portable_hash() if self._is_portable else hash
         for start in range(0, len(paths), _ROWS_HASHED):
             hashes.extend(map(digest, self._folded(paths.slice(start, _ROWS_HASHED))))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
-    def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pyarrow.Array:
+    def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pa.Array:
         """Return the same for paths as text, which needs no bytes for ASCII; `is_plain` means that none has an empty
         segment.
         """
-        import pyarrow as pa
-
         is_ascii = all(map(str.isascii, names))
         is_plain = is_plain or _EMPTY_SEGMENT_OF_TEXT.search("\n".join(names)) is None
         if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case or self._is_portable:
@@ -109,10 +97,8 @@ class PathKeys:
         hashes = array("q", map(hash, names))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
-    def of_log(self, paths: pyarrow.Array) -> LogKeys:
+    def of_log(self, paths: pa.Array) -> LogKeys:
         """Return the keys of raw paths in a log: string array in."""
-        import pyarrow as pa
-
         keys = self._below(paths)
         hashes = self.of_listing(keys)
         written, spare = self._as_written(paths, keys)
@@ -120,17 +106,15 @@ class PathKeys:
         if keys.null_count:
             hashes = pc.if_else(pc.is_valid(keys), hashes, pa.scalar(None, pa.int64()))
             lost = pc.filter(paths, pc.invert(pc.is_valid(keys)))
-            is_absolute = are_absolute(lost)
+            is_absolute = data_files.are_absolute(lost)
             spare += self._suffixes(pc.filter(lost, is_absolute))
             relative = pc.filter(lost, pc.invert(is_absolute))
             dotted = pc.filter(relative, pc.match_substring_regex(_resolved(relative), r"^\.\.(/|$)"))
             escaping = dotted[0].as_py() if len(dotted) else None
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
 
-    def of_vectors(self, ids: pyarrow.Array) -> VectorKeys:
+    def of_vectors(self, ids: pa.Array) -> VectorKeys:
         """Return the keys of the files of deletion vectors, by their ids (string array; `""` for none)."""
-        import pyarrow as pa
-
         encoded = pc.dictionary_encode(ids)
         places = [_vector_places(one or "") for one in encoded.dictionary.to_pylist()]
         unknown = next((one.unknown for one in places if one.unknown is not None), None)
@@ -146,19 +130,17 @@ class PathKeys:
         rows = encoded.indices
         return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown)
 
-    def _below(self, paths: pyarrow.Array) -> pyarrow.Array:
+    def _below(self, paths: pa.Array) -> pa.Array:
         """Return the paths below the root (binary array), null if they are outside."""
-        keys = locate(paths, self._uris[0])[0]
+        keys = data_files.locate(paths, self._uris[0])[0]
         for uri in self._uris[1:]:
-            keys = pc.coalesce(keys, locate(paths, uri)[0])
+            keys = pc.coalesce(keys, data_files.locate(paths, uri)[0])
         return keys
 
-    def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[ArrowArray, list[ArrowArray]]:
+    def _as_written(self, paths: pa.Array, keys: pa.Array) -> tuple[ArrowArray, list[ArrowArray]]:
         """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that
         differ.
         """
-        import pyarrow as pa
-
         whole = pc.cast(paths, pa.binary())
         differs = pc.fill_null(pc.not_equal(whole, keys), False)
         if not pc.any(differs).as_py():
@@ -169,7 +151,7 @@ class PathKeys:
         others = pc.filter(whole, pc.not_equal(whole, below))
         return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]
 
-    def _suffixes(self, paths: pyarrow.Array) -> list[pyarrow.Array]:
+    def _suffixes(self, paths: pa.Array) -> list[pa.Array]:
         """Return the hashes of the last components of absolute paths, decoded and not, because the same table may be
         reached by another name.
         """
@@ -183,7 +165,7 @@ class PathKeys:
             found += [self.of_listing(pc.drop_null(keys)), *self._as_written(ends, keys)[1]]
         return found
 
-    def _folded(self, paths: pyarrow.Array) -> Sequence[bytes | None]:
+    def _folded(self, paths: pa.Array) -> Sequence[bytes | None]:
         keys: list[bytes | None] = paths.to_pylist()
         if _EMPTY_SEGMENT.search(content_of(paths)):
             keys = [key if key is None or b"//" not in key else re.sub(b"//+", b"/", key) for key in keys]
@@ -200,21 +182,19 @@ def _portable_hash() -> Callable[[bytes | None], int]:
     return lambda key: int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
 
 
-def _resolved(paths: pyarrow.Array) -> pyarrow.Array:
-    return without_dots_column(canonical_column(paths))
+def _resolved(paths: pa.Array) -> pa.Array:
+    return data_files.without_dots_column(data_files.canonical_column(paths))
 
 
 def binary_paths(paths: Sequence[str]) -> ArrowArray:
     """Return names as in a listing, as bytes."""
-    import pyarrow as pa
-
     try:
         return pa.array(paths, pa.binary())
     except UnicodeEncodeError:
         return pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
 
 
-def is_among(hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
+def is_among(hashes: pa.Array, known: pa.Array) -> pa.Array:
     """Return which hashes are among the known ones, looked up in parts to limit the size of hash tables."""
     found = pc.is_in(hashes, value_set=known.slice(0, _ROWS_LOOKED_UP))
     for start in range(_ROWS_LOOKED_UP, len(known), _ROWS_LOOKED_UP):
@@ -240,7 +220,7 @@ def _vector_places(unique_id: str) -> _VectorPlace:
         case "" | "i":
             return _VectorPlace()
         case "u":
-            names = [name.encode() for reading in readings if (name := vector_file(reading)) is not None]
+            names = [name.encode() for reading in readings if (name := data_files.vector_file(reading)) is not None]
             return _VectorPlace(names[0], tuple(names[1:])) if names else _VectorPlace(unknown=unique_id)
         case "p":
             return _VectorPlace(path=readings[0], spare_paths=readings[1:])
@@ -266,17 +246,15 @@ def _caseless(key: bytes) -> bytes:
         return key.lower()
 
 
-def directories_of(paths: pyarrow.BinaryArray) -> pyarrow.DictionaryArray:
+def directories_of(paths: pa.BinaryArray) -> pa.DictionaryArray:
     """Return the directory of each path, without the trailing slash: '' for a file at the root, null for null."""
-    import pyarrow as pa
-
     parts = pc.split_pattern(paths, pattern="/", max_splits=1, reverse=True)  # 70 ms per million, a regex takes 300
     is_below = pc.equal(pc.list_value_length(parts), 2)
     directories = pc.if_else(is_below, pc.list_element(parts, 0), pa.scalar(b"", pa.binary()))
     return pc.dictionary_encode(directories)
 
 
-def content_of(paths: pyarrow.BinaryArray) -> bytes:
+def content_of(paths: pa.BinaryArray) -> bytes:
     """Return the bytes of all paths, one after the other. A byte that does not occur in them is in no path."""
     data = paths.buffers()[2]
     if data is None or not len(paths):
@@ -285,13 +263,11 @@ def content_of(paths: pyarrow.BinaryArray) -> bytes:
     return bytes(memoryview(data)[offsets[paths.offset] : offsets[paths.offset + len(paths)]])
 
 
-def partition_of(paths: pyarrow.BinaryArray) -> pyarrow.StringArray:
+def partition_of(paths: pa.BinaryArray) -> pa.StringArray:
     """Return the unmodified directories `key=value` of each path, joined by `/`; null if there are none.
 
     Bytes that are not UTF-8 are replaced, because the result is for display.
     """
-    import pyarrow as pa
-
     directories = directories_of(paths)
     texts = []
     for path in directories.dictionary.to_pylist():
@@ -336,10 +312,8 @@ class HiddenNames:
         is_odd = path.startswith(("_", ".")) or "/_" in path or "/." in path
         return is_odd and any(map(self.hides_name, path.split("/")))
 
-    def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
+    def mask(self, paths: pa.BinaryArray) -> pa.BooleanArray:
         """Return True if a directory of the path or the name of the file is hidden, and for null; never null."""
-        import pyarrow as pa
-
         odd = pc.is_null(paths)
         if _may_hide(paths):
             odd = pc.or_(odd, _matches(paths, "(?:^|/)[._]"))
@@ -357,8 +331,6 @@ class HiddenNames:
 
     def _names(self, paths: Any) -> Any:  # Any: pyarrow has no types
         """Return the same for the names of the files alone."""
-        import pyarrow as pa
-
         hidden = pc.fill_null(pc.match_substring_regex(paths, "(?:^|/)[._][^/]*$"), True)
         hidden = pc.and_(hidden, pc.invert(_matches(paths, "(?:^|/)(?:_delta_index|_change_data)[^/]*$")))
         if not self._columns:
@@ -377,7 +349,7 @@ class HiddenNames:
         if not name.startswith(_MARKS) or name.startswith(_SEEN):
             return False
         column, equals, _ = name.partition(b"=")
-        return not (name.startswith(self._starts) or (equals and decode_hive(column) in self._columns))
+        return not (name.startswith(self._starts) or (equals and data_files.decode_hive(column) in self._columns))
 
 
 def partition_names(config: TableConfiguration) -> set[str]:
@@ -419,10 +391,8 @@ _KINDS = (
 "The last matching kind applies."
 
 
-def kinds(paths: pyarrow.BinaryArray) -> pyarrow.Int8Array:
+def kinds(paths: pa.BinaryArray) -> pa.Int8Array:
     """Return the `FileKind` of each path. Unrecognized names are FOREIGN."""
-    import pyarrow as pa
-
     found = pa.repeat(pa.scalar(int(FileKind.FOREIGN), pa.int8()), len(paths))
     for kind, names in _KINDS:
         found = pc.if_else(_matches(paths, names), pa.scalar(int(kind), pa.int8()), found)
@@ -446,7 +416,7 @@ _PAIMON_FILES = "(?:snapshot|manifest)/[^/]+$"
 _DIRECTORIES = {"_delta_log": "Delta", ".hoodie": "Hudi", "_versions": "Lance"}
 
 
-def find_table_roots(paths: pyarrow.BinaryArray) -> dict[str, str]:
+def find_table_roots(paths: pa.BinaryArray) -> dict[str, str]:
     """Return directory -> kind, for the tables that files at these paths indicate; '' if the root itself is of another
     format. The table's own log is ignored. For a listing in batches use `TableRoots`, because the parts of a Paimon
     table may be in two of them.
@@ -464,7 +434,7 @@ class TableRoots:
         self.schemas: set[bytes] = set()
         self.snapshots: set[bytes] = set()
 
-    def take(self, paths: pyarrow.BinaryArray) -> None:
+    def take(self, paths: pa.BinaryArray) -> None:
         """Add some files."""
         content = content_of(paths)
         for kind, part, names in _TABLES:

@@ -15,21 +15,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of, notes_on_lost_versions
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.errors import (
-    ConflictLost,
-    DeltacliError,
-    NoAtomicCreate,
-    PaimonTable,
-    PermissionRefused,
-    Refusal,
-    Refused,
-    Unreadable,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file
@@ -80,7 +70,7 @@ class ClonePlan:
     note: CloneNote | None
     roots: tuple[TableHandle, ...] = field(default=(), repr=False)
     """The tables that the source was cloned from, which have files of it and get the note, too."""
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[errors.Refusal, ...] = ()
     committed_version: int | None = None
     dry_run: bool = True
     lost: tuple[ProblemFile, ...] = ()
@@ -107,9 +97,9 @@ class ClonePlan:
         """What known clients do with absolute paths."""
         return clients_after([ABSOLUTE_PATHS])
 
-    def objection(self) -> Refused | None:
+    def objection(self) -> errors.Refused | None:
         """Return the error of the refusals, None without any."""
-        return Refused.by(self.refusals) if self.refusals else None
+        return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         """Yield what is created, and what is written to the source."""
@@ -215,14 +205,14 @@ class Clone:
             if plan.note is not None:
                 try:  # False: that of an earlier clone in the same table, which needs it
                     is_noted = plan.note.put(source)
-                except PermissionRefused as denied:
-                    raise Refused.by([_not_writable(denied.message)]) from denied
+                except errors.PermissionRefused as denied:
+                    raise errors.Refused.by([_not_writable(denied.message)]) from denied
             noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
             gate.outcome = replace(gate.outcome, roots=noted)
             if vacuum_is_running(self.source.table):
-                raise Refused.by([_vacuum_is_running()])
+                raise errors.Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
-        except DeltacliError as fault:
+        except errors.DeltacliError as fault:
             if plan.note is not None and is_noted and _is_without_commit(fault, gate.store, plan.basis.version + 1):
                 for store in (source, *roots):
                     list(store.delete_many([plan.note.path]))
@@ -262,9 +252,9 @@ def _metadata(source: Snapshot, table: TableHandle, now: Snapshot | None) -> Act
     return {**other, **{key: mine[key] for key in _OF_TARGET if key in mine}, "configuration": kept}
 
 
-def _is_without_commit(fault: DeltacliError, target: ReadStorage, version: int) -> bool:
+def _is_without_commit(fault: errors.DeltacliError, target: ReadStorage, version: int) -> bool:
     """Return whether an error left no commit behind: after many errors of a store it may be there, or come yet."""
-    if isinstance(fault, ConflictLost | Refused | Unreadable):
+    if isinstance(fault, errors.ConflictLost | errors.Refused | errors.Unreadable):
         return True
     path = f"{LOG_DIRECTORY}/{commit_name(version)}"
     return isinstance(target, LocalStorage) and target.kind_of(path) is PathKind.MISSING
@@ -274,7 +264,7 @@ def _table_at(place: TableHandle) -> Snapshot | None:
     """Return the newest version of a table; None where there is none that can be read."""
     try:
         return read_snapshot(place)
-    except (Unreadable, PaimonTable):
+    except (errors.Unreadable, errors.PaimonTable):
         return None
 
 
@@ -319,7 +309,7 @@ def _roots(source: Snapshot) -> Iterator[TableHandle]:
                 return
             yield root
             source = read_snapshot(root)
-    except DeltacliError:
+    except errors.DeltacliError:
         return
 
 
@@ -343,7 +333,7 @@ def _takes(root: Storage, note: CloneNote | None) -> bool:
         return False
     try:
         note.put(root)
-    except DeltacliError:
+    except errors.DeltacliError:
         return False
     return True
 
@@ -351,71 +341,73 @@ def _takes(root: Storage, note: CloneNote | None) -> bool:
 # -- what forbids a clone ----------------------------------------------------------------------------------------------
 
 
-def _not_writable(why: str) -> Refusal:
-    return Refusal(
+def _not_writable(why: str) -> errors.Refusal:
+    return errors.Refusal(
         "clone.source-not-writable",
         f"the source cannot be told of the clone: {why}; its vacuum may delete files that the clone needs, unless it "
-        f"is run with {parameter('vacuum.protect_from')} and the URI of the clone",
-        override=parameter("clone.unprotected", True),
+        f"is run with {errors.parameter('vacuum.protect_from')} and the URI of the clone",
+        override=errors.parameter("clone.unprotected", True),
     )
 
 
-def _refusals_of_note(source: TableHandle) -> Iterator[Refusal]:
+def _refusals_of_note(source: TableHandle) -> Iterator[errors.Refusal]:
     try:
         require_writable(source.storage)
-    except NoAtomicCreate as refused:
+    except errors.NoAtomicCreate as refused:
         yield _not_writable(refused.message)
 
 
-def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | None) -> Iterator[Refusal]:
+def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | None) -> Iterator[errors.Refusal]:
     source = table.table.storage
     inner, outer = is_inside(target, source), is_inside(source, target)
     if inner or outer:
         of_one = "one of the two directories is inside the other: a vacuum of the outer would delete files of the inner"
-        yield Refusal(
+        yield errors.Refusal(
             "clone.inside",
             "source and target are the same directory" if inner and outer else of_one,
             facts={"source": source.uri, "target": target.uri},
         )
     elif now is not None:
         if managed_store(target) is not None:
-            yield Refusal("clone.target-exists", f"there is a table of a catalog at {target.uri}")
+            yield errors.Refusal("clone.target-exists", f"there is a table of a catalog at {target.uri}")
         elif rows := now.counts()[0].count:
-            yield Refusal("clone.target-exists", f"there is a table at {target.uri} with {plural(rows, 'live file')}")
+            yield errors.Refusal(
+                "clone.target-exists", f"there is a table at {target.uri} with {plural(rows, 'live file')}"
+            )
         elif (modes := [one.properties.get(MODE, "none").lower() for one in (table, now)])[0] != modes[1]:
             said = f"there is a table at {target.uri} whose column mapping is {modes[1]}, not {modes[0]}"
-            yield Refusal("clone.target-exists", said)
+            yield errors.Refusal("clone.target-exists", said)
     elif target.kind_of("") is PathKind.FILE or not is_empty(target):  # an interrupted run may leave an empty log
         if target.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
-            yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
+            yield errors.Refusal("clone.target-not-empty", f"{target.uri} is not empty")
         else:
-            yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
+            yield errors.Refusal("clone.target-exists", f"there is a table at {target.uri}")
 
 
-def _vacuum_is_running() -> Refusal:
-    return Refusal(
+def _vacuum_is_running() -> errors.Refusal:
+    return errors.Refusal(
         "clone.vacuum-running",
         "a vacuum of the source began and has not ended: it may delete files that the clone needs",
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 
-def _is_managed(source: Snapshot) -> Refused:
-    return Refused(
+def _is_managed(source: Snapshot) -> errors.Refused:
+    return errors.Refused(
         f"version {source.version} is managed by a catalog, and a clone of it would be a table that no catalog has",
         code="catalog.managed",
     )
 
 
-def _rows_are_unknown() -> Refusal:
-    return Refusal(
+def _rows_are_unknown() -> errors.Refusal:
+    return errors.Refusal(
         "clone.rows-unknown",
         "the table gives ids to its rows, and the statistics of some files do not say how many rows these have",
     )
 
 
-def _is_incomplete(source: Snapshot, lost: tuple[ProblemFile, ...]) -> Refusal:
-    return Refusal(
+def _is_incomplete(source: Snapshot, lost: tuple[ProblemFile, ...]) -> errors.Refusal:
+    return errors.Refusal(
         "clone.source-incomplete",
         f"{plural(len(lost), 'file')} of the version cannot be used; the first is {lost[0].path}: {lost[0].why}",
         hint=undelete_command(source.table.uri, version=source.version),
@@ -479,8 +471,6 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     root = encoded_root(source.table.uri)
 
     def from_root(adds: RecordBatch) -> RecordBatch:
-        import pyarrow as pa
-
         columns = {name: adds.column(name) for name in adds.schema.names}
         columns["path"] = made_absolute(adds.column("path"), root)
         columns["deletionVector"] = _with_absolute_paths(adds.column("deletionVector"), root)
@@ -498,8 +488,6 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
 
 def _with_absolute_paths(vectors: ArrowArray, root: str) -> ArrowArray:
     """Return descriptors whose files are named by absolute paths; inline vectors stay."""
-    import pyarrow as pa
-
     kinds = pc.struct_field(vectors, ["storageType"])
     relative = pc.fill_null(pc.equal(kinds, "u"), False)
     if not pc.any(relative).as_py():

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.made_once import cached_property
@@ -171,8 +172,6 @@ class FileDiff:
 
     def _path_keys(self, side: _Side, chosen: ArrowArray) -> ArrowArray:
         """Return keys of the paths alone of chosen files, in their order."""
-        import pyarrow as pa
-
         parts = [narrow_keys(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
         return pa.concat_arrays([pa.array([], side.files.keys.type), *parts])
 
@@ -272,8 +271,6 @@ def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
 
 def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> KeyedLiveFiles:
     """Return live files in columns, without what is known of their row ids."""
-    import pyarrow as pa
-
     parts = []
     for adds in batches:
         if adds.num_rows:
@@ -296,8 +293,6 @@ def _amount(adds: RecordBatch) -> Amount:
 
 
 def _nothing(like: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.repeat(pa.scalar(False), len(like))
 
 
@@ -648,8 +643,6 @@ def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:
     keys = PathKeys(tuple(roots))
 
     def spelled(raw: ArrowArray) -> ArrowArray:
-        import pyarrow as pa
-
         return pc.coalesce(pc.cast(keys.of_log(raw).keys, pa.binary()), pc.cast(raw, pa.binary()))
 
     return spelled

@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.core.errors import (
     TABLE,
     DeltacliError,
@@ -25,9 +26,12 @@ from deltacli.core.errors import (
 from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import short_repr
+from deltacli.delta.data_files import are_absolute
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
+from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
+from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import (
     ABSOLUTE_PATHS,
     OTHERS,
@@ -39,15 +43,6 @@ from deltacli.delta.protocol.clients import (
     traits_of,
     traits_without,
 )
-from deltacli.delta.protocol.feature_changes import (
-    MAPPING,
-    REMOVALS,
-    VECTORS,
-    plan_features,
-    require_droppable,
-    widened_columns,
-    without_feature,
-)
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import PrimitiveType, parse_schema
@@ -58,9 +53,6 @@ from deltacli.table.known_clients import known_clients, paimon_clients
 from deltacli.table.rebuild import read_newest_readable, read_snapshot
 from deltacli.table.replay import small_actions
 from deltacli.table.version import Snapshot
-
-if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogListing
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -335,9 +327,6 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
 
 def _has_files_elsewhere(snapshot: Snapshot) -> bool:
     """Return whether a live file is outside of the table, as those of a shallow clone are."""
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.data_files import are_absolute
-
     storage = snapshot.table.storage
 
     def is_elsewhere(adds: RecordBatch) -> bool:
@@ -369,12 +358,14 @@ def _with(ground: _Ground, change: Supposed, version: int) -> _Ground:
     """Return the table as a change would leave it; a feature that is added counts as used."""
     match change.kind:
         case ChangeKind.ADD:
-            plan = plan_features(ground.config, ground.raw_protocol, [change.name], unguarded=True)
+            plan = feature_changes.plan_features(ground.config, ground.raw_protocol, [change.name], unguarded=True)
             names = {one.name for one in plan.added} | {change.name}
             return _changed(ground, plan.protocol_after, {*names, *(f"{name}{USED}" for name in names)})
         case ChangeKind.DROP:
-            removal = require_droppable(ground.config, change.name)
-            after = without_feature(ground.raw_protocol, change.name, protected=removal.protects_history)
+            removal = feature_changes.require_droppable(ground.config, change.name)
+            after = feature_changes.without_feature(
+                ground.raw_protocol, change.name, protected=removal.protects_history
+            )
             config = _of_protocol(ground.config, after)
             return _Ground(config, after, traits_without(ground.traits, ground.config, config))
         case ChangeKind.WIDEN:
@@ -545,7 +536,7 @@ def _counts(snapshot: Snapshot) -> FileCounts:
         stated = read_stated_version(snapshot.table, version=snapshot.version)
         if isinstance(stated, StatedVersion):
             found = stated.checksum
-            is_whole = found.vectors is not None or VECTORS not in found.protocol.supported_features
+            is_whole = found.vectors is not None or feature_changes.VECTORS not in found.protocol.supported_features
             if is_whole and (found.protocol, found.metadata) == (snapshot.protocol, snapshot.metadata):
                 return FileCounts(count=found.files, size_bytes=found.size_bytes, deletion_vectors=found.vectors or 0)
     return snapshot.counts()[0]
@@ -556,7 +547,7 @@ def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCo
     if switch in snapshot.properties and all(trait == feature + USED for trait in traits):
         return WayOut(feature, _named(snapshot, command("properties unset", switch)), (f"unset {switch}",), 0, 0)
     anew = ("write the rows into a new table without it",)
-    if feature not in REMOVALS:
+    if feature not in feature_changes.REMOVALS:
         return WayOut(feature, None, anew, counts.count, counts.size_bytes, _not_removable(feature))
     from deltacli.operations.change.drop_feature import plan_drop
 
@@ -574,14 +565,14 @@ def _rewritten(snapshot: Snapshot, feature: str, counts: FileCounts) -> tuple[in
     """Return how many data files a drop rewrites, and their bytes; None where that is not known before."""
     files: int | None = 0
     size: int | None = 0
-    if feature == VECTORS:
+    if feature == feature_changes.VECTORS:
         files = counts.deletion_vectors
-    elif feature == MAPPING:
+    elif feature == feature_changes.MAPPING:
         from deltacli.operations.change.remove_mapping import files_to_rename
 
         files, size = files_to_rename(snapshot) or (0, 0)
-    elif REMOVALS[feature].rewrites_types(feature):
-        files = None if widened_columns(snapshot.config) else 0
+    elif feature_changes.REMOVALS[feature].rewrites_types(feature):
+        files = None if feature_changes.widened_columns(snapshot.config) else 0
     return files, None if files is None or (files and not size) else size
 
 

@@ -17,20 +17,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import (
-    CommitCorrupt,
-    FileMissing,
-    ProtocolUnsupported,
-    Refused,
-    Unreadable,
-    UsageError,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
@@ -55,15 +48,13 @@ from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Names, key_digests, missing_files, whole
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.replay import read_tail
+from deltacli.table.version import Snapshot
+from deltacli.table.walk import KeptWalk
 from deltacli.work.commits.reading import is_large
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
-    from deltacli.table.walk import KeptWalk
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -149,10 +140,10 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[ReplayedVersio
                 snapshot = rebuild(table, Log(listing), version)
                 narrow = snapshot.file_actions.narrow()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
-            except ProtocolUnsupported as error:
+            except errors.ProtocolUnsupported as error:
                 yield ReplayedVersion(version, fault=error.needs, is_unsupported=True, commit=commit)
                 continue
-            except (Unreadable, CommitCorrupt, FileMissing) as error:
+            except (errors.Unreadable, errors.CommitCorrupt, errors.FileMissing) as error:
                 fault = fault or error.message
             else:
                 run, protocol, metadata = version, snapshot.protocol, snapshot.metadata
@@ -177,7 +168,7 @@ def _judged(step: ReplayedVersion, protocol: Protocol | None) -> ReplayedVersion
         step = step._replace(stamp=step.commit.stamp)
     try:
         require_readable(protocol, step.version)
-    except ProtocolUnsupported as error:
+    except errors.ProtocolUnsupported as error:
         return step._replace(fault=error.needs, is_unsupported=True)
     return step
 
@@ -207,9 +198,9 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
     def read(file: LogFile) -> ReadCommit:
         try:
             return _read(table, file)
-        except CommitCorrupt as error:
+        except errors.CommitCorrupt as error:
             return ReadCommit(file.version, fault=error.message)
-        except FileMissing:
+        except errors.FileMissing:
             return ReadCommit(file.version, fault=f"commit {file.version} is missing")
 
     found = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
@@ -278,8 +269,6 @@ class _Events:
 
     def take(self, rows: RecordBatch, run: int, place: int, commit_ms: int | None, *, is_add: bool) -> None:
         """Add the narrow rows of a commit or a checkpoint, whose version has this place among all."""
-        import pyarrow as pa
-
         count = rows.num_rows
         removed = pa.nulls(count, pa.int64())
         if not is_add:
@@ -299,8 +288,6 @@ class _Events:
 
     def table(self) -> ArrowTable:
         """Return all rows."""
-        import pyarrow as pa
-
         if not self._parts["path"]:
             empty = (pa.string(), pa.string(), pa.binary(16), pa.int64(), pa.int64(), pa.bool_(), pa.int64())
             return pa.table([pa.array([], kind) for kind in empty], names=list(self._parts))
@@ -319,8 +306,6 @@ def version_files(
 
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     events = _events_of(steps, times)
     changes = [one for step in steps if step.commit is not None for one in step.commit.change_data]
     paths = [*events["path"].chunks, *(one.path for one in changes)]
@@ -378,8 +363,6 @@ def _events_of(steps: Sequence[ReplayedVersion], times: Mapping[int, int]) -> Ar
 
 def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: int) -> ArrowTable:
     """Return each added file with its first `place` and its `last` one, and `until_ms`, when it may be deleted."""
-    import pyarrow as pa
-
     ends = {step.run: place for place, step in enumerate(steps) if step.run is not None}
     order = [(name, "ascending") for name in ("run", "key", "place")]
     rows = events.take(pc.sort_indices(events, order))
@@ -401,8 +384,6 @@ def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: i
 
 def _until(rows: ArrowTable, adds: ArrowTable, live: ArrowTable, name: str, retention_ms: int) -> ArrowArray:
     """Return when the files of a column may be deleted: the retention after the last removal of those not live."""
-    import pyarrow as pa
-
     removed = grouped(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
     gone = pc.take(whole(removed["removed_ms_max"]), pc.index_in(whole(adds[name]), value_set=whole(removed[name])))
     stays = pc.or_(pc.is_in(whole(adds[name]), value_set=whole(live[name])), pc.equal(whole(adds[name]), ""))
@@ -600,9 +581,9 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     Raises NotATable, StorageFailed, and UsageError for a shared table; what is damaged is part of the result.
     """
     if isinstance(table.storage, StoreOfVersions):
-        raise UsageError(
+        raise errors.UsageError(
             "reach works on Delta tables only: the provider of a shared table decides what it shares",
-            hint=command("snapshot"),
+            hint=errors.command("snapshot"),
         )
     now_ms = table.clock()
     listing = list_log(table.storage, progress=table.progress)
@@ -649,7 +630,7 @@ def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
     """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
     try:
         snapshot = read_snapshot(table)
-    except (Unreadable, CommitCorrupt, Refused):
+    except (errors.Unreadable, errors.CommitCorrupt, errors.Refused):
         return None, None
     return snapshot, kept_walk(snapshot)
 
@@ -711,7 +692,7 @@ def _cleanup(
         notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
         log = Amount(len(expiry.files), expiry.size_bytes)
         lost |= readable & set(expiry.lost_versions)
-    except (Unreadable, CommitCorrupt, Refused) as fault:
+    except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"log expire is not possible: {fault.message}")
     try:
         vacuum = plan_vacuum(
@@ -723,7 +704,7 @@ def _cleanup(
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
         files = Amount(vacuum.files, vacuum.size_bytes)
         lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
-    except (Unreadable, CommitCorrupt, Refused) as fault:
+    except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"vacuum is not possible: {fault.message}")
     retentions = (of_log, of_files) if retention_ms is None else (retention_ms, retention_ms)
     return Cleanup(*retentions, log, files, tuple(sorted(lost)), tuple(notes))

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.errors import in_backticks, sql_name
 from deltacli.core.typing import ArrowType, Json
 from deltacli.paimon.schema import BadJson, Schema, read_object
@@ -36,9 +37,6 @@ from deltacli.paimon.types import (
     walk_fields,
     with_nullability,
 )
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- what a conversion of a schema changes -----------------------------------------------------------------------------
 
@@ -115,16 +113,12 @@ _WIDER_OF_ARROW: Mapping[str, AtomicType] = {
 }
 
 
-def arrow_schema(fields: Sequence[DataField], report: Report) -> pyarrow.Schema:
+def arrow_schema(fields: Sequence[DataField], report: Report) -> pa.Schema:
     """Return columns as an Arrow schema."""
-    import pyarrow as pa
-
     return pa.schema([_arrow_field(field, "", report) for field in fields])
 
 
-def _arrow_field(field: DataField, path: str, report: Report) -> pyarrow.Field:
-    import pyarrow as pa
-
+def _arrow_field(field: DataField, path: str, report: Report) -> pa.Field:
     here = _below(path, field.name)
     metadata = {_ID: str(field.id).encode()}
     if field.description is not None:
@@ -134,13 +128,11 @@ def _arrow_field(field: DataField, path: str, report: Report) -> pyarrow.Field:
     return pa.field(field.name, _arrow_type(field.type, here, report), field.type.nullable, metadata)
 
 
-def _arrow_type(data_type: DataType, path: str, report: Report) -> pyarrow.DataType:
-    import pyarrow as pa
-
-    def part(name: str, inner: DataType) -> pyarrow.Field:
+def _arrow_type(data_type: DataType, path: str, report: Report) -> pa.DataType:
+    def part(name: str, inner: DataType) -> pa.Field:
         return pa.field(name, _arrow_type(inner, f"{path}.{name}", report), inner.nullable)
 
-    def lose(found: pyarrow.DataType, reason: str, *, is_lost: bool = True) -> pyarrow.DataType:
+    def lose(found: pa.DataType, reason: str, *, is_lost: bool = True) -> pa.DataType:
         report(ConversionLoss(path, "type", type_text(with_nullability(data_type, True)), str(found), reason, is_lost))
         return found
 
@@ -166,9 +158,7 @@ def _arrow_type(data_type: DataType, path: str, report: Report) -> pyarrow.DataT
             return _atomic(root, arguments, lose)
 
 
-def _atomic(root: Root, arguments: tuple[int | str, ...], lose: Any) -> pyarrow.DataType:  # Any: `lose` above
-    import pyarrow as pa
-
+def _atomic(root: Root, arguments: tuple[int | str, ...], lose: Any) -> pa.DataType:  # Any: `lose` above
     if root in _PLAIN:
         return getattr(pa, _PLAIN[root])()
     match root, arguments:
@@ -194,9 +184,7 @@ def _atomic(root: Root, arguments: tuple[int | str, ...], lose: Any) -> pyarrow.
     raise AssertionError(f"{root} has no type of Arrow")
 
 
-def _moment(root: Root, precision: int, lose: Any) -> pyarrow.DataType:  # Any: `lose` above
-    import pyarrow as pa
-
+def _moment(root: Root, precision: int, lose: Any) -> pa.DataType:  # Any: `lose` above
     place = -(-precision // 3)
     unit = _UNITS[place]
     if root is Root.TIME:
@@ -208,12 +196,12 @@ def _moment(root: Root, precision: int, lose: Any) -> pyarrow.DataType:  # Any: 
     return lose(found, f"times in Arrow have 0, 3, 6 or 9 digits of a second, not {precision}", is_lost=False)
 
 
-def fields_of_arrow(schema: pyarrow.Schema, report: Report) -> tuple[DataField, ...]:
+def fields_of_arrow(schema: pa.Schema, report: Report) -> tuple[DataField, ...]:
     """Return an Arrow schema as columns. Fields without an id get -1. Raises BadType for types that Paimon lacks."""
     return tuple(_field_of(field, "", report) for field in schema)
 
 
-def _field_of(field: pyarrow.Field, path: str, report: Report) -> DataField:
+def _field_of(field: pa.Field, path: str, report: Report) -> DataField:
     here = _below(path, field.name)
     metadata = field.metadata or {}
     number = metadata.get(_ID, b"-1")
@@ -229,8 +217,6 @@ def _field_of(field: pyarrow.Field, path: str, report: Report) -> DataField:
 
 
 def _type_of(kind: ArrowType, nullable: bool, path: str, report: Report) -> DataType:
-    import pyarrow as pa
-
     def part(field: Any) -> DataType:
         return _type_of(field.type, field.nullable, f"{path}.{field.name}", report)
 
@@ -252,8 +238,6 @@ def _type_of(kind: ArrowType, nullable: bool, path: str, report: Report) -> Data
 
 
 def _atomic_of(kind: ArrowType, path: str, report: Report) -> AtomicType:
-    import pyarrow as pa
-
     name = str(kind)
     if name in _OF_ARROW:
         return _OF_ARROW[name]

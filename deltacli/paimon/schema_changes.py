@@ -337,12 +337,7 @@ def dotted(path: Path) -> str:
 def changes_between(before: Schema, after: Schema, *, has_snapshots: bool = True) -> tuple[Change, ...]:
     """Return what changed from one schema to another. `has_snapshots`: whether the table had a snapshot in between."""
     differ = _Differ(before, after, has_snapshots)
-    return (
-        *differ.fields(before.fields, after.fields, ()),
-        *differ.options(),
-        *differ.keys(),
-        *differ.table(),
-    )
+    return (*differ.fields(before.fields, after.fields, ()), *differ.options(), *differ.keys(), *differ.table())
 
 
 class _Differ:

@@ -11,6 +11,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -214,7 +215,6 @@ def _avro_rows(data: bytes, columns: Sequence[str]) -> Iterator[Row]:
 def _faults_of_avro() -> tuple[type[Exception], ...]:
     """Return what fastavro and its decompressors raise for damaged files."""
     import zlib
-    from contextlib import suppress
     from importlib import import_module
 
     from fastavro.schema import SchemaParseException, UnknownType

@@ -9,30 +9,17 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration, parse_integer
-from deltacli.delta.schema.types import (
-    ID,
-    MAX_COLUMN_ID,
-    MODE,
-    NESTED_IDS,
-    PHYSICAL_NAME,
-    DataType,
-    StructField,
-    StructType,
-    parts_of,
-    ways_to_parts,
-)
+from deltacli.delta.schema import types
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import FilesView, MetadataView, ProtocolView, stats_of
 from deltacli.rules.schema.schema import fresh, joined, shown_path
 from deltacli.rules.schema.schema_changes import replaces_all_files
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- rules about column mapping over versions --------------------------------------------------------------------------
 
@@ -43,12 +30,12 @@ class MappedField(NamedTuple):
     """A column or nested field. `physical_path` is None if a name along the path is missing."""
 
     path: str
-    field: StructField
+    field: types.StructField
     physical_path: tuple[str, ...] | None
 
     @property
     def id(self) -> int | None:
-        value = self.field.metadata.get(ID)
+        value = self.field.metadata.get(types.ID)
         return value if type(value) is int else None
 
     @property
@@ -58,24 +45,24 @@ class MappedField(NamedTuple):
     @property
     def nested_ids(self) -> dict[str, object]:
         """Ids of the parts of arrays and maps, by their paths."""
-        value = self.field.metadata.get(NESTED_IDS)
+        value = self.field.metadata.get(types.NESTED_IDS)
         return value if isinstance(value, dict) else {}
 
 
-def physical_name_of(field: StructField) -> str | None:
+def physical_name_of(field: types.StructField) -> str | None:
     """Return the physical name of a field, or None if it is missing or invalid."""
-    physical_name = field.metadata.get(PHYSICAL_NAME)
+    physical_name = field.metadata.get(types.PHYSICAL_NAME)
     return physical_name if isinstance(physical_name, str) and physical_name else None
 
 
-def mapped_fields(schema: StructType) -> list[MappedField]:
+def mapped_fields(schema: types.StructType) -> list[MappedField]:
     """Yield every column and nested field, parents first."""
     return list(_fields(schema, "", ()))
 
 
-def _fields(data_type: DataType, path: str, physical: tuple[str, ...] | None) -> Iterator[MappedField]:
-    for part in parts_of(data_type):
-        is_field = isinstance(data_type, StructType)
+def _fields(data_type: types.DataType, path: str, physical: tuple[str, ...] | None) -> Iterator[MappedField]:
+    for part in types.parts_of(data_type):
+        is_field = isinstance(data_type, types.StructType)
         name = physical_name_of(part) if is_field else part.name
         own = None if physical is None or name is None else (*physical, name)
         if is_field:
@@ -156,7 +143,7 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     if old not in MODES or new not in MODES:
         return
     if old != new and (old, new) != ("none", "name") and view.commit and not replaces_all_files(view.commit):
-        place = view.place._replace(key=MODE)
+        place = view.place._replace(key=types.MODE)
         message = f"the column mapping mode changed from {old} to {new} while older files stayed live"
         yield MODE_CHANGE_ILLEGAL.at(place, message, seen=new, expected=old)
     if "none" not in (old, new):
@@ -164,13 +151,15 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
 
 
 def _decreased(place: Place, before: TableConfiguration, after: TableConfiguration) -> Iterator[Finding]:
-    was, now = (parse_integer(config.properties, MAX_COLUMN_ID) for config in (before, after))
+    was, now = (parse_integer(config.properties, types.MAX_COLUMN_ID) for config in (before, after))
     if was is None or now is None or now >= was:
         return
     used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
     if now >= used:  # below that, `mapping.max-id-too-small` is more specific
-        message = f"{MAX_COLUMN_ID} decreased"
-        yield MAX_ID_DECREASED.at(place._replace(key=MAX_COLUMN_ID), message, seen=now, expected=f"at least {was}")
+        message = f"{types.MAX_COLUMN_ID} decreased"
+        yield MAX_ID_DECREASED.at(
+            place._replace(key=types.MAX_COLUMN_ID), message, seen=now, expected=f"at least {was}"
+        )
 
 
 @HISTORY_AREA.check(MetadataView, PHYSICAL_NAME_CHANGED, ID_REUSED, PHYSICAL_PATH_REUSED)
@@ -256,10 +245,8 @@ def partition_values_have_physical_names(view: FilesView) -> Iterator[Finding]:
         yield PARTITION_KEY_LOGICAL.at(view.place(row), message, seen=key, expected=renamed[key])
 
 
-def _rows_with_keys(maps: pyarrow.Array, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _rows_with_keys(maps: pa.Array, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Return the rows of a map column that have one of some keys, with the key."""
-    import pyarrow as pa
-
     text = pa.string()
     chosen = pa.array(wanted, text)
     if not pc.any(pc.is_in(maps.keys, value_set=chosen)).as_py():
@@ -287,15 +274,15 @@ def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
             yield STATS_KEY_LOGICAL.at(view.place(unknown.row), message, seen=".".join(path), expected=physical)
 
 
-def _names_of(path: Sequence[str], schema: StructType) -> tuple[str, str | None]:
+def _names_of(path: Sequence[str], schema: types.StructType) -> tuple[str, str | None]:
     """Return the logical path of a column that ends with its logical name, and its physical name."""
     names: list[str] = []
-    fields: Sequence[StructField] = schema.fields
+    fields: Sequence[types.StructField] = schema.fields
     for part in path:
         for field in fields:
             if part == (physical_name_of(field) or field.name):
                 names.append(field.name)
-                fields = field.data_type.fields if isinstance(field.data_type, StructType) else ()
+                fields = field.data_type.fields if isinstance(field.data_type, types.StructType) else ()
                 break
         else:
             owner = next((field for field in fields if field.name == part), None)
@@ -446,9 +433,9 @@ def _ignored_mode(place: Place, config: TableConfiguration, previous: TableConfi
     mode = _mode(config)
     if config.protocol is None or not _is_ignored(config) or (previous is not None and _is_ignored(previous)):
         return
-    message = f"{MODE} is {mode}, but the protocol does not support column mapping"
+    message = f"{types.MODE} is {mode}, but the protocol does not support column mapping"
     seen = f"reader {config.protocol.min_reader_version}, writer {config.protocol.min_writer_version}"
-    yield MODE_WITHOUT_PROTOCOL.at(place._replace(key=MODE), message, seen=seen, expected="columnMapping")
+    yield MODE_WITHOUT_PROTOCOL.at(place._replace(key=types.MODE), message, seen=seen, expected="columnMapping")
 
 
 def _is_ignored(config: TableConfiguration) -> bool:
@@ -457,15 +444,15 @@ def _is_ignored(config: TableConfiguration) -> bool:
 
 def _mode(config: TableConfiguration) -> str:
     """Return the mode in the properties, whether or not the protocol supports column mapping."""
-    return str(config.properties.get(MODE) or "none").lower()
+    return str(config.properties.get(types.MODE) or "none").lower()
 
 
 def _faults(view: MetadataView) -> Iterator[Finding]:
     config = view.config
     mode = _mode(config)
     if mode not in MODES:
-        place = view.place._replace(key=MODE)
-        yield MODE_INVALID.at(place, f"{MODE} is {mode[:80]!r}", seen=mode, expected="none, name or id")
+        place = view.place._replace(key=types.MODE)
+        yield MODE_INVALID.at(place, f"{types.MODE} is {mode[:80]!r}", seen=mode, expected="none, name or id")
         return
     if config.schema is None:
         return
@@ -502,7 +489,9 @@ def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator
     for one in fields:
         place, column = _at(view, one), shown_path(one.path)
         if one.id is None:
-            yield ID_MISSING.at(place, f"the field {column} has no id", seen=one.field.metadata.get(ID), expected=ID)
+            yield ID_MISSING.at(
+                place, f"the field {column} has no id", seen=one.field.metadata.get(types.ID), expected=types.ID
+            )
         elif not 1 <= one.id <= _MAX_ID:
             message = f"the id of the field {column} is out of range"
             yield ID_OUT_OF_RANGE.at(place, message, seen=one.id, expected=f"1 to {_MAX_ID}")
@@ -511,8 +500,10 @@ def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator
             twins = ", ".join(ids[one.id])
             yield ID_DUPLICATE.at(place, f"several fields have the id {one.id}: {twins}", seen=one.id)
         if one.physical_name is None:
-            seen = one.field.metadata.get(PHYSICAL_NAME)
-            yield NAME_MISSING.at(place, f"the field {column} has no physical name", seen=seen, expected=PHYSICAL_NAME)
+            seen = one.field.metadata.get(types.PHYSICAL_NAME)
+            yield NAME_MISSING.at(
+                place, f"the field {column} has no physical name", seen=seen, expected=types.PHYSICAL_NAME
+            )
         elif len(paths.get(one.physical_path or (), ())) > 1 and one.physical_path not in reported:
             reported.add(one.physical_path)
             path = one.physical_path or ()
@@ -528,15 +519,15 @@ def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator
 
 def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
     """Check that the highest id is recorded, because the next id is derived from it."""
-    properties, place = view.config.properties, view.place._replace(key=MAX_COLUMN_ID)
-    if MAX_COLUMN_ID not in properties:
-        yield MAX_ID_MISSING.at(place, f"column mapping is on, but {MAX_COLUMN_ID} is missing")
+    properties, place = view.config.properties, view.place._replace(key=types.MAX_COLUMN_ID)
+    if types.MAX_COLUMN_ID not in properties:
+        yield MAX_ID_MISSING.at(place, f"column mapping is on, but {types.MAX_COLUMN_ID} is missing")
         return
-    limit = parse_integer(properties, MAX_COLUMN_ID)
+    limit = parse_integer(properties, types.MAX_COLUMN_ID)
     nested = [number for one in fields for number in one.nested_ids.values() if type(number) is int]
     used = max([*nested, *(one.id for one in fields if one.id is not None)], default=0)
     if limit is not None and limit < used <= _MAX_ID:
-        message = f"{MAX_COLUMN_ID} is below the highest id in use"
+        message = f"{types.MAX_COLUMN_ID} is below the highest id in use"
         yield MAX_ID_TOO_SMALL.at(place, message, seen=limit, expected=f"at least {used}")
 
 
@@ -546,7 +537,7 @@ def _nested_id_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iter
         if one.physical_name is None:
             continue
         place, column = _at(view, one), shown_path(one.path)
-        wanted = list(ways_to_parts(one.field.data_type, one.physical_name))
+        wanted = list(types.ways_to_parts(one.field.data_type, one.physical_name))
         absent = [way for way in wanted if type(one.nested_ids.get(way)) is not int]
         if absent:
             message = f"parts of the field {column} have no id: {', '.join(absent)}"

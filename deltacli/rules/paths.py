@@ -11,21 +11,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
+from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
-from deltacli.rules.framework.views import (
-    CommitView,
-    FilesView,
-    LiveFile,
-    StateView,
-    StorageView,
-    TouchedFile,
-    place_of_live_file,
-)
 
 # -- rules about how the path of a file is written ---------------------------------------------------------------------
 
@@ -129,8 +122,6 @@ _RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 
 def suspicious(paths: ArrowArray) -> ArrowArray:
     """Return which paths need to be checked one by one: all that violate a rule, and few others."""
-    import pyarrow as pa
-
     mask: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
     escaped = pc.match_substring_regex(paths, _NOT_ASCII_ESCAPE)
     if pc.any(escaped).as_py():
@@ -253,7 +244,7 @@ def _is_log_name(name: str) -> bool:
 
 
 @AREA.check(
-    FilesView,
+    views.FilesView,
     BAD_ENCODING,
     NOT_ENCODED,
     ESCAPES_ROOT,
@@ -263,7 +254,7 @@ def _is_log_name(name: str) -> bool:
     HIDDEN_LOCATION,
     RESERVED_NAME,
 )
-def paths_of_adds(view: FilesView) -> Iterator[Finding]:
+def paths_of_adds(view: views.FilesView) -> Iterator[Finding]:
     """Only paths that are not plain are checked one by one."""
     paths = view.adds.column("path")
     for row in view.rows(suspicious(paths)):
@@ -271,14 +262,12 @@ def paths_of_adds(view: FilesView) -> Iterator[Finding]:
             yield _finding(fault, view.place(row))
 
 
-@AREA.check(CommitView, BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED)
-def paths_of_removes_and_change_files(view: CommitView) -> Iterator[Finding]:
+@AREA.check(views.CommitView, BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED)
+def paths_of_removes_and_change_files(view: views.CommitView) -> Iterator[Finding]:
     """A remove repeats the path of an add. Only a remove without a live add of that path is checked."""
     placed = [action for action in (*view.removes, *view.of_kind("cdc")) if isinstance(action.action.get("path"), str)]
     if not placed:
         return
-    import pyarrow as pa
-
     try:
         paths = pa.array([action.action["path"] for action in placed], pa.string())
     except UnicodeEncodeError:
@@ -343,8 +332,8 @@ NOT_UNIQUE_OVER_HISTORY = COLLISION_AREA.warning(
 )
 
 
-@COLLISION_AREA.check(CommitView, SAME_FILE_TWO_SPELLINGS, NOT_UNIQUE_OVER_HISTORY)
-def files_against_those_before(view: CommitView) -> Iterator[Finding]:
+@COLLISION_AREA.check(views.CommitView, SAME_FILE_TWO_SPELLINGS, NOT_UNIQUE_OVER_HISTORY)
+def files_against_those_before(view: views.CommitView) -> Iterator[Finding]:
     """Compare each file of a commit with the previous file at its path."""
     for file in view.removed:
         yield from _spelled_otherwise(view, file)
@@ -356,7 +345,7 @@ def files_against_those_before(view: CommitView) -> Iterator[Finding]:
             yield from _reused(view, file)
 
 
-def _spelled_otherwise(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
+def _spelled_otherwise(view: views.CommitView, file: views.TouchedFile) -> Iterator[Finding]:
     path = file.placed.action["path"]
     for live in file.live or ():
         if live.path != path:
@@ -369,7 +358,7 @@ def _two_spellings(place: Place, first: str, second: str) -> Finding:
     return SAME_FILE_TWO_SPELLINGS.at(place, message, seen=second, expected=first)
 
 
-def _overwritten(view: CommitView, file: TouchedFile, live: LiveFile) -> Iterator[Finding]:
+def _overwritten(view: views.CommitView, file: views.TouchedFile, live: views.LiveFile) -> Iterator[Finding]:
     """Check that an add of a live path describes the same file as the previous add."""
     add = file.placed.action
     # With a new vector, some writers renew the time.
@@ -386,7 +375,7 @@ def _overwritten(view: CommitView, file: TouchedFile, live: LiveFile) -> Iterato
             return
 
 
-def _reused(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
+def _reused(view: views.CommitView, file: views.TouchedFile) -> Iterator[Finding]:
     """Check that an add of a removed path describes the same file."""
     removed = view.tombstone_of((file.path, file.dv_id or "")) or view.tombstone_of((file.path, ""))
     if removed is None:
@@ -401,8 +390,8 @@ def _reused(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
         )
 
 
-@COLLISION_AREA.check(CommitView, SHARED_WITH_CDC)
-def files_that_are_data_and_changes(view: CommitView) -> Iterator[Finding]:
+@COLLISION_AREA.check(views.CommitView, SHARED_WITH_CDC)
+def files_that_are_data_and_changes(view: views.CommitView) -> Iterator[Finding]:
     """Report adds whose file is a change data file of the same commit."""
     changes = {
         canonical(path): placed.line
@@ -416,11 +405,9 @@ def files_that_are_data_and_changes(view: CommitView) -> Iterator[Finding]:
             yield SHARED_WITH_CDC.at(view.place(placed.line, path), message, expected="a separate change data file")
 
 
-@COLLISION_AREA.check(StateView, SAME_FILE_TWO_SPELLINGS)
-def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
+@COLLISION_AREA.check(views.StateView, SAME_FILE_TWO_SPELLINGS)
+def relative_and_absolute_spellings(view: views.StateView) -> Iterator[Finding]:
     """Report a relative and an absolute path to the same file of the table, which replay treats as two files."""
-    import pyarrow as pa
-
     if not view.uri or not view.live.num_rows:
         return
     keys = view.live.column("key")
@@ -439,8 +426,8 @@ def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
         yield _two_spellings(view.place(path), name, path)
 
 
-@COLLISION_AREA.check(StateView, CASE_COLLISION)
-def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
+@COLLISION_AREA.check(views.StateView, CASE_COLLISION)
+def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
     """Report live paths that are equal except for case, each such group once."""
     keys = view.live.column("key")
     suspects = rows_that_may_repeat(map(_folded, keys.chunks))
@@ -460,8 +447,6 @@ def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
 
 def _folded(keys: ArrowArray) -> ArrowArray:
     """Return keys in lower case, as bytes."""
-    import pyarrow as pa
-
     try:
         return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
     except pa.ArrowInvalid:
@@ -472,8 +457,8 @@ def _folded_key(key: bytes) -> bytes:
     return key.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
 
 
-@COLLISION_AREA.check(StorageView, DOUBLE_ENCODED)
-def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
+@COLLISION_AREA.check(views.StorageView, DOUBLE_ENCODED)
+def paths_encoded_twice(view: views.StorageView) -> Iterator[Finding]:
     """Report live files that do not exist under their decoded path, but exist under another reading of it."""
     paths = view.live_adds.column("path").combine_chunks()
     rows = pc.indices_nonzero(pc.match_substring_regex(paths, "%"))
@@ -487,7 +472,7 @@ def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
         if other_path is not None:
             reading = "as it stands" if other_path == path else "decoded twice"
             yield DOUBLE_ENCODED.at(
-                place_of_live_file(view.live_adds.slice(row, 1).to_pylist()[0]),
+                views.place_of_live_file(view.live_adds.slice(row, 1).to_pylist()[0]),
                 f"there is no file {name}, but there is one at the path {path} {reading}",
                 seen=name,
                 expected=other_path,
@@ -499,8 +484,6 @@ def rows_that_may_repeat(keys: Iterable[ArrowArray]) -> ArrowArray:
 
     Arrays of keys are taken one after another, so that only one needs to be in memory.
     """
-    import pyarrow as pa
-
     prints = [fingerprints(chunk) for chunk in keys if len(chunk)]
     if not prints:
         return pa.chunked_array([], pa.bool_())

@@ -11,9 +11,10 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, PathExternal, Unreadable, UsageError
 from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema, SparkSession
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
@@ -23,16 +24,12 @@ from deltacli.engine.spark.worker import context_of
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.outputs import plan_row_pieces, rows_of_piece
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.task import TableStores, TaskContext
 
 # -- what runs on an executor ------------------------------------------------------------------------------------------
 
 
-def rows_of_partition(partition: bytes | None, schema: SparkSchema) -> Iterator[pyarrow.RecordBatch]:
+def rows_of_partition(partition: bytes | None, schema: SparkSchema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a partition; none of None, which Spark makes where there are no partitions."""
     if partition is None:
         return
@@ -65,7 +62,7 @@ def no_stream_writer(spark: str) -> RuntimeError:
     )
 
 
-def arrow_schema_of(schema: SparkSchema) -> pyarrow.Schema:
+def arrow_schema_of(schema: SparkSchema) -> pa.Schema:
     """Return the types in which Spark sends and expects the columns of a schema."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -74,17 +71,13 @@ def arrow_schema_of(schema: SparkSchema) -> pyarrow.Schema:
     return to_arrow_schema(schema)  # before Spark 4.2
 
 
-def _as_expected(batch: pyarrow.RecordBatch, expected: pyarrow.Schema) -> pyarrow.RecordBatch:
+def _as_expected(batch: pa.RecordBatch, expected: pa.Schema) -> pa.RecordBatch:
     """Return a batch in a schema that differs in what may be null, and in the names of the parts of maps."""
-    import pyarrow as pa
-
     columns = [_column(column, field.type) for column, field in zip(batch.columns, expected, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=expected)
 
 
-def _column(column: pyarrow.Array, expected: pyarrow.DataType) -> pyarrow.Array:
-    import pyarrow as pa
-
+def _column(column: pa.Array, expected: pa.DataType) -> pa.Array:
     if column.type.equals(expected):
         return column
     if pa.types.is_struct(expected) and not all(field.nullable for field in expected):  # a variant
@@ -97,7 +90,7 @@ SPEC = "spec"
 """The name of the shared `ReadSpec`."""
 
 
-def read_piece(piece: Any, context: TaskContext) -> Iterator[pyarrow.RecordBatch]:  # Any: a RowsPiece
+def read_piece(piece: Any, context: TaskContext) -> Iterator[pa.RecordBatch]:  # Any: a RowsPiece
     """Yield the rows of a piece as the shared `ReadSpec` describes them."""
     return rows_of_piece(context.files, context.shared(SPEC), piece)
 
@@ -107,12 +100,10 @@ def variant_columns(columns: Iterable[StructField]) -> frozenset[str]:
     return frozenset(column.name for column in columns if column.data_type == PrimitiveType("variant"))
 
 
-def as_spark_has_it(batch: pyarrow.RecordBatch, variants: Collection[str]) -> pyarrow.RecordBatch:
+def as_spark_has_it(batch: pa.RecordBatch, variants: Collection[str]) -> pa.RecordBatch:
     """Return rows with the parts of variants in Spark's order: it takes them by position, whatever their names."""
     for position, field in enumerate(batch.schema):
         if field.name in variants:
-            import pyarrow as pa
-
             column = batch.column(position)
             parts = [column.field("value"), column.field("metadata")]
             swapped = pa.StructArray.from_arrays(parts, ["value", "metadata"], mask=column.is_null())
@@ -141,7 +132,7 @@ class MergedRows:
     """Merges groups of rows to batches of a frame; `schema` is that of the groups. See `engine/spark/jobs.py`."""
 
     merge: Any
-    schema: pyarrow.Schema
+    schema: pa.Schema
 
     def rows(self, sides: Any) -> Iterator[RecordBatch]:
         """Yield the rows of a group that differ. Raises RuntimeError, whose text begins with the code of the error."""
@@ -191,8 +182,6 @@ def rows_through_python(
     Raises what `SparkEngine.prepare` raises. An action raises an error of Spark whose text begins with the code of
     our own: `[data.file-missing] …`.
     """
-    import pyarrow as pa
-
     require_no_nested_variant(spec.columns)
     pieces = list(plan_row_pieces(files))
     if not pieces:

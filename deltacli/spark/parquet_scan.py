@@ -32,15 +32,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import (
-    DataUnreadable,
-    DeltacliError,
-    FileMissing,
-    Refused,
-    UsageError,
-    command,
-    install_command,
-)
+from deltacli.arrow import pa
+from deltacli.core import errors
 from deltacli.core.machine import system_clock
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
 from deltacli.delta.data_files import canonical, decode
@@ -52,8 +45,6 @@ from deltacli.work.rows.data_files import DataFile, read_vector
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.storage import ReadStorage
     from deltacli.table.version import Snapshot
 
@@ -143,11 +134,11 @@ def require_session(session: Any) -> None:  # Any: as the caller gave it
     """Raise UsageError unless this is a session of Spark 4."""
     version = str(getattr(session, "version", ""))
     if not re.match(r"[4-9]\.", version) or not hasattr(session, "createDataFrame"):
-        raise UsageError(
+        raise errors.UsageError(
             f"Spark {version} is too old" if version else f"{session!r} is not a Spark session",
             code="cluster.pyspark",
             facts={"supported": "4.0 to 4.3"},
-            hint=install_command("spark-local"),
+            hint=errors.install_command("spark-local"),
         )
 
 
@@ -189,7 +180,7 @@ class LiveFiles:
 def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
     """Return the live files, without those that the condition excludes. Raises DataUnreadable (`partition.*`)."""
 
-    def judged(adds: pyarrow.RecordBatch) -> LiveFiles:
+    def judged(adds: pa.RecordBatch) -> LiveFiles:
         if selection.predicate is None:
             return LiveFiles(live_data_files(adds, snapshot.config, selection))
         from deltacli.delta.predicate.prune import prune_files
@@ -234,7 +225,7 @@ class Locations:
         for storage, path in (decoded, written):
             try:
                 storage.stat(path)
-            except FileMissing:
+            except errors.FileMissing:
                 continue
             return storage, path
         return decoded
@@ -271,13 +262,13 @@ def repeated_places(files: list[SparkFile]) -> Iterator[SparkFile]:
         seen.add(file.place)
 
 
-def missing_file(file: SparkFile) -> DataUnreadable:
+def missing_file(file: SparkFile) -> errors.DataUnreadable:
     """Return the error for a live file that Spark does not find."""
-    return DataUnreadable(
+    return errors.DataUnreadable(
         f"{without_secrets(decode(file.file.path))} does not exist",
         code="data.file-missing",
         facts={"file": without_secrets(file.location)},
-        hint=command("validate", level="storage"),
+        hint=errors.command("validate", level="storage"),
     )
 
 
@@ -305,11 +296,7 @@ class Values(StrEnum):
 
 
 def choose_values(
-    files: Sequence[SparkFile],
-    needed: Sequence[StructField],
-    columns: Mapping[str, StructField | None],
-    *,
-    scans: int,
+    files: Sequence[SparkFile], needed: Sequence[StructField], columns: Mapping[str, StructField | None], *, scans: int
 ) -> Values:
     """Return where the values of the needed partition columns come from.
 
@@ -327,8 +314,6 @@ def choose_values(
 
 def key_of(file: SparkFile, names: Sequence[str]) -> tuple[Any, ...]:  # Any: Arrow scalars, or texts
     """Return what is the same for two files with the same values: -0.0 is not 0.0, and NaN is NaN."""
-    import pyarrow as pa
-
     values = (file.file.constants[name] for name in names)
     return tuple(str(value) if pa.types.is_floating(value.type) else value for value in values)
 
@@ -370,8 +355,6 @@ def _agrees(directory: str, columns: Mapping[str, StructField | None], values: M
 
 def _text(value: ArrowScalar) -> str | None:
     """Return the only text of a value that is accepted, None where there is none."""
-    import pyarrow as pa
-
     if not value.is_valid:
         return _NULL
     if pa.types.is_date(value.type):
@@ -457,7 +440,7 @@ class Scanner:
         for options in ({"modifiedBefore": now}, {}):
             try:
                 listing = self._list([self.locations.root], schema, (), **options)
-            except Refused:
+            except errors.Refused:
                 return None
             if wanted <= listing.spelled.keys():
                 return listing if min(len(wanted), len(listing.spelled) - len(wanted)) <= MOST_NAMED else None
@@ -567,15 +550,17 @@ def _only(frame: Any, wanted: set[str], spelled: Mapping[str, str]) -> Any:
     return frame.where(~fn.col(PATH).isin(alike)) if alike else frame
 
 
-def _explained(fault: Exception, files: Sequence[SparkFile]) -> DeltacliError:
+def _explained(fault: Exception, files: Sequence[SparkFile]) -> errors.DeltacliError:
     """Return the error for files that Spark could not list."""
     text = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
     if "PATH_NOT_FOUND" in text:
         for file in files:
             if f"{file.location}." in text.replace("\\", ""):
                 return missing_file(file)
-        return DataUnreadable("a data file does not exist", code="data.file-missing", facts={"reason": text[:300]})
-    return Refused(
+        return errors.DataUnreadable(
+            "a data file does not exist", code="data.file-missing", facts={"reason": text[:300]}
+        )
+    return errors.Refused(
         "Spark cannot list the files of the table",
         code="spark.listing",
         facts={"reason": text[:300]},
@@ -583,12 +568,12 @@ def _explained(fault: Exception, files: Sequence[SparkFile]) -> DeltacliError:
     )
 
 
-def _unknown_spelling(found: str, listed: str) -> Refused:
-    return Refused(
+def _unknown_spelling(found: str, listed: str) -> errors.Refused:
+    return errors.Refused(
         "Spark spells the paths of files in a way that deltacli does not know",
         code="spark.spelling",
         facts={"in _metadata.file_path": found[:300], "in inputFiles": listed[:300]},
-        hint=command("read"),
+        hint=errors.command("read"),
     )
 
 
@@ -607,7 +592,6 @@ def without_deleted(session: Any, frame: Any, files: Sequence[SparkFile], resolv
     Runs a job that reads no column of the files. Raises DataUnreadable (`dv.*`), and Refused (`spark.spelling`) where
     the paths that Spark returns are not those of the files.
     """
-    import pyarrow as pa
     from pyspark.sql import functions as fn
 
     keys = file_keys(frame, files)
@@ -639,11 +623,11 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
     for path, rows, last in counted.collect():
         place = canonical(path)
         if place not in found or found[place][0] is not None or last != rows - 1:
-            raise Refused(
+            raise errors.Refused(
                 "Spark does not return the rows of the planned files",
                 code="spark.spelling",
                 facts={"in _metadata.file_path": path[:300], "rows": str(rows), "last row": str(last)},
-                hint=command("read"),
+                hint=errors.command("read"),
             )
         found[place] = (path, rows)
     return found
@@ -651,8 +635,6 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
 
 def _rows(resolver: TableFiles, file: SparkFile, rows: int) -> ArrowArray:
     """Return the numbers of the deleted rows of a file. Others of the vector are not in the file and delete nothing."""
-    import pyarrow as pa
-
     assert file.file.vector is not None
     vector = read_vector(resolver, file.file.vector)
     parts = [pa.nulls(0, pa.int64())]

@@ -23,24 +23,11 @@ from functools import reduce
 from math import isfinite
 from typing import Any, TypeAlias
 
+from deltacli.arrow import pa
 from deltacli.core.errors import Refused, in_backticks
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, SparkColumn, SparkSchema, SparkType
+from deltacli.delta.predicate import conditions
 from deltacli.delta.predicate.columns import Column
-from deltacli.delta.predicate.conditions import (
-    And,
-    Compare,
-    CompareColumns,
-    CompareConditions,
-    Condition,
-    Constant,
-    Contained,
-    Flag,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Truth,
-)
 from deltacli.delta.predicate.literals import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
 from deltacli.delta.schema.to_arrow import note_of, read_columns, unread_columns, unread_type
 from deltacli.delta.schema.types import (
@@ -301,8 +288,6 @@ class FileShapes:
     def _node(
         self, kind: Any, data_type: DataType, path: tuple[str, ...], int96_paths: frozenset[tuple[str, ...]]
     ) -> Node:
-        import pyarrow as pa
-
         from deltacli.delta.schema.file_columns import is_list
 
         if isinstance(kind, pa.BaseExtensionType):
@@ -342,8 +327,6 @@ class FileShapes:
 
     def _witness(self, kind: Any, path: tuple[str, ...]) -> Part:
         """Return a field of a struct, of which no field belongs to the table, that shows which structs are null."""
-        import pyarrow as pa
-
         for field in kind:
             for name, is_type in (("integer", pa.types.is_int32), ("long", pa.types.is_int64), ("string", _is_text)):
                 if is_type(field.type):
@@ -353,8 +336,6 @@ class FileShapes:
 
 def _not_read_in_variants(kind: ArrowType) -> str | None:
     """Return a type of shredded variants that Spark 4.3 refuses, if a file has one."""
-    import pyarrow as pa
-
     if pa.types.is_struct(kind) or pa.types.is_list(kind):
         fields = list(kind) if pa.types.is_struct(kind) else [kind.value_field]
         inner = (_not_read_in_variants(field.type) for field in fields)
@@ -430,14 +411,10 @@ def has_missing(node: Node) -> bool:
 
 
 def _is_text(kind: ArrowType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_bytes(kind: Any) -> bool:
-    import pyarrow as pa
-
     types = pa.types
     return bool(_is_text(kind) or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
@@ -454,8 +431,6 @@ def _stored(kind: Any, name: str, is_int96: bool, path: tuple[str, ...]) -> str:
 
 
 def _text(kind: Any, name: str) -> str | None:
-    import pyarrow as pa
-
     if name == "boolean" and pa.types.is_boolean(kind):
         return name
     if name == "binary" and _is_bytes(kind):
@@ -468,8 +443,6 @@ _WHOLE = {8: "byte", 16: "short", 32: "integer", 64: "long"}
 
 
 def _number(kind: Any, name: str) -> str | None:
-    import pyarrow as pa
-
     types = pa.types
     stored = _WHOLE[kind.bit_width] if types.is_signed_integer(kind) else None
     if name in WHOLE_BITS:
@@ -492,8 +465,6 @@ def _number(kind: Any, name: str) -> str | None:
 
 
 def _time(kind: Any, name: str, is_int96: bool) -> str | None:
-    import pyarrow as pa
-
     types = pa.types
     if name in ("date", "timestamp_ntz") and types.is_date32(kind):
         return "date"
@@ -534,15 +505,12 @@ def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColu
 
 def has_literal(data_type: DataType, scalar: ArrowScalar) -> bool:
     """Return whether `scalar_literal` can write a scalar."""
-    import pyarrow as pa
-
     is_ntz = data_type == PrimitiveType("timestamp_ntz")
     return not (is_ntz and scalar.is_valid and abs(scalar.cast(pa.int64()).as_py()) > _MOST_NTZ)
 
 
 def scalar_literal(data_type: DataType, scalar: ArrowScalar) -> SparkColumn:
     """Return an Arrow scalar of a column of the table as a literal; it must have one (`has_literal`)."""
-    import pyarrow as pa
     from pyspark.sql import functions as fn
 
     wanted = spark_type(data_type)
@@ -559,47 +527,49 @@ def scalar_literal(data_type: DataType, scalar: ArrowScalar) -> SparkColumn:
 _DATE_BITS, _TIME_BITS = 32, 64
 
 
-def spark_condition(condition: Condition) -> SparkColumn:
+def spark_condition(condition: conditions.Condition) -> SparkColumn:
     """Return the condition over a frame with the table's columns. Raises NotNative for a comparison of two columns
     that Spark would make in another type.
     """
     from pyspark.sql import functions as fn
 
     match condition:
-        case Constant(value):
+        case conditions.Constant(value):
             return fn.lit(value).cast("boolean")
-        case Flag(column):
+        case conditions.Flag(column):
             return _column(column)
-        case IsNull(column):
+        case conditions.IsNull(column):
             return _column(column).isNull()
-        case Like(column, pattern):
+        case conditions.Like(column, pattern):
             return fn.like(_column(column), fn.lit(pattern.escaped))
-        case Compare(column, order, limit):
+        case conditions.Compare(column, order, limit):
             return _compare(column, order, limit)
-        case Contained(column, limits):
+        case conditions.Contained(column, limits):
             return reduce(lambda one, other: one | other, _equal_to_any(column, limits))
-        case CompareColumns(left, order, right):
+        case conditions.CompareColumns(left, order, right):
             return _compare_columns(left, order, right)
         case _:
             return _combined(condition)
 
 
-def _combined(condition: Truth | CompareConditions | Not | And | Or | Any) -> Any:  # Any: no other condition is left
+def _combined(
+    condition: conditions.Truth | conditions.CompareConditions | conditions.Not | conditions.And | conditions.Or | Any,
+) -> Any:  # Any: no other condition is left
     from pyspark.sql import functions as fn
 
     match condition:
-        case Truth(part, wanted):
+        case conditions.Truth(part, wanted):
             inner = spark_condition(part)
             if wanted is None:
                 return inner.isNull()
             return fn.coalesce(inner if wanted else ~inner, fn.lit(False))
-        case CompareConditions(left, order, right):
+        case conditions.CompareConditions(left, order, right):
             return _ordered(order, spark_condition(left), spark_condition(right))
-        case Not(part):
+        case conditions.Not(part):
             return ~spark_condition(part)
-        case And(parts):
+        case conditions.And(parts):
             return reduce(lambda one, other: one & other, map(spark_condition, parts))
-        case Or(parts):
+        case conditions.Or(parts):
             return reduce(lambda one, other: one | other, map(spark_condition, parts))
     raise AssertionError(f"unknown condition {condition}")
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Unreadable, UsageError, VersionAbsent
 from deltacli.core.units import format_ranges, format_timestamp
 from deltacli.delta.data_files import unique_id
@@ -27,6 +28,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions
 from deltacli.delta.log.segment import CommitTime, LogFile, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
+from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id
 from deltacli.delta.schema.to_arrow import read_columns, require_partitions
 from deltacli.delta.schema.type_changes import (
@@ -35,44 +37,16 @@ from deltacli.delta.schema.type_changes import (
     require_readable_rows,
     was_allowed_in_preview,
 )
-from deltacli.delta.schema.types import (
-    FIXED_TEXTS,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-)
-from deltacli.operations.read.changes import (
-    CHANGE_COLUMNS,
-    CHANGE_TYPE,
-    COMMIT_TIMESTAMP,
-    COMMIT_VERSION,
-    Break,
-    ChangeType,
-    Commit,
-    changed_files,
-    find_break,
-    is_mapped,
-    may_be_apart,
-    read_as,
-    read_changed_files,
-    require_representable,
-)
+from deltacli.operations.read import changes
 from deltacli.spark.parquet_schema import unread_in_spark
 from deltacli.spark.source_options import LATEST, StreamOptions
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.scan import Selection, data_files
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from deltacli.table.handle import TableHandle
 
 # -- where a stream is in a table, from there to the end of a batch ----------------------------------------------------
 
@@ -302,10 +276,10 @@ class TableLog:
         require_readable_rows(self._end.config, self._end.version)
         self.is_atomic = options.read_change_feed
         self.table, self.schema = self._end.metadata.id, schema_id(self._end.config)
-        described = CHANGE_COLUMNS if options.read_change_feed else ()
+        described = changes.CHANGE_COLUMNS if options.read_change_feed else ()
         _require_free_names(self._end.schema, described)
         fields = read_columns(self._end.schema.fields, unread_in_spark)
-        self._selection = Selection.make(StructType((*fields, *described)), None, None)
+        self._selection = Selection.make(types.StructType((*fields, *described)), None, None)
         self._commits: dict[int, LogFile] = {}
         self._times: dict[int, CommitTime] | None = None
         self._newest = self._end.version
@@ -315,7 +289,7 @@ class TableLog:
         """That of the last version which no later one separates from the columns that are read."""
 
     @property
-    def columns(self) -> tuple[StructField, ...]:
+    def columns(self) -> tuple[types.StructField, ...]:
         """The columns of the rows, those that describe a change last."""
         return self._selection.columns
 
@@ -382,10 +356,10 @@ class TableLog:
         snapshot = self._snapshot_at(version)
         self._require_columns(snapshot.config, version)
         require_partitions(snapshot.config, version)
-        config = read_as(self._end.config, snapshot.config)
+        config = changes.read_as(self._end.config, snapshot.config)
         needed = self._selection.needed
 
-        def described(adds: pyarrow.RecordBatch) -> list[tuple[Any, DataFile]]:
+        def described(adds: pa.RecordBatch) -> list[tuple[Any, DataFile]]:
             times = adds.column("modificationTime").to_pylist()
             files = data_files(adds, config, needed)
             return [
@@ -402,14 +376,12 @@ class TableLog:
 
     def _as_inserts(self, snapshot: Snapshot, files: Sequence[DataFile]) -> list[DataFile]:
         """Return files of a snapshot with the columns that describe a change: all rows are inserts of its version."""
-        import pyarrow as pa
-
         time_ms = snapshot.time.timestamp_ms if snapshot.time else None
         micros = None if time_ms is None else time_ms * 1000
         constants = {
-            CHANGE_TYPE: pa.scalar(ChangeType.INSERT.value, pa.string()),
-            COMMIT_VERSION: pa.scalar(snapshot.version, pa.int64()),
-            COMMIT_TIMESTAMP: pa.scalar(micros, pa.timestamp("us", tz="UTC")),
+            changes.CHANGE_TYPE: pa.scalar(changes.ChangeType.INSERT.value, pa.string()),
+            changes.COMMIT_VERSION: pa.scalar(snapshot.version, pa.int64()),
+            changes.COMMIT_TIMESTAMP: pa.scalar(micros, pa.timestamp("us", tz="UTC")),
         }
         return [replace(file, constants={**file.constants, **constants}) for file in files]
 
@@ -418,7 +390,7 @@ class TableLog:
         if self._options.read_change_feed:
             if commit.is_of_whole_files:
                 raise _not_recorded(version)
-            return list(changed_files(self._table_of(version), commit, self._selection))
+            return list(changes.changed_files(self._table_of(version), commit, self._selection))
         source = self._commits[version].name
         adds = _delivered_adds(commit.adds, commit.removes, self._options, version, source)
         if not adds:
@@ -430,11 +402,11 @@ class TableLog:
         """Return the table whose log has the commit of a version."""
         return self._table
 
-    def _read_commit(self, version: int) -> Commit:
+    def _read_commit(self, version: int) -> changes.Commit:
         """Read a commit, and remember the configuration after it."""
         file = self._commit_file(version)
         try:  # first: whether the commit is there decides which error is raised
-            summary, found = read_changed_files(self._table_of(version).storage, file)
+            summary, found = changes.read_changed_files(self._table_of(version).storage, file)
         except FileMissing:
             self._commits.pop(version)
             raise self._cleaned(version) from None
@@ -444,9 +416,9 @@ class TableLog:
             self._require_columns(before, version - 1)
         self._require_columns(config, version)
         self._note_config(version, config)
-        then, now = read_as(self._end.config, before), read_as(self._end.config, config)
+        then, now = changes.read_as(self._end.config, before), changes.read_as(self._end.config, config)
         time_ms, is_recorded = self._time_ms(version, summary.stamp(config)), is_true(config.properties, CHANGE_FEED)
-        return Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
+        return changes.Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
 
     def _note_config(self, version: int, config: TableConfiguration) -> None:
         self._configs = {version: config, self._end.version: self._end.config}
@@ -459,7 +431,7 @@ class TableLog:
             if self._times is None:
                 self._times = file_times(self._commits)
             time_ms = self._times[version].timestamp_ms
-        require_representable(time_ms, version, self._commits[version].name)
+        changes.require_representable(time_ms, version, self._commits[version].name)
         return time_ms
 
     def _config_before(self, version: int) -> TableConfiguration:
@@ -483,14 +455,14 @@ class TableLog:
             require_readable_columns(self._end.config, config, version)
             self._together = config
 
-    def _last_break(self, config: TableConfiguration, version: int) -> Break | None:
+    def _last_break(self, config: TableConfiguration, version: int) -> changes.Break | None:
         """Return the last version after one that separates it from the columns that are read."""
-        if not may_be_apart(config, self._end.config):
+        if not changes.may_be_apart(config, self._end.config):
             return None
         if not self._commits:
             self.newest()
         after = range(version + 1, self._end.version + 1)
-        return find_break(self._table, [self._commits[one] for one in after if one in self._commits], config)
+        return changes.find_break(self._table, [self._commits[one] for one in after if one in self._commits], config)
 
     def _commit_file(self, version: int) -> LogFile:
         if version not in self._commits:
@@ -512,7 +484,7 @@ class TableLog:
         )
 
 
-def _require_free_names(schema: StructType, described: Sequence[StructField]) -> None:
+def _require_free_names(schema: types.StructType, described: Sequence[types.StructField]) -> None:
     """Raise UsageError where a column of the table has the name of one that describes changes."""
     ours = {column.name for column in described}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
@@ -596,10 +568,10 @@ _NO_MAPPING = "column mapping was removed, and files before that have other name
 
 def require_readable_columns(now: TableConfiguration, then: TableConfiguration, version: int) -> None:
     """Raise Refused (`stream.schema-changed`) where older files have columns that the columns read cannot show."""
-    if is_mapped(then) and not is_mapped(now):
+    if changes.is_mapped(then) and not changes.is_mapped(now):
         change: str | None = _NO_MAPPING  # by a commit that is no longer in the log
     else:
-        change = _unreadable(now, now.schema, then, then.schema, mapped=is_mapped(now))
+        change = _unreadable(now, now.schema, then, then.schema, mapped=changes.is_mapped(now))
     if change is not None:
         raise Refused(
             f"version {version} has other columns than the table has now: {change}",
@@ -609,7 +581,7 @@ def require_readable_columns(now: TableConfiguration, then: TableConfiguration, 
         )
 
 
-def other_columns(version: int, found: Break) -> Refused:
+def other_columns(version: int, found: changes.Break) -> Refused:
     """Return why a version before `found` is not delivered."""
     begin = found.version if found.is_removal else found.version + 1
     return Refused(
@@ -622,22 +594,22 @@ def other_columns(version: int, found: Break) -> Refused:
 
 def _unreadable(
     now: TableConfiguration,
-    now_type: DataType | None,
+    now_type: types.DataType | None,
     then: TableConfiguration,
-    then_type: DataType | None,
+    then_type: types.DataType | None,
     *,
     mapped: bool,
     path: str = "",
 ) -> str | None:
     """Return why values of an older type cannot be read as the type of now, in words, or None."""
 
-    def inner(new: DataType, old: DataType, where: str) -> str | None:
+    def inner(new: types.DataType, old: types.DataType, where: str) -> str | None:
         return _unreadable(now, new, then, old, mapped=mapped, path=f"{path}.{where}")
 
     match now_type, then_type:
         case (None, None):
             return None
-        case (StructType(), StructType()):
+        case (types.StructType(), types.StructType()):
             found = by_physical_name(now, now_type)
             for physical, field in by_physical_name(then, then_type).items():
                 if physical in found:
@@ -648,11 +620,11 @@ def _unreadable(
                 elif not mapped:  # with mapping, a dropped column is no more in any older version either
                     return f"column {path}{'.' if path else ''}{field.name} no longer exists"
             return None
-        case (ArrayType(new, _), ArrayType(old, _)):
+        case (types.ArrayType(new, _), types.ArrayType(old, _)):
             return inner(new, old, "element")
-        case (MapType(new_key, new, _), MapType(old_key, old, _)):
+        case (types.MapType(new_key, new, _), types.MapType(old_key, old, _)):
             return inner(new_key, old_key, "key") or inner(new, old, "value")
-        case (PrimitiveType(new_name), PrimitiveType(old_name)) if _becomes(old_name, new_name):
+        case (types.PrimitiveType(new_name), types.PrimitiveType(old_name)) if _becomes(old_name, new_name):
             return None
     return f"column {path} had another type"
 
@@ -663,4 +635,4 @@ def _becomes(old: str, new: str) -> bool:
 
 
 def _is_text(name: str) -> bool:
-    return name == _TEXT or name.startswith((*FIXED_TEXTS, f"{_TEXT} collate "))
+    return name == _TEXT or name.startswith((*types.FIXED_TEXTS, f"{_TEXT} collate "))

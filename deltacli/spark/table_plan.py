@@ -17,6 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.api.table import Table, open_table
+from deltacli.arrow import pa
 from deltacli.core.errors import UsageError, in_backticks
 from deltacli.core.typing import SparkFrame, SparkSchema
 from deltacli.core.units import format_size, plural
@@ -32,48 +33,8 @@ from deltacli.delta.schema.types import (
     simple_name,
 )
 from deltacli.engine.spark.jobs import local_frame
+from deltacli.spark import parquet_scan, parquet_schema
 from deltacli.spark.executor_rows import rows_through_python
-from deltacli.spark.parquet_scan import (
-    MOST_DELETED_ROWS,
-    PATH,
-    ROW,
-    Locations,
-    Scanner,
-    SparkFile,
-    Values,
-    choose_values,
-    deleted_count,
-    file_keys,
-    find_live_files,
-    hazard_of,
-    is_before_4_1,
-    is_case_sensitive,
-    key_of,
-    odd_name,
-    repeated_places,
-    require_session,
-    without_deleted,
-)
-from deltacli.spark.parquet_schema import (
-    FileShapes,
-    Leaf,
-    List,
-    Map,
-    Missing,
-    Node,
-    NotNative,
-    Part,
-    Shape,
-    Struct,
-    assumed_shape,
-    columns_for_spark,
-    has_literal,
-    has_missing,
-    scalar_literal,
-    spark_condition,
-    spark_schema,
-    spark_type,
-)
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_call, named_items
 from deltacli.table.scan import Selection, require_row_ids
@@ -95,15 +56,15 @@ _VALUE = "__deltacli_value_"
 class OwnFile(NamedTuple):
     """A file that our own scan reads, and why."""
 
-    file: SparkFile
+    file: parquet_scan.SparkFile
     reason: str
 
 
 class FileGroup(NamedTuple):
     """Files that Spark's scan reads alike: of one shape, all with deletion vectors or all without."""
 
-    shape: Shape
-    files: tuple[SparkFile, ...]
+    shape: parquet_schema.Shape
+    files: tuple[parquet_scan.SparkFile, ...]
 
     @property
     def has_vectors(self) -> bool:
@@ -125,12 +86,12 @@ class TablePlan:
     where: str | None
     pruned_by_partition: int
     pruned_by_statistics: int
-    values: Values
+    values: parquet_scan.Values
     groups: tuple[FileGroup, ...] = field(repr=False)
     own_files: tuple[OwnFile, ...] = field(repr=False)
     session: SparkSession = field(repr=False)
     selection: Selection = field(repr=False)
-    locations: Locations = field(repr=False)
+    locations: parquet_scan.Locations = field(repr=False)
 
     @property
     def name(self) -> str | None:
@@ -167,7 +128,7 @@ class TablePlan:
         """Why files are not read by Spark's own scan -> how many."""
         return Counter(own.reason for own in self.own_files)
 
-    def _all_files(self) -> Iterable[SparkFile]:
+    def _all_files(self) -> Iterable[parquet_scan.SparkFile]:
         yield from (file for group in self.groups for file in group.files)
         yield from (own.file for own in self.own_files)
 
@@ -183,10 +144,10 @@ class TablePlan:
         if self.own_files:
             spec = self.selection.rows_wanted(self.snapshot.config)
             files = [own.file.file for own in self.own_files]
-            schema = spark_schema(self.columns, described=True)
+            schema = parquet_schema.spark_schema(self.columns, described=True)
             frames.append(rows_through_python(self.session, self.snapshot.table.stores, spec, files, schema))
         if not frames:
-            return self.session.createDataFrame([], spark_schema(self.columns, described=True))
+            return self.session.createDataFrame([], parquet_schema.spark_schema(self.columns, described=True))
         return with_metadata(reduce(lambda one, other: one.union(other), frames), self.columns)
 
     # -- frames -------------------------------------------------------------------------------------------------------
@@ -194,22 +155,27 @@ class TablePlan:
     def _frames(self, group: FileGroup) -> Iterable[Any]:
         """Yield the frames of a group, with the columns of the plan."""
         match self.values:
-            case Values.NONE:
+            case parquet_scan.Values.NONE:
                 yield self._finished(group.shape, self._rows(group.shape, group.files), {})
-            case Values.DIRECTORIES:
+            case parquet_scan.Values.DIRECTORIES:
                 physical = {column.name: name for name, column in self._partitions()}
                 columns = {name: _column(physical[name]) for name in self._needed_partitions()}
                 yield self._finished(group.shape, self._rows(group.shape, group.files, self._hive_fields()), columns)
-            case Values.LITERALS:
+            case parquet_scan.Values.LITERALS:
                 yield from self._by_literals(group)
-            case Values.JOIN:
+            case parquet_scan.Values.JOIN:
                 yield self._by_join(group)
 
     def _rows(
-        self, shape: Shape, files: Sequence[SparkFile], hive: tuple[Any, ...] = (), *, with_path: bool = False
+        self,
+        shape: parquet_schema.Shape,
+        files: Sequence[parquet_scan.SparkFile],
+        hive: tuple[Any, ...] = (),
+        *,
+        with_path: bool = False,
     ) -> Any:
         """Return the rows of files as stored, without deleted rows."""
-        scanner = Scanner(self.session, self.locations, hive)
+        scanner = parquet_scan.Scanner(self.session, self.locations, hive)
         has_vectors = files[0].file.vector is not None
         frame = scanner.scan(
             files,
@@ -219,45 +185,46 @@ class TablePlan:
         )
         if not has_vectors:
             return frame
-        return without_deleted(self.session, frame, files, self.snapshot.table.files())
+        return parquet_scan.without_deleted(self.session, frame, files, self.snapshot.table.files())
 
     def _by_literals(self, group: FileGroup) -> Iterable[Any]:
         types = self._needed_partitions()
-        by_key: dict[tuple[Any, ...], list[SparkFile]] = {}
+        by_key: dict[tuple[Any, ...], list[parquet_scan.SparkFile]] = {}
         for file in group.files:
-            by_key.setdefault(key_of(file, list(types)), []).append(file)
+            by_key.setdefault(parquet_scan.key_of(file, list(types)), []).append(file)
         for files in by_key.values():
-            literals = {name: scalar_literal(types[name], files[0].file.constants[name]) for name in types}
+            literals = {
+                name: parquet_schema.scalar_literal(types[name], files[0].file.constants[name]) for name in types
+            }
             yield self._finished(group.shape, self._rows(group.shape, files), literals)
 
     def _by_join(self, group: FileGroup) -> Any:
-        import pyarrow as pa
         from pyspark.sql import functions as fn
 
         frame = self._rows(group.shape, group.files, with_path=True)
-        scanner = Scanner(self.session, self.locations)
+        scanner = parquet_scan.Scanner(self.session, self.locations)
         whole = scanner.scan(group.files, read_schema((), {}), with_path=True, with_rows=True)
-        keys = file_keys(whole, group.files)
+        keys = parquet_scan.file_keys(whole, group.files)
         present = [file for file in group.files if keys[file.place][0] is not None]
         types = self._needed_partitions()
         names = {name: f"{_VALUE}{number}" for number, name in enumerate(types)}
-        known = {PATH: (pa.array([keys[file.place][0] for file in present], pa.string()), "string")}
+        known = {parquet_scan.PATH: (pa.array([keys[file.place][0] for file in present], pa.string()), "string")}
         for name in types:
             values = pa.array([file.file.constants[name] for file in present], group.files[0].file.constants[name].type)
-            known[names[name]] = values, spark_type(types[name])
-        joined = frame.join(fn.broadcast(local_frame(self.session, known)), PATH)
+            known[names[name]] = values, parquet_schema.spark_type(types[name])
+        joined = frame.join(fn.broadcast(local_frame(self.session, known)), parquet_scan.PATH)
         columns = {name: _column(names[name]) for name in types}
         return self._finished(group.shape, joined, columns)
 
-    def _finished(self, shape: Shape, frame: Any, values: dict[str, Any]) -> Any:
+    def _finished(self, shape: parquet_schema.Shape, frame: Any, values: dict[str, Any]) -> Any:
         """Return the columns of the plan for the rows that match."""
         needed = self.selection.needed
         if not values and all(map(is_as_wanted, shape, (column.data_type for column in needed))):
-            frame = frame.drop(PATH, ROW)
+            frame = frame.drop(parquet_scan.PATH, parquet_scan.ROW)
             if any(part.name != part.stored_name for part in shape):
                 frame = frame.toDF(*(part.name for part in shape))
         else:
-            parts: dict[str, Part] = {part.name: part for part in shape}
+            parts: dict[str, parquet_schema.Part] = {part.name: part for part in shape}
             columns = [
                 values[column.name].alias(column.name)
                 if column.name in values
@@ -266,7 +233,7 @@ class TablePlan:
             ]
             frame = frame.select(*columns)
         if self.selection.predicate is not None:
-            frame = frame.where(spark_condition(self.selection.predicate.condition))
+            frame = frame.where(parquet_schema.spark_condition(self.selection.predicate.condition))
         if self.selection.needed == self.columns:
             return frame
         return frame.select(*(_column(column.name) for column in self.columns))
@@ -290,7 +257,9 @@ class TablePlan:
         needed = self._needed_partitions()
         return tuple(
             types.StructField(
-                name, spark_type(needed[column.name]) if column.name in needed else types.StringType(), True
+                name,
+                parquet_schema.spark_type(needed[column.name]) if column.name in needed else types.StringType(),
+                True,
             )
             for name, column in self._partitions()
         )
@@ -333,47 +302,49 @@ def _column(name: str) -> Any:
     return fn.col(in_backticks(name))
 
 
-def read_schema(shape: Shape, types: Mapping[str, DataType]) -> SparkSchema:
+def read_schema(shape: parquet_schema.Shape, types: Mapping[str, DataType]) -> SparkSchema:
     """Return what Spark reads from the files of a shape: only fields that they have, under their names there.
 
     `types` are those of the table. A column that is read in such a type has the metadata of the fields in it.
     """
     from pyspark.sql.types import StructField, StructType
 
-    def type_of(part: Part) -> Any:
+    def type_of(part: parquet_schema.Part) -> Any:
         wanted = types[part.name]
-        return spark_type(wanted, described=True) if is_as_wanted(part, wanted) else _read_type(part.node)
+        return (
+            parquet_schema.spark_type(wanted, described=True) if is_as_wanted(part, wanted) else _read_type(part.node)
+        )
 
-    present = [part for part in shape if not isinstance(part.node, Missing)]
+    present = [part for part in shape if not isinstance(part.node, parquet_schema.Missing)]
     return StructType([StructField(part.stored_name, type_of(part), True) for part in present])
 
 
-def _read_struct(parts: list[Part]) -> Any:
+def _read_struct(parts: list[parquet_schema.Part]) -> Any:
     from pyspark.sql import types
 
     return types.StructType([types.StructField(part.stored_name, _read_type(part.node), True) for part in parts])
 
 
-def _read_type(node: Node) -> Any:
+def _read_type(node: parquet_schema.Node) -> Any:
     from pyspark.sql import types
 
     match node:
-        case Leaf(stored, _):
-            return spark_type(PrimitiveType(stored))
-        case Struct(parts, witness):
-            present = [part for part in parts if not isinstance(part.node, Missing)]
+        case parquet_schema.Leaf(stored, _):
+            return parquet_schema.spark_type(PrimitiveType(stored))
+        case parquet_schema.Struct(parts, witness):
+            present = [part for part in parts if not isinstance(part.node, parquet_schema.Missing)]
             return _read_struct(present or ([witness] if witness is not None else []))
-        case List(element):
+        case parquet_schema.List(element):
             return types.ArrayType(_read_type(element), True)
-        case Map(key, value):
+        case parquet_schema.Map(key, value):
             return types.MapType(_read_type(key), _read_type(value), True)
-        case Missing():
+        case parquet_schema.Missing():
             raise AssertionError("a missing field is not read")
 
 
 def with_metadata(frame: SparkFrame, columns: Sequence[StructField]) -> SparkFrame:
     """Return a frame with the comments and the other metadata of columns, as delta-spark has them."""
-    schema = spark_schema(columns, described=True)
+    schema = parquet_schema.spark_schema(columns, described=True)
     if not any(field.metadata for field in schema):
         return frame
     if all(isinstance(column.data_type, PrimitiveType) for column in columns):
@@ -390,45 +361,47 @@ def with_metadata(frame: SparkFrame, columns: Sequence[StructField]) -> SparkFra
     )
 
 
-def is_as_wanted(part: Part, data_type: DataType) -> bool:
+def is_as_wanted(part: parquet_schema.Part, data_type: DataType) -> bool:
     """Return whether a column is read in the table's type, whatever its name."""
-    return not has_missing(part.node) and _read_type(part.node) == spark_type(data_type)
+    return not parquet_schema.has_missing(part.node) and _read_type(part.node) == parquet_schema.spark_type(data_type)
 
 
-def table_column(part: Part, data_type: DataType) -> Any:  # Any: pyspark.sql.Column, or a name
+def table_column(part: parquet_schema.Part, data_type: DataType) -> Any:  # Any: pyspark.sql.Column, or a name
     """Return a column of the table from what was read. `data_type` is its type in the table."""
     from pyspark.sql import functions as fn
 
-    if isinstance(part.node, Missing):
-        return fn.lit(None).cast(spark_type(data_type, described=True)).alias(part.name)
+    if isinstance(part.node, parquet_schema.Missing):
+        return fn.lit(None).cast(parquet_schema.spark_type(data_type, described=True)).alias(part.name)
     if part.name == part.stored_name and is_as_wanted(part, data_type):
         return in_backticks(part.name)  # a column of Spark takes 20 calls of Java
     found = _value(fn.col(in_backticks(part.stored_name)), part.node, data_type)
-    described = spark_type(data_type, described=True)
-    if has_missing(part.node) and described != spark_type(data_type):
+    described = parquet_schema.spark_type(data_type, described=True)
+    if parquet_schema.has_missing(part.node) and described != parquet_schema.spark_type(data_type):
         found = found.cast(described)
     return found.alias(part.name)
 
 
-def _value(column: Any, node: Node, data_type: DataType) -> Any:
+def _value(column: Any, node: parquet_schema.Node, data_type: DataType) -> Any:
     """Return a value in the table's type. A cast renames the fields of structs, but cannot add any."""
-    wanted = spark_type(data_type)
-    if not has_missing(node):
-        return column if _read_type(node) == wanted else column.cast(spark_type(data_type, described=True))
+    wanted = parquet_schema.spark_type(data_type)
+    if not parquet_schema.has_missing(node):
+        return (
+            column if _read_type(node) == wanted else column.cast(parquet_schema.spark_type(data_type, described=True))
+        )
     from pyspark.sql import functions as fn
 
     match node, data_type:
-        case Struct(parts, _), StructType(fields):
+        case parquet_schema.Struct(parts, _), StructType(fields):
             values = [
-                fn.lit(None).cast(spark_type(field.data_type)).alias(field.name)
-                if isinstance(part.node, Missing)
+                fn.lit(None).cast(parquet_schema.spark_type(field.data_type)).alias(field.name)
+                if isinstance(part.node, parquet_schema.Missing)
                 else _value(column.getField(part.stored_name), part.node, field.data_type).alias(field.name)
                 for part, field in zip(parts, fields, strict=True)
             ]
             return fn.when(column.isNotNull(), fn.struct(*values))
-        case List(element), ArrayType(element_type):
+        case parquet_schema.List(element), ArrayType(element_type):
             return fn.transform(column, lambda each: _value(each, element, element_type))
-        case Map(_, value), MapType(_, value_type):
+        case parquet_schema.Map(_, value), MapType(_, value_type):
             changed = fn.transform_values(column, lambda _, each: _value(each, value, value_type))
             return changed if _read_type(node).keyType == wanted.keyType else changed.cast(wanted)
     raise AssertionError(f"{node} cannot have the type {data_type}")
@@ -499,7 +472,7 @@ def plan_table(
     (`type.unsupported`) for a column that is named and has a type that is not read, which is left out otherwise;
     DataUnreadable for a file that is missing or damaged; PathExternal.
     """
-    require_session(spark)
+    parquet_scan.require_session(spark)
     table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
     snapshot = table.snapshot(version=version, timestamp=timestamp)
     return _Planner(spark, table, snapshot, columns, where, row_ids=row_ids).plan()
@@ -521,9 +494,9 @@ class _Planner:
         self._session, self._table, self._snapshot, self._where = session, table, snapshot, where
         self._config = snapshot.config
         ids = require_row_ids(snapshot) if row_ids else ()
-        names = columns_for_spark(snapshot.schema, columns)
+        names = parquet_schema.columns_for_spark(snapshot.schema, columns)
         self._selection = Selection.make(snapshot.schema, names, where, row_ids=ids)
-        self._is_case_sensitive = is_case_sensitive(session)
+        self._is_case_sensitive = parquet_scan.is_case_sensitive(session)
         partitions = {column.name for column in self._config.partition_columns.values() if column is not None}
         self._stored = tuple(column for column in self._selection.needed if column.name not in partitions)
         self._partitions = tuple(column for column in self._selection.needed if column.name in partitions)
@@ -537,10 +510,12 @@ class _Planner:
     def plan(self) -> TablePlan:
         """Return the plan."""
         require_readable_rows(self._config, self._snapshot.version)
-        spark_schema(self._selection.needed)
+        parquet_schema.spark_schema(self._selection.needed)
         self._require_distinct_names()
-        live = find_live_files(self._snapshot, self._selection)
-        locations = Locations(self._table.files(), self._table.storage, self._table.name or self._table.uri)
+        live = parquet_scan.find_live_files(self._snapshot, self._selection)
+        locations = parquet_scan.Locations(
+            self._table.files(), self._table.storage, self._table.name or self._table.uri
+        )
         files = [locations.locate(file) for file in live.files]
         own, native = self._divided(files)
         if own and len(own) <= MOST_FOOTERS:
@@ -580,27 +555,31 @@ class _Planner:
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def _divided(self, files: list[SparkFile]) -> tuple[list[OwnFile], list[SparkFile]]:
+    def _divided(self, files: list[parquet_scan.SparkFile]) -> tuple[list[OwnFile], list[parquet_scan.SparkFile]]:
         """Return the files that our own scan reads for reasons known without opening them, and the others."""
         reason = self._reason_for_all()
         if reason is not None:
             return [OwnFile(file, reason) for file in files], []
-        repeated = {id(file) for file in repeated_places(files)}
+        repeated = {id(file) for file in parquet_scan.repeated_places(files)}
         own, native, deleted = [], [], 0
         for file in files:
-            why = odd_name(file)
+            why = parquet_scan.odd_name(file)
             odd = [
                 column.name
                 for column in self._partitions
-                if not has_literal(column.data_type, file.file.constants[column.name])
+                if not parquet_schema.has_literal(column.data_type, file.file.constants[column.name])
             ]
             if why is None and odd:
                 why = f"Spark has no literal for the value of {odd[0]}"
             if why is None and id(file) in repeated:
                 why = "the log has it twice"
             if why is None and file.file.vector is not None:
-                deleted += deleted_count(file)
-                why = f"vectors delete more than {MOST_DELETED_ROWS:,} rows" if deleted > MOST_DELETED_ROWS else None
+                deleted += parquet_scan.deleted_count(file)
+                why = (
+                    f"vectors delete more than {parquet_scan.MOST_DELETED_ROWS:,} rows"
+                    if deleted > parquet_scan.MOST_DELETED_ROWS
+                    else None
+                )
             if why is None:
                 native.append(file)
             else:
@@ -614,46 +593,48 @@ class _Planner:
             return "no column is needed"
         if self._selection.row_ids:
             return "row ids are wanted"
-        if any(name.lower() in (PATH, ROW) for name in names):
+        if any(name.lower() in (parquet_scan.PATH, parquet_scan.ROW) for name in names):
             return "a column has a name of deltacli"
         if self._selection.predicate is not None:
             try:
-                spark_condition(self._selection.predicate.condition)
-            except NotNative as fault:
+                parquet_schema.spark_condition(self._selection.predicate.condition)
+            except parquet_schema.NotNative as fault:
                 return str(fault)
-        if is_before_4_1(self._session) and holds(self._snapshot.schema, PrimitiveType("variant")):
+        if parquet_scan.is_before_4_1(self._session) and holds(self._snapshot.schema, PrimitiveType("variant")):
             return "Spark 4.0 cannot open files with variants of newer versions"
-        return hazard_of(self._session)
+        return parquet_scan.hazard_of(self._session)
 
-    def _shapes(self, files: list[SparkFile]) -> list[Shape | str]:
+    def _shapes(self, files: list[parquet_scan.SparkFile]) -> list[parquet_schema.Shape | str]:
         """Return how Spark reads each file, or why it does not."""
         if not files:
             return []
         if len(files) > MOST_FOOTERS and not self._needs_footers():
-            return [assumed_shape(self._stored, self._config.physical_name)] * len(files)
-        finder = FileShapes(
+            return [parquet_schema.assumed_shape(self._stored, self._config.physical_name)] * len(files)
+        finder = parquet_schema.FileShapes(
             self._config.mapping_mode, self._config.physical_name, is_case_sensitive=self._is_case_sensitive
         )
 
-        def shape_of(opened: OpenDataFile) -> Shape | str:
+        def shape_of(opened: OpenDataFile) -> parquet_schema.Shape | str:
             try:
                 return finder.shape_of(opened.schema, opened.parquet.int96_paths, self._stored)
-            except NotNative as reason:
+            except parquet_schema.NotNative as reason:
                 return str(reason)
 
         return self._open_each(files, shape_of)
 
-    def _open_each(self, files: list[SparkFile], look: Callable[[OpenDataFile], Shape | str]) -> list[Shape | str]:
+    def _open_each(
+        self, files: list[parquet_scan.SparkFile], look: Callable[[OpenDataFile], parquet_schema.Shape | str]
+    ) -> list[parquet_schema.Shape | str]:
         """Return what a look at each open file returns. Raises DataUnreadable for a file that is missing or damaged."""
         resolver = self._table.files()
 
-        def open_one(file: SparkFile) -> Shape | str:
+        def open_one(file: parquet_scan.SparkFile) -> parquet_schema.Shape | str:
             with open_data_file(resolver, file.file) as opened:
                 return look(opened)
 
         reads = self._table.storage.capabilities.parallel_reads
         with self._table.progress.step("reading footers", unit="files", total=len(files)) as step:
-            found: list[Shape | str] = []
+            found: list[parquet_schema.Shape | str] = []
             for shape in self._table.engine.run(open_one, files, at_once=reads if reads > 1 else None):
                 found.append(shape)
                 step.advance(1)
@@ -672,15 +653,15 @@ class _Planner:
 
     # -- partition values ---------------------------------------------------------------------------------------------
 
-    def _values(self, groups: Sequence[FileGroup]) -> Values:
+    def _values(self, groups: Sequence[FileGroup]) -> parquet_scan.Values:
         files = list(chain.from_iterable(group.files for group in groups))
         if not files:
-            return Values.NONE
+            return parquet_scan.Values.NONE
         columns = self._config.partition_columns
-        chosen = choose_values(files, self._partitions, columns, scans=len(groups))
+        chosen = parquet_scan.choose_values(files, self._partitions, columns, scans=len(groups))
         stored = {part.stored_name.lower() for group in groups for part in group.shape}
-        if chosen is Values.DIRECTORIES and stored & {name.lower() for name in columns}:
-            return Values.JOIN
+        if chosen is parquet_scan.Values.DIRECTORIES and stored & {name.lower() for name in columns}:
+            return parquet_scan.Values.JOIN
         return chosen
 
 
@@ -699,8 +680,10 @@ def _has_struct(column: StructField) -> bool:
 
 def _grouped(files: Any) -> tuple[FileGroup, ...]:  # Any: pairs of a file and its shape
     """Return the files by shape, those with deletion vectors apart from those without."""
-    found: dict[tuple[Shape, bool], list[SparkFile]] = {}
-    known: dict[tuple[int, bool], list[SparkFile]] = {}  # by identity: to hash 5,000 columns takes milliseconds
+    found: dict[tuple[parquet_schema.Shape, bool], list[parquet_scan.SparkFile]] = {}
+    known: dict[
+        tuple[int, bool], list[parquet_scan.SparkFile]
+    ] = {}  # by identity: to hash 5,000 columns takes milliseconds
     for file, shape in files:
         key = id(shape), file.file.vector is not None
         if key not in known:
@@ -732,13 +715,13 @@ def read_changes(
 
     Raises what `Table.changes` raises, UsageError for a session that cannot be used, and what `SparkEngine` raises.
     """
-    require_session(spark)
+    parquet_scan.require_session(spark)
     table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
     read = partial(table.changes, from_version=from_version, to_version=to_version, where=where, row_ids=row_ids)
     changes = read(columns=columns)
-    kept = columns_for_spark(changes.snapshot.schema, columns)
+    kept = parquet_schema.columns_for_spark(changes.snapshot.schema, columns)
     if kept is not columns:
         changes = read(columns=kept)
-    schema = spark_schema(changes.columns, described=True)
+    schema = parquet_schema.spark_schema(changes.columns, described=True)
     files = named_items(changes.changed_files(), table.name)
     return rows_through_python(spark, table.stores, changes.wanted, files, schema)

@@ -23,14 +23,7 @@ from threading import Lock
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from deltacli.core.errors import (
-    CredentialsMissing,
-    FileMissing,
-    PermissionRefused,
-    StorageFailed,
-    UsageError,
-    install_command,
-)
+from deltacli.core import errors
 from deltacli.core.made_once import allow_optional_packages, cached_property
 from deltacli.storage.base import (
     CONNECT_SECONDS,
@@ -63,7 +56,7 @@ _PROXIES = ("https_proxy", "http_proxy", "all_proxy")
 _PORTS = {"sftp": 22, "ssh": 22, "ftp": 21, "http": 80, "https": 443}
 
 
-def translate_fsspec(fault: BaseException, place: str) -> StorageFailed:
+def translate_fsspec(fault: BaseException, place: str) -> errors.StorageFailed:
     """Return the error of deltacli, without secrets, for a fault of a file system."""
     said = StoreFault.of(fault)
     error = _judge(fault, place, said)
@@ -72,24 +65,24 @@ def translate_fsspec(fault: BaseException, place: str) -> StorageFailed:
     return error
 
 
-def _judge(fault: BaseException, place: str, said: StoreFault) -> StorageFailed:
+def _judge(fault: BaseException, place: str, said: StoreFault) -> errors.StorageFailed:
     facts = {"store says": str(said)}
     if isinstance(fault, FileNotFoundError):
-        return FileMissing(f"{place} does not exist")
+        return errors.FileMissing(f"{place} does not exist")
     if isinstance(fault, PermissionError):
-        return PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
+        return errors.PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
     if _lacks_credentials(fault):
-        return CredentialsMissing("no usable credentials", said_first=f"{place} cannot be read: ", facts=facts)
+        return errors.CredentialsMissing("no usable credentials", said_first=f"{place} cannot be read: ", facts=facts)
     if any(type(error).__name__ in _AUTHENTICATION_NAMES for error in _behind(fault)):
-        return PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
+        return errors.PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
     if is_unreachable(fault):
         return unreachable(place, facts)
-    return StorageFailed(f"{place} cannot be read", facts=facts)
+    return errors.StorageFailed(f"{place} cannot be read", facts=facts)
 
 
-def unreachable(place: str, facts: Mapping[str, str]) -> StorageFailed:
+def unreachable(place: str, facts: Mapping[str, str]) -> errors.StorageFailed:
     """Return the error for a store whose host is not found or does not accept connections."""
-    return StorageFailed(
+    return errors.StorageFailed(
         "the endpoint is unreachable",
         said_first=f"{place} cannot be read: ",
         code="storage.unreachable",
@@ -199,16 +192,16 @@ def require_libraries(scheme: str, *modules: str) -> None:
         raise scheme_unavailable(scheme) from fault
 
 
-def scheme_unavailable(scheme: str) -> UsageError:
+def scheme_unavailable(scheme: str) -> errors.UsageError:
     """Return the error for an unknown scheme, or one whose extra is not installed."""
     if scheme in _EXTRAS:
         extra = _EXTRAS[scheme]
-        return UsageError(
+        return errors.UsageError(
             f"{scheme}:// needs the extra {extra!r}, which is not installed",
             code="usage.missing-extra",
-            hint=install_command(extra),
+            hint=errors.install_command(extra),
         )
-    return UsageError(
+    return errors.UsageError(
         f"the scheme {scheme}:// is not supported",
         code="usage.scheme",
         facts={
@@ -288,7 +281,7 @@ class RemoteStorage(ReadOnlyFiles):
             place = self._at(path)
             try:
                 entries = self._entries(place)
-            except FileMissing:
+            except errors.FileMissing:
                 if path == directory:
                     raise
                 continue
@@ -323,14 +316,14 @@ class RemoteStorage(ReadOnlyFiles):
     def kind_of(self, path: str) -> PathKind:
         try:
             entry = self._info(path)
-        except FileMissing:
+        except errors.FileMissing:
             return PathKind.MISSING
         return PathKind.DIRECTORY if entry["type"] == "directory" else PathKind.FILE
 
     def stat(self, path: str) -> FileStat:
         entry = self._info(path)
         if entry["type"] != "file":
-            raise FileMissing(f"{without_secrets(self._at(path))} is not a file")
+            raise errors.FileMissing(f"{without_secrets(self._at(path))} is not a file")
         return FileStat(path.rsplit("/", 1)[-1], int(entry["size"] or 0), _modified_ms(entry))
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -339,7 +332,7 @@ class RemoteStorage(ReadOnlyFiles):
         def look(path: str) -> tuple[int, int]:
             try:
                 entry = self._info(path)
-            except FileMissing:
+            except errors.FileMissing:
                 return -1, -1
             modified_ms = _modified_ms(entry)
             return (int(entry["size"] or 0), modified_ms) if _is_plain(entry) and modified_ms else (-1, -1)
@@ -428,14 +421,14 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
     return 0
 
 
-def unloadable_library(scheme: str, fault: BaseException) -> UsageError | None:
+def unloadable_library(scheme: str, fault: BaseException) -> errors.UsageError | None:
     """Return the error for a fault caused by a missing library; None for any other fault."""
     match = _UNLOADABLE.search(str(fault)) if scheme in _HADOOP else None
     return None if match is None else _without_hadoop(scheme, f"{match[1]} cannot be loaded")
 
 
-def _without_hadoop(scheme: str, why: str) -> UsageError:
-    return UsageError(
+def _without_hadoop(scheme: str, why: str) -> errors.UsageError:
+    return errors.UsageError(
         f"{scheme}:// needs Java and Hadoop on this machine: {why}",
         code="usage.missing-library",
         facts={"needed": "JAVA_HOME for libjvm, HADOOP_HOME for libhdfs, CLASSPATH for the classes of Hadoop"},

@@ -16,15 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from deltacli.core.errors import (
-    DeltacliError,
-    FileMissing,
-    PathExternal,
-    PermissionRefused,
-    StorageFailed,
-    UsageError,
-    require_path,
-)
+from deltacli.arrow import pa
+from deltacli.core import errors
 from deltacli.storage.base import (
     NOTHING,
     Allowed,
@@ -141,7 +134,7 @@ class LocalStorage:
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
 
         if leads_elsewhere(self.root, directory):
-            raise FileMissing(f"{self._at(directory)} is behind a link, and links are not followed")
+            raise errors.FileMissing(f"{self._at(directory)} is behind a link, and links are not followed")
         waiting = [directory]
         while waiting:
             path = waiting.pop()
@@ -150,7 +143,7 @@ class LocalStorage:
                 yield from look(place, path, directories)
             except (OSError, ValueError) as fault:
                 error = _translate(fault, place)
-                if isinstance(error, FileMissing) and path != directory:
+                if isinstance(error, errors.FileMissing) and path != directory:
                     continue  # deleted or replaced meanwhile: skip it
                 raise error from fault
             entered = enter(path, sorted(directories))
@@ -188,14 +181,12 @@ class LocalStorage:
             raise _translate(fault, place) from fault
 
     def open(self, path: str) -> Any:
-        import pyarrow
-
         place = self._at(path)
         try:
             descriptor, real = self._open(path)
             os.close(descriptor)
             # Reads in C without the interpreter lock; a memory map would raise SIGBUS for a truncated file.
-            return pyarrow.OSFile(os.fsencode(real), "rb")
+            return pa.OSFile(os.fsencode(real), "rb")
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
 
@@ -231,7 +222,7 @@ class LocalStorage:
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
         if not stat_module.S_ISREG(status.st_mode):
-            raise FileMissing(f"{place} is not a file")
+            raise errors.FileMissing(f"{place} is not a file")
         return FileStat(os.path.basename(place), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -315,7 +306,7 @@ class LocalStorage:
         for path in paths:
             try:
                 self.bounds.directory_of(path)
-            except PathExternal:
+            except errors.PathExternal:
                 yield path, Failed("a link leads outside the table")
             else:
                 yield path, _delete(self._at(path), self._directory, path)
@@ -458,7 +449,7 @@ def leads_outside(storage: ReadStorage, directory: str) -> bool:
     """Return whether a link in the path of a directory leads outside the store and its allowed prefixes."""
     try:
         require_inside(storage, f"{directory}/")
-    except PathExternal:
+    except errors.PathExternal:
         return True
     return False
 
@@ -466,7 +457,7 @@ def leads_outside(storage: ReadStorage, directory: str) -> bool:
 def will_read(storage: ReadStorage, path: str) -> None:
     """Let the system fetch a file of a local disk while others are read. Errors show when it is read."""
     if isinstance(storage, LocalStorage) and hasattr(os, "posix_fadvise"):
-        with suppress(DeltacliError, OSError, ValueError):
+        with suppress(errors.DeltacliError, OSError, ValueError):
             descriptor, _ = storage._open(path)
             try:
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
@@ -504,7 +495,7 @@ def _open(place: str, flags: int = 0) -> int:
     if stat_module.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise StorageFailed(
+    raise errors.StorageFailed(
         "it is not a regular file", said_first=f"{place} cannot be read: ", hint=f"ls -ld {shlex.quote(place)}"
     )
 
@@ -528,18 +519,18 @@ def _delete(place: str, directory: _HeldDirectory | None, path: str) -> Deletion
         if os.path.isdir(place):
             return Failed("it is a directory")
         error = _translate(fault, place, "deleted")
-        return Failed(reason_of(fault), error if isinstance(error, PermissionRefused) else None)
+        return Failed(reason_of(fault), error if isinstance(error, errors.PermissionRefused) else None)
     return Deleted()
 
 
-def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> StorageFailed:
+def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> errors.StorageFailed:
     """Return the error of deltacli for an operating system error, naming the file; an invalid file name is a
     ValueError.
     """
     if isinstance(fault, ValueError):
-        return FileMissing(f"{place} does not exist")
+        return errors.FileMissing(f"{place} does not exist")
     if what == "read" and _is_absent(fault, place):
-        return FileMissing(f"{place} does not exist")
+        return errors.FileMissing(f"{place} does not exist")
     return disk_fault(fault, place, place, what)
 
 
@@ -741,11 +732,7 @@ _AZURE_HOST = r"(?i)[a-z0-9-]+\.(?:blob|dfs)\.(?:core|fabric)\.[a-z0-9.-]+/"
 
 
 def open_storage(
-    uri: str,
-    options: Mapping[str, str] | None = None,
-    allowed: Allowed = NOTHING,
-    *,
-    retry: Retry | None = None,
+    uri: str, options: Mapping[str, str] | None = None, allowed: Allowed = NOTHING, *, retry: Retry | None = None
 ) -> Storage:
     """Return the store of `uri`: a path, a `file:` URI, or any scheme with a file system of fsspec. `allowed`: prefixes
     that links of a local directory may point to, besides the directory itself. `retry` is the policy for repeating
@@ -754,18 +741,20 @@ def open_storage(
     Raises UsageError for an unknown scheme or an extra that is not installed.
     """
     if not uri:
-        raise UsageError("the table is an empty string", code="usage.table")
-    require_path(uri, "the path")
+        raise errors.UsageError("the table is an empty string", code="usage.table")
+    errors.require_path(uri, "the path")
     if local := re.match(_FILE_URI, uri):
         if (local["host"] or "localhost").lower() != "localhost":
-            raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then pass the path")
+            raise errors.UsageError(
+                f"{uri} names another host", code="usage.scheme", hint="mount it, then pass the path"
+            )
         return LocalStorage(unquote(uri[local.end() :], errors="surrogateescape"), allowed)
     scheme = re.match(_SCHEME, uri)
     if scheme is None:
         return LocalStorage(os.path.expanduser(uri), allowed)
     name, rest = scheme[1].lower(), uri[scheme.end() :]
     if name == "uc":
-        raise UsageError(
+        raise errors.UsageError(
             f"{uri} is a table of a catalog, which cannot be used here",
             code="usage.scheme",
             facts={"expected": "a path, or a URI of a store"},
@@ -799,7 +788,7 @@ def usable_schemes() -> dict[str, str]:
     for name, host, schemes in stores:
         try:
             open_storage(f"{schemes[0]}://{host}/path")
-        except UsageError:
+        except errors.UsageError:
             continue
         found |= dict.fromkeys(schemes, name)
     return found

@@ -28,7 +28,7 @@ from uuid import uuid4
 
 from deltacli.core import tempfiles
 from deltacli.core.errors import StorageFailed, quoted_table
-from deltacli.storage.base import is_no_file, no_atomic_create, running_kernel
+from deltacli.storage.base import disk_fault, is_no_file, no_atomic_create, running_kernel
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 # -- temporary files of writers ----------------------------------------------------------------------------------------
@@ -322,11 +322,7 @@ class _Drafts:
 
 
 def _create_copies(
-    opening: Callable[[str], int],
-    copies: Sequence[tuple[str, str]],
-    root: str,
-    here: Here,
-    drafts: _Unnamed | _Drafts,
+    opening: Callable[[str], int], copies: Sequence[tuple[str, str]], root: str, here: Here, drafts: _Unnamed | _Drafts
 ) -> list[Creation]:
     files: list[int] = []
     made: os.stat_result | None = None
@@ -608,8 +604,6 @@ def replacement(output: str) -> Iterator[BinaryIO]:
 
 def unwritable(output: str, fault: OSError) -> StorageFailed:
     """Return the error for a file that cannot be written, with the reason of the system."""
-    from deltacli.storage.base import disk_fault
-
     try:
         place = os.path.realpath(output)
     except ValueError:  # no file can have such a name

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from deltacli.core.errors import UsageError
-from deltacli.storage import open_storage
+from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import NOTHING, Allowed, Place, StoreWithPlace
 from deltacli.storage.secrets import holds_secret
-
-if TYPE_CHECKING:
-    from deltacli.storage import Storage
 
 
 class StoreLocation(NamedTuple):

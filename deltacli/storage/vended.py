@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.storage.grants import HeldGrant, Location, Renew, read_location
+from deltacli.storage.local import LocalStorage
 
 if TYPE_CHECKING:
     from deltacli.storage.base import Storage
@@ -70,8 +71,6 @@ def open_held(
 
             store = open_azure(location.uri, given, retry=retry, held=held)
         case _:
-            from deltacli.storage.local import LocalStorage
-
             return LocalStorage(f"/{'/'.join(location.segments)}")
     store.grant = held
     return store

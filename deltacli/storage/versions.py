@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from deltacli.core.errors import Refused
 from deltacli.core.typing import BinaryFile
-
-if TYPE_CHECKING:
-    from deltacli.storage.outcomes import Creation
-
+from deltacli.storage.outcomes import Creation
 
 NO_VERSIONS = "storage.no-versions"
 

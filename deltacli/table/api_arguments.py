@@ -15,18 +15,7 @@ from numbers import Real
 from reprlib import Repr
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from deltacli.core.errors import (
-    TABLE,
-    Command,
-    CommandLine,
-    DeltacliError,
-    UsageError,
-    VersionAbsent,
-    method_of,
-    nearest_directory,
-    require_bytes_or_text,
-    spelling,
-)
+from deltacli.core import errors
 from deltacli.core.units import epoch_ms, require_number
 from deltacli.storage.secrets import without_secrets
 
@@ -57,7 +46,7 @@ def count_number(value: object, name: str) -> int:
     """Return a count, which is 0 or more. Raises UsageError."""
     number = version_number(value, name)
     if number < 0:
-        raise UsageError(f"{name} {number} is negative", facts={"expected": "0 or more"})
+        raise errors.UsageError(f"{name} {number} is negative", facts={"expected": "0 or more"})
     return number
 
 
@@ -90,10 +79,10 @@ class VersionEnds:
                 getattr(self, f"{end}_{what}") for what in ("version", "timestamp", "timestamp_ms")
             )
             if sum(one is not None for one in (version, timestamp, timestamp_ms)) > 1:
-                raise UsageError(f"{end}_version and {end}_timestamp exclude each other")
+                raise errors.UsageError(f"{end}_version and {end}_timestamp exclude each other")
             version = optional_version(version, f"{end}_version")
             if version is not None and version < 0:
-                raise UsageError(f"version {version} is negative")
+                raise errors.UsageError(f"version {version} is negative")
             object.__setattr__(self, f"{end}_version", version)
             if timestamp is not None:
                 object.__setattr__(
@@ -122,7 +111,7 @@ def moment_ms(value: object, name: str, *, begins: bool = False) -> int:
     """
     if isinstance(value, datetime):
         if value.utcoffset() is None:
-            raise UsageError(
+            raise errors.UsageError(
                 f"{name} {value} has no time zone",
                 code="usage.timestamp",
                 facts={"expected": "a datetime with a time zone, as in datetime.now(timezone.utc)"},
@@ -143,9 +132,7 @@ class Named(Protocol):
 Self = TypeVar("Self", bound=Named)
 
 
-def named(
-    method: Callable[Concatenate[Self, Arguments], Result],
-) -> Callable[Concatenate[Self, Arguments], Result]:
+def named(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
     """Return the method with errors whose hints name the table, also for arguments of a wrong kind, and only plan where
     the call did.
     """
@@ -155,38 +142,42 @@ def named(
         try:
             require_kinds(method, arguments, options)
             return method(self, *arguments, **options)
-        except DeltacliError as fault:
+        except errors.DeltacliError as fault:
             _name_meant(fault, method.__name__, self, arguments, options)
             name_table(fault, self.name)
             if getattr(self, "is_paimon", False):
-                if isinstance(fault.hint, Command):
+                if isinstance(fault.hint, errors.Command):
                     fault.hint = fault.hint.with_options(paimon=True)
                 for key, value in fault.facts.items():
-                    if isinstance(value, Command) and value:
+                    if isinstance(value, errors.Command) and value:
                         fault.facts[key] = value.with_options(paimon=True)
-            if options.get("dry_run") is True and isinstance(fault.hint, Command):
+            if options.get("dry_run") is True and isinstance(fault.hint, errors.Command):
                 fault.hint = _as_plan(fault.hint, type(self))
             raise
 
     return call
 
 
-def _as_plan(hint: Command, handle: type) -> str:
+def _as_plan(hint: errors.Command, handle: type) -> str:
     """Return a hint with `dry_run=True`, where it calls a method of the handle that has it."""
-    method = getattr(handle, method_of(hint.operation), None)
+    method = getattr(handle, errors.method_of(hint.operation), None)
     has_plan = method is not None and any(name == "dry_run" for name, _, _ in _parameters(method))
     return hint.with_options(dry_run=True) if has_plan and "dry_run" not in hint.options else hint
 
 
 def _name_meant(
-    fault: DeltacliError, method: str, handle: Named, arguments: tuple[object, ...], options: Mapping[str, object]
+    fault: errors.DeltacliError,
+    method: str,
+    handle: Named,
+    arguments: tuple[object, ...],
+    options: Mapping[str, object],
 ) -> None:
     """Make the hint of a misspelled name or an absent version the call that was made, with the nearest one instead."""
     if handle.name is None or not hasattr(type(handle), method):
         return
     if fault.code == "table.path-missing" and not fault.hint and not os.path.exists(handle.name):
-        if near := nearest_directory(handle.name):
-            fault.hint = spelling().command(method, near, arguments, options)
+        if near := errors.nearest_directory(handle.name):
+            fault.hint = errors.spelling().command(method, near, arguments, options)
         return
     meant = _meant(fault, {**dict(enumerate(arguments)), **options})
     if meant is None:
@@ -196,14 +187,14 @@ def _name_meant(
     if method == "scan":  # of a version
         method, version = "read", getattr(handle, "version", None)
         given |= {} if version == getattr(handle, "newest_version", None) else {"version": version}
-    fault.hint = spelling().command(method, handle.name, words, given) or fault.hint
+    fault.hint = errors.spelling().command(method, handle.name, words, given) or fault.hint
 
 
-def _meant(fault: DeltacliError, given: Mapping[Key, object]) -> dict[Key, object] | None:
+def _meant(fault: errors.DeltacliError, given: Mapping[Key, object]) -> dict[Key, object] | None:
     """Return the arguments of a call with what an error suggests in the one that is wrong; None without one."""
     wrong: object
     near: object
-    if isinstance(fault, VersionAbsent):
+    if isinstance(fault, errors.VersionAbsent):
         wrong, near = fault.wanted, fault.nearest
     elif fault.code == "usage.where":
         wrong, near = fault.facts.get("where"), fault.facts.get("meant")
@@ -242,12 +233,12 @@ def named_call(function: Callable[Arguments, Result]) -> Callable[Arguments, Res
         try:
             require_kinds(function, (), options=dict(rest))
             return function(*arguments, **options)
-        except DeltacliError as fault:
+        except errors.DeltacliError as fault:
             name_table(fault, name)
             if name is not None and (meant := _meant(fault, dict(rest))) is not None:
                 shown = {**meant, **({"storage_options": ...} if "storage_options" in meant else {})}
                 words = ["spark", repr(name), *(f"{key}={value!r}" for key, value in shown.items())]
-                fault.hint = CommandLine(f"{function.__name__}({', '.join(words)})".replace("Ellipsis", "..."))
+                fault.hint = errors.CommandLine(f"{function.__name__}({', '.join(words)})".replace("Ellipsis", "..."))
             raise
 
     return call
@@ -257,7 +248,7 @@ def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
     """Yield the items; errors have hints that name the table."""
     try:
         yield from items
-    except DeltacliError as fault:
+    except errors.DeltacliError as fault:
         name_table(fault, name)
         raise
 
@@ -267,21 +258,21 @@ def errors_about(name: str | None) -> Iterator[None]:
     """Make errors be about a table other than the one the command or method is called on; None: about that one."""
     try:
         yield
-    except DeltacliError as fault:
+    except errors.DeltacliError as fault:
         fault.table = fault.table or name
         raise
 
 
-def name_table(fault: DeltacliError, name: str | None) -> None:
+def name_table(fault: errors.DeltacliError, name: str | None) -> None:
     """Insert the table that an error is about into its hint; `name` where the error has none yet."""
     if name is None:
         return
     fault.table = fault.table or name
     if fault.hint is not None:
-        fault.hint = spelling().fill(fault.hint, fault.table)
+        fault.hint = errors.spelling().fill(fault.hint, fault.table)
     for key, value in fault.facts.items():
-        if TABLE in value:  # a command
-            fault.facts[key] = spelling().fill(value, fault.table)
+        if errors.TABLE in value:  # a command
+            fault.facts[key] = errors.spelling().fill(value, fault.table)
 
 
 class _Kind(NamedTuple):
@@ -290,13 +281,13 @@ class _Kind(NamedTuple):
     is_met: Callable[[object], bool]
     expected: str
     of_elements: str | None = None
-    code: str = UsageError.code
+    code: str = errors.UsageError.code
 
 
-def wrong_kind(value: object, name: str, expected: str, *, code: str = UsageError.code) -> UsageError:
+def wrong_kind(value: object, name: str, expected: str, *, code: str = errors.UsageError.code) -> errors.UsageError:
     """Return the error for an argument that is not what its parameter expects."""
     facts = {"expected": expected, "type": type(value).__name__}
-    return UsageError(f"{name} is {_shortened.repr(value)}, expected {expected}", code=code, facts=facts)
+    return errors.UsageError(f"{name} is {_shortened.repr(value)}, expected {expected}", code=code, facts=facts)
 
 
 def text_of(uri: str | os.PathLike[str], what: str = "the table") -> str:
@@ -407,7 +398,7 @@ def _require(value: object, name: str, annotation: object) -> None:
     if isinstance(value, int | float):
         require_number(value, name)
     elif isinstance(value, str):
-        require_bytes_or_text(value, name)
+        errors.require_bytes_or_text(value, name)
     if kind.of_elements is None:
         return
     if isinstance(value, Mapping):

@@ -8,14 +8,8 @@ from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
 from deltacli.core.typing import JsonObject
+from deltacli.delta.log import state
 from deltacli.delta.log.segment import checksum_path
-from deltacli.delta.log.state import (
-    metadata_differences,
-    protocol_differences,
-    read_checksum,
-    read_metadata,
-    read_protocol,
-)
 from deltacli.table.version import Snapshot
 
 MAX_BYTES = 256 << 20
@@ -45,7 +39,7 @@ def contradiction(snapshot: Snapshot, files: int | None = None, size_bytes: int 
     """
     path, found = checksum_path(snapshot.version), None
     with suppress(FileMissing):
-        found = read_checksum(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
+        found = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
     if found is None:
         return None
     for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
@@ -67,12 +61,12 @@ def _differing(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[
     metadata, protocol = checksum.get("metadata"), checksum.get("protocol")
     with suppress(CommitCorrupt):
         if isinstance(metadata, dict):
-            for one in metadata_differences(snapshot.metadata, read_metadata(metadata, path)):
+            for one in state.metadata_differences(snapshot.metadata, state.read_metadata(metadata, path)):
                 yield "metadata", one
     with suppress(CommitCorrupt):
         if isinstance(protocol, dict):
-            theirs = read_protocol(protocol, path)
-            for one in protocol_differences(snapshot.protocol, theirs, with_null_lists=False):
+            theirs = state.read_protocol(protocol, path)
+            for one in state.protocol_differences(snapshot.protocol, theirs, with_null_lists=False):
                 yield "protocol", one
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import UsageError, in_backticks
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT
@@ -158,8 +159,6 @@ class DemandCheck:
 
     def _is_open(self, demand: Demand, adds: RecordBatch) -> ArrowArray:
         """Return for which files partition values and statistics do not prove a demand."""
-        import pyarrow as pa
-
         predicate = self._conditions[demand.owner]
         if predicate is None:
             return pa.repeat(True, adds.num_rows)
@@ -241,8 +240,6 @@ def _depends_on_zone(demand: Demand, config: TableConfiguration) -> bool:
 
 
 def _any_of(masks: Sequence[ArrowArray], count: int) -> ArrowArray:
-    import pyarrow as pa
-
     every = pa.repeat(False, count)
     for mask in masks:
         every = pc.or_(every, mask)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, Json
@@ -91,8 +92,6 @@ class NamedFiles:
 
     def flush(self) -> Iterator[FileReferences]:
         """Yield the collected rows, one batch per kind, and clear them."""
-        import pyarrow as pa
-
         whole = pa.int64()
         types = (pa.string(), pa.string(), whole, whole, whole)
         for kind, rows in self._rows.items():
@@ -110,8 +109,6 @@ def commit_actions(storage: ReadStorage, file: LogFile, content: bytes | None) -
 
 
 def _column(values: tuple[Any, ...], data_type: Any) -> Any:  # Any: JSON values; pyarrow has no types
-    import pyarrow as pa
-
     try:
         return pa.array(values, data_type)
     except UnicodeEncodeError:  # an unpaired surrogate: no file has such a name
@@ -157,8 +154,6 @@ class NamedKeys(NamedTuple):
 
 def logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
     """Return the keys (int64) of logical files from hashes of their paths and the ids of their deletion vectors."""
-    import pyarrow as pa
-
     encoded = pc.dictionary_encode(vectors)
     ids = [hash(one) if one else 0 for one in encoded.dictionary.to_pylist()]
     if not any(ids):
@@ -223,8 +218,6 @@ class FileHistory:
 
     def first_adds(self, files: pyarrow.Array) -> pyarrow.Array:
         """Return the first version that adds each of these files (hashes); null where no commit does."""
-        import pyarrow as pa
-
         parts = [rows.whole() for rows in (self._adds, self._vectors)]
         adds = pa.table({name: _whole([getattr(part, name) for part in parts]) for name in ("files", "versions")})
         adds = pc.filter(adds, pc.is_in(adds.column("files"), value_set=files))
@@ -255,8 +248,6 @@ class FileHistory:
 
     def _is_last(self, rows: NamedKeys) -> pyarrow.Array:
         """Return which added rows no later action removes."""
-        import pyarrow as pa
-
         removes = self._removes.whole()
         removes = removes.where(pc.is_in(removes.keys, value_set=rows.keys))
         removed_at = pc.take(removes.versions, pc.index_in(rows.keys, value_set=removes.keys))
@@ -268,8 +259,6 @@ class FileHistory:
 
 
 def _whole(arrays: list[ArrowArray]) -> ArrowArray:
-    import pyarrow as pa
-
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays([pa.array([], pa.int64()), *arrays])
 
 

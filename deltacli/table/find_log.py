@@ -7,52 +7,22 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from deltacli.core.errors import (
-    DeltacliError,
-    FileMissing,
-    NotATable,
-    PaimonTable,
-    PathExternal,
-    PermissionRefused,
-    StorageFailed,
-    UsageError,
-    adding,
-    command,
-    command_of_paimon,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.machine import MACHINE
 from deltacli.core.progress import SILENT, Progress, reported
-from deltacli.delta.log.segment import (
-    AFTER_VERSIONED_NAMES,
-    BACKUP_LIST,
-    CLONES_DIRECTORY,
-    HINT_NAME,
-    LOG_DIRECTORY,
-    MAX_HINT_BYTES,
-    BadHint,
-    Hint,
-    LogFile,
-    LogListing,
-    commit_name,
-    make_log_file,
-    not_a_file,
-    read_hint,
-    read_listing,
-    version_prefix,
-)
+from deltacli.delta.log import segment
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken
 
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
-_FILES = (LOG_DIRECTORY, BACKUP_LIST)
+_FILES = (segment.LOG_DIRECTORY, segment.BACKUP_LIST)
 _PARTITION = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
 
 
 class Log(NamedTuple):
     """The listed content of a table's log, and the problem of its hint."""
 
-    listing: LogListing
+    listing: segment.LogListing
     hint_problems: tuple[str, ...] = ()
     listed_at: float = 0.0
     """When the listing began, by the monotonic clock of this process."""
@@ -74,25 +44,27 @@ def find_log(
     no log.
     """
     began, hint = monotonic(), find_hint(storage)
-    problems = (hint.rule,) if isinstance(hint, BadHint) else ()
+    problems = (hint.rule,) if isinstance(hint, segment.BadHint) else ()
     start = 0
     if (
-        isinstance(hint, Hint)
+        isinstance(hint, segment.Hint)
         and not storage.capabilities.cheap_listing
         and (version is None or hint.version <= version)
     ):
         start = hint.version
     listing = list_log(storage, start_version=start, progress=progress)
-    if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
+    if isinstance(hint, segment.Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
         problems = ("hint.checkpoint-missing",)
         if start and not any(instance.version > hint.version for instance in listing.checkpoints):
             began, listing = monotonic(), list_log(storage, progress=progress)
     if version is None and taken_name(storage, listing) is not None:
-        raise not_a_file(listing)
-    return Log(listing, problems, began, hint.version if isinstance(hint, Hint) else -1)
+        raise segment.not_a_file(listing)
+    return Log(listing, problems, began, hint.version if isinstance(hint, segment.Hint) else -1)
 
 
-def find_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> tuple[str, str, str] | None:
+def find_lost_versions(
+    storage: ReadStorage, listing: segment.LogListing, hint_version: int
+) -> tuple[str, str, str] | None:
     """Return the rule, the file and the words where the hint or a checksum proves that versions after the newest one
     were lost; else None.
     """
@@ -105,17 +77,17 @@ def find_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: 
     if version <= max(newest, now.newest_version):
         return None
     is_hint = hint_version >= checked
-    code, name = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
-    message = f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{name} is of version {version}"
+    code, name = ("hint.ahead-of-log", segment.HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
+    message = f"commits after version {newest} seem to be lost: {segment.LOG_DIRECTORY}/{name} is of version {version}"
     return code, name, message
 
 
-def taken_name(storage: ReadStorage, listing: LogListing) -> str | None:
+def taken_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:
     """Return the name of the commit after the newest one where it is a directory, or a link to nothing: the version
     before would be taken for the newest one.
     """
-    name = commit_name(listing.newest_version + 1)
-    return name if is_taken(storage, f"{LOG_DIRECTORY}/{name}") else None
+    name = segment.commit_name(listing.newest_version + 1)
+    return name if is_taken(storage, f"{segment.LOG_DIRECTORY}/{name}") else None
 
 
 def require_delta(storage: ReadStorage) -> None:
@@ -123,14 +95,14 @@ def require_delta(storage: ReadStorage) -> None:
 
     Checked only where that needs no request to a remote store.
     """
-    is_delta = storage.capabilities.cheap_listing and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
+    is_delta = storage.capabilities.cheap_listing and storage.kind_of(segment.LOG_DIRECTORY) is PathKind.DIRECTORY
     has_schemas = is_delta and storage.kind_of("schema") is PathKind.DIRECTORY
     if has_schemas and (name := _first_with(storage, "schema", "schema-")) is not None:
-        raise UsageError(
+        raise errors.UsageError(
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
-            facts={"found": f"{LOG_DIRECTORY}/ and schema/{name}"},
-            hint=adding(parameter("open_table.table_format", "delta")),
+            facts={"found": f"{segment.LOG_DIRECTORY}/ and schema/{name}"},
+            hint=errors.adding(errors.parameter("open_table.table_format", "delta")),
         )
 
 
@@ -140,104 +112,104 @@ def is_empty(storage: ReadStorage) -> bool:
         walked = storage.walk("", lambda _, names: names)
         names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
         return all(name.startswith(".") and name.endswith((".tmp", ".probe")) for name in names)
-    except FileMissing:
+    except errors.FileMissing:
         return True
 
 
 def has_clone_notes(storage: ReadStorage) -> bool:
     """Return whether a table has a note of a clone, readable or not. Raises what the storage raises."""
     try:
-        return any(storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))
-    except FileMissing:
+        return any(storage.list_from(f"{segment.LOG_DIRECTORY}/{segment.CLONES_DIRECTORY}"))
+    except errors.FileMissing:
         return False
 
 
-def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
+def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress = SILENT) -> segment.LogListing:
     """List the versioned files of the log from `start_version` on."""
     files = list_log_files(storage, start_version=start_version, progress=progress)
-    return read_listing(files, start_version=start_version)
+    return segment.read_listing(files, start_version=start_version)
 
 
 def list_log_files(
     storage: ReadStorage, at: str = "", *, start_version: int = 0, progress: Progress = SILENT
-) -> list[LogFile]:
+) -> list[segment.LogFile]:
     """Return the versioned files of the log of the table at a path of the store, stopping before `_sidecars` and other
     names without a version.
     """
-    start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
+    start = segment.version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
     files = []
     try:
         entries = storage.list_from(_log_directory(at), start)
         for stat in reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
-            if stat.name >= AFTER_VERSIONED_NAMES:
+            if stat.name >= segment.AFTER_VERSIONED_NAMES:
                 break
-            files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
-    except FileMissing:
-        raise NotATable(f"{LOG_DIRECTORY} is not a directory") if at else missing_log(storage) from None
+            files.append(segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
+    except errors.FileMissing:
+        raise errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory") if at else missing_log(storage) from None
     return files
 
 
-def find_hint(storage: ReadStorage, at: str = "") -> Hint | BadHint | None:
+def find_hint(storage: ReadStorage, at: str = "") -> segment.Hint | segment.BadHint | None:
     """Read the hint of the table at a path of the store. One that cannot be read, that links outside the table, or that
     is too large counts as missing.
     """
     try:
-        return read_hint(read_hint_file(storage, at))
-    except FileMissing:
+        return segment.read_hint(read_hint_file(storage, at))
+    except errors.FileMissing:
         return None
-    except PathExternal:
-        return BadHint("hint.bad-json")
-    except StorageFailed as fault:
-        if not storage.capabilities.cheap_listing and not isinstance(fault, PermissionRefused):
+    except errors.PathExternal:
+        return segment.BadHint("hint.bad-json")
+    except errors.StorageFailed as fault:
+        if not storage.capabilities.cheap_listing and not isinstance(fault, errors.PermissionRefused):
             raise  # the listing would retry the same fault again
-        return BadHint("hint.bad-json")
+        return segment.BadHint("hint.bad-json")
 
 
 def read_hint_file(storage: ReadStorage, at: str = "") -> bytes:
     """Return the bytes of `_last_checkpoint`, at most one more than a hint may have. Raises what the store raises."""
-    return storage.read_range(f"{_log_directory(at)}/{HINT_NAME}", 0, MAX_HINT_BYTES + 1)
+    return storage.read_range(f"{_log_directory(at)}/{segment.HINT_NAME}", 0, segment.MAX_HINT_BYTES + 1)
 
 
 def _log_directory(at: str) -> str:
-    return f"{at}/{LOG_DIRECTORY}" if at else LOG_DIRECTORY
+    return f"{at}/{segment.LOG_DIRECTORY}" if at else segment.LOG_DIRECTORY
 
 
-def missing_log(storage: ReadStorage) -> DeltacliError:
+def missing_log(storage: ReadStorage) -> errors.DeltacliError:
     """Return the error for a path without a log: what is there instead, and what to try."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            return NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+            return errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
         case PathKind.FILE:
             around = table_around(storage)
-            return NotATable(
+            return errors.NotATable(
                 "this is a file; a table is a directory that contains _delta_log",
                 code="table.path-is-file",
                 facts={"path": storage.uri, **({"inside the table": around} if around else {})},
-                hint=None if around is None else command("snapshot", table=around),
+                hint=None if around is None else errors.command("snapshot", table=around),
             )
     directories = set(table_directories(storage, ""))
-    if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
-        return NotATable(
+    if storage.uri.rstrip("/").endswith(f"/{segment.LOG_DIRECTORY}"):
+        return errors.NotATable(
             "this is the log of a table; pass the directory above it",
             code="table.path-is-log",
-            hint=_hint_table_around(storage) or command("snapshot", table="{parent}"),
+            hint=_hint_table_around(storage) or errors.command("snapshot", table="{parent}"),
         )
     if is_paimon_directory(storage, directories):
         return _paimon_table(storage)
-    if LOG_DIRECTORY in directories:
-        return NotATable(f"{LOG_DIRECTORY} is not a directory")
-    nested = [name for name in sorted(directories) if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY][
-        :5
-    ]
+    if segment.LOG_DIRECTORY in directories:
+        return errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory")
+    nested = [
+        name for name in sorted(directories) if storage.kind_of(f"{name}/{segment.LOG_DIRECTORY}") is PathKind.DIRECTORY
+    ][:5]
     around = table_around(storage)
-    fault = NotATable(
+    fault = errors.NotATable(
         "this is not a Delta table: the directory has no _delta_log",
         facts={
             "path": storage.uri,
             **({"inside the table": around} if around else {}),
             **({"tables below": ", ".join(nested)} if nested else {}),
         },
-        hint=command("snapshot", table=f"{{table}}/{nested[0]}") if nested else _hint_table_around(storage),
+        hint=errors.command("snapshot", table=f"{{table}}/{nested[0]}") if nested else _hint_table_around(storage),
     )
     fault.below = nested[0] if nested else None
     return fault
@@ -251,7 +223,7 @@ def table_around(storage: ReadStorage) -> str | None:
         path = storage.root
         while (above := os.path.dirname(path)) != path:
             path = above
-            if os.path.isdir(os.path.join(path, LOG_DIRECTORY)):
+            if os.path.isdir(os.path.join(path, segment.LOG_DIRECTORY)):
                 return path
         return None
     match = re.search(_PARTITION, storage.uri)
@@ -260,14 +232,14 @@ def table_around(storage: ReadStorage) -> str | None:
 
 def _hint_table_around(storage: ReadStorage) -> str | None:
     around = table_around(storage)
-    return None if around is None else command("snapshot", table=around)
+    return None if around is None else errors.command("snapshot", table=around)
 
 
-def _paimon_table(storage: ReadStorage) -> PaimonTable:
-    return PaimonTable(
+def _paimon_table(storage: ReadStorage) -> errors.PaimonTable:
+    return errors.PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",
         facts={"path": storage.uri},
-        hint=command_of_paimon("snapshot"),
+        hint=errors.command_of_paimon("snapshot"),
     )
 
 
@@ -293,7 +265,7 @@ def refuse_paimon(storage: ReadStorage) -> None:
     """Raise PaimonTable for a directory with a Paimon table, where a log is about to be created."""
     try:
         directories = storage.list_directories("")
-    except FileMissing:
+    except errors.FileMissing:
         return
     if is_paimon_directory(storage, directories):
         raise _paimon_table(storage)

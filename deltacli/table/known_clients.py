@@ -8,53 +8,43 @@ from functools import cache
 from importlib.resources import files
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.clients import (
-    OTHERS,
-    USED,
-    Client,
-    ClientAccess,
-    access,
-    access_to_change,
-    read_clients,
-    traits_of,
-    traits_without,
-)
+from deltacli.delta.protocol import clients
 
 
 @cache
-def known_clients() -> tuple[Client, ...]:
+def known_clients() -> tuple[clients.Client, ...]:
     """Return every client of Delta tables about which something is known, in the order of the table."""
     return _read("deltacli.delta.protocol")
 
 
 @cache
-def paimon_clients() -> tuple[Client, ...]:
+def paimon_clients() -> tuple[clients.Client, ...]:
     """Return the clients of Paimon tables, like `known_clients`."""
     return _read("deltacli.paimon")
 
 
-def _read(package: str) -> tuple[Client, ...]:
-    return read_clients(json.loads(files(package).joinpath("clients.json").read_bytes()))
+def _read(package: str) -> tuple[clients.Client, ...]:
+    return clients.read_clients(json.loads(files(package).joinpath("clients.json").read_bytes()))
 
 
 def clients_after(
     added: Collection[str], warnings: Collection[str] = (), *, used: bool = False, before: Collection[str] = ()
-) -> tuple[ClientAccess, ...]:
+) -> tuple[clients.ClientAccess, ...]:
     """Return what a change means for each known client that gives a table with the traits `before` these features,
     and has these warnings: first for those that lose access. `used`: the features are used as well. Warnings that are
     no trait of a table say nothing of clients.
     """
-    traits = {*added, *(f"{feature}{USED}" for feature in added if used), *OTHERS.keys() & warnings}
-    told = (access_to_change(client, traits, before) for client in known_clients()) if traits else ()
+    traits = {*added, *(f"{feature}{clients.USED}" for feature in added if used), *clients.OTHERS.keys() & warnings}
+    told = (clients.access_to_change(client, traits, before) for client in known_clients()) if traits else ()
     found = [one for one in told if one is not None]
     return tuple(sorted(found, key=lambda one: (not one.loses_reads, not one.loses_writes)))
 
 
 def clients_regained(
     before: TableConfiguration, after: TableConfiguration, domains: Collection[str]
-) -> tuple[ClientAccess, ...]:
+) -> tuple[clients.ClientAccess, ...]:
     """Return the clients that read or write a table again once features are dropped, with what they do then."""
-    had = traits_of(before, domains)
-    has = traits_without(had, before, after)
-    pairs = ((access(client, had), access(client, has)) for client in known_clients())
+    had = clients.traits_of(before, domains)
+    has = clients.traits_without(had, before, after)
+    pairs = ((clients.access(client, had), clients.access(client, has)) for client in known_clients())
     return tuple(new for old, new in pairs if (new.reads and not old.reads) or (new.writes and not old.writes))

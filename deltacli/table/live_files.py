@@ -15,16 +15,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    CommitCorrupt,
-    DataUnreadable,
-    FileMissing,
-    PathExternal,
-    Refused,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import key_text, no_vector_ids, unique_id_column
@@ -108,8 +101,6 @@ def needed_files(
     """Return the files of a table, whose root has these URIs, by columns of its log: raw paths, bytes, numbers of rows
     (null if unknown) and the structs of deletion vectors.
     """
-    import pyarrow as pa
-
     keys = PathKeys(uris).of_log(whole(paths))
     differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
     every = pa.table(
@@ -145,8 +136,6 @@ def live_files(
     """Return the live files of a version, with their vectors, or those that are `chosen` of a part of them. `uris` are
     those of the root of the table, where its log is read from elsewhere. Raises CheckpointUnreadable.
     """
-    import pyarrow as pa
-
     storage = snapshot.table.storage
     uris = uris or (storage.uri, *storage.aliases)
     found = list(map_live(snapshot, lambda *columns: chosen(needed_files(uris, *columns))))
@@ -164,8 +153,6 @@ def map_live(
     """Yield the result of `work`, which must be thread-safe, for each batch of live files: raw paths, bytes, numbers of
     rows (null if unknown) and structs of vectors. Commits are not read again where no file has a vector.
     """
-    import pyarrow as pa
-
     actions = snapshot.file_actions
     held = [batch.adds for batch in actions.tail_batches() if batch.adds is not None]
     if not actions.pieces and not any(pc.any(pc.not_equal(adds.column("dv_id"), "")).as_py() for adds in held):
@@ -182,8 +169,6 @@ def map_live(
 
 def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
     """Return the files of several parts, data files first."""
-    import pyarrow as pa
-
     every = pa.concat_tables([one.files for one in parts])
     is_data = pc.equal(every["kind"], FileKind.DATA.value)
     kinds = [every] if pc.all(is_data).as_py() else [pc.filter(every, mask) for mask in (is_data, pc.invert(is_data))]
@@ -193,8 +178,6 @@ def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
 
 def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
     """Return the vectors in files of the table, with the paths of these files."""
-    import pyarrow as pa
-
     if descriptors is None or descriptors.null_count == len(descriptors):
         kind = action_schemas().add.field("deletionVector").type
         return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], kind)})
@@ -205,8 +188,6 @@ def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
 
 def _each_once(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTable:
     """Return the files without those that are named again. `hashes` are equal for equal paths."""
-    import pyarrow as pa
-
     paths = files["path"]
     hashes = hash_column(paths) if hashes is None else hashes
     often = repeated(hashes)  # most often none: a table of the paths takes ten times the memory of sorted hashes
@@ -241,8 +222,6 @@ def look_for(
     `listed` is for callers that need no bytes: it returns which paths are there as is known already, null where it is
     not known. Their bytes are 0.
     """
-    import pyarrow as pa
-
     paths, written = (whole(needed.files[name]) for name in ("path", "written"))
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
         sizes = _sizes_of(storage, paths, engine, listed)
@@ -265,8 +244,6 @@ def _sizes_of(
     storage: ReadStorage, paths: ArrowArray, engine: Engine, listed: Callable[[ArrowArray], ArrowArray] | None = None
 ) -> ArrowArray:
     if listed is not None:
-        import pyarrow as pa
-
         is_there = listed(paths)
         sizes = pc.if_else(is_there, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
         unknown = pc.is_null(is_there)
@@ -279,8 +256,6 @@ def _sizes_of(
 
 
 def _asked(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> ArrowArray:
-    import pyarrow as pa
-
     def ask(start: int) -> ArrowArray:
         part = [key_text(path) for path in paths.slice(start, _ASKED_TOGETHER).to_pylist()]
         sizes, _ = storage.stat_many(part)
@@ -297,14 +272,12 @@ def _linked(storage: ReadStorage, path: str) -> int | None:
         return None
     try:
         return storage.stat(path).size_bytes
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
 def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the bytes of files by listing the directories that they are in."""
-    import pyarrow as pa
-
     from deltacli.work.files.listing import in_batches
 
     directories = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()
@@ -320,7 +293,7 @@ def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
             found = pc.index_in(paths, value_set=names)
             of_batch = pa.array(storage.stat_many(files.paths)[0], pa.int64()) if files.sizes is None else files.sizes
             sizes = pc.coalesce(sizes, pc.take(of_batch, found))
-    except FileMissing:
+    except errors.FileMissing:
         pass  # nothing is there
     return sizes
 
@@ -349,8 +322,6 @@ def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: b
 
     `spelling` makes paths of two tables comparable. Without `with_vectors`, files with another vector are equal.
     """
-    import pyarrow as pa
-
     paths, ids = adds.column("path"), adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
     keys = key_column(paths, ids) if spelling is None else spelled_keys(spelling(paths), ids)
     return pa.Array.from_buffers(pa.int64(), len(keys), [None, pa.py_buffer(_hashes(keys))])
@@ -358,8 +329,6 @@ def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: b
 
 def key_digests(paths: ArrowArray, ids: ArrowArray) -> ArrowArray:
     """Return sixteen bytes for each path and id of a vector."""
-    import pyarrow as pa
-
     keys = key_column(paths, ids)
     pairs = array("q", bytes(KEY_BYTES * len(keys)))
     pairs[::2] = _hashes(keys)
@@ -395,8 +364,6 @@ def _absent(keys: ArrowArray, others: ArrowArray) -> ArrowArray:
 
 def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
     """Return the bucket of each key, and for each word of the keys its sum in each bucket."""
-    import pyarrow as pa
-
     width = keys.type.bit_width // 64
     flat = pa.Array.from_buffers(pa.uint64(), width * len(keys), [None, keys.buffers()[1]], offset=width * keys.offset)
     pairs = pa.FixedSizeListArray.from_arrays(flat, width)
@@ -410,11 +377,7 @@ def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
 
 
 def chosen_actions(
-    snapshot: Snapshot,
-    keys: ArrowArray,
-    chosen: ArrowArray,
-    where: Mask | None,
-    fields: Sequence[str] | None = None,
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
     """Yield the live files of a version that `chosen` selects among those with these `keys`, with all their fields or
     some.
@@ -425,11 +388,7 @@ def chosen_actions(
 
 
 def marked_actions(
-    snapshot: Snapshot,
-    keys: ArrowArray,
-    chosen: ArrowArray,
-    where: Mask | None,
-    fields: Sequence[str] | None = None,
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
     """Yield the live files of a version, which have these `keys`, and which of them `chosen` selects.
 
@@ -452,7 +411,7 @@ def marked_actions(
         raise _other_log(snapshot)
 
 
-def _other_log(snapshot: Snapshot) -> Refused:
+def _other_log(snapshot: Snapshot) -> errors.Refused:
     """Return the refusal for a version that has other files than when it was read, with the file that was replaced."""
     checkpoint, commits = snapshot.segment.checkpoint, snapshot.segment.commits
     start = snapshot.version if checkpoint is None else checkpoint.version
@@ -460,19 +419,17 @@ def _other_log(snapshot: Snapshot) -> Refused:
     there = {*listing.commits.values(), *(file for one in listing.checkpoints for file in one.files)}
     read = (*(() if checkpoint is None else checkpoint.files), *commits)
     changed = [file.name for file in read if file not in there]
-    return Refused(
+    return errors.Refused(
         f"version {snapshot.version} has other files than when it was read, because its log was rewritten",
-        said_first=NOTHING_CHANGED,
+        said_first=errors.NOTHING_CHANGED,
         code="plan.other-past",
         facts={"changed": changed[0] if changed else f"files of version {snapshot.version}"},
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 
 def removes_of(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatch:
     """Return the removes of some live files, with all that is known of them."""
-    import pyarrow as pa
-
     count = adds.num_rows
     fixed = {
         "deletionTimestamp": pa.repeat(pa.scalar(now_ms, pa.int64()), count),
@@ -496,8 +453,6 @@ class PartitionCondition:
 
     def __call__(self, adds: RecordBatch) -> ArrowArray:
         """Return which file actions the condition is true for. Raises DataUnreadable (`partition.*`)."""
-        import pyarrow as pa
-
         if not adds.num_rows:
             return pa.array([], pa.bool_())
         values = partition_columns(adds, self._config, [name for name, _ in self._needed])
@@ -510,7 +465,7 @@ class PartitionCondition:
         try:
             one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
             return bool(self(one)[0].as_py())
-        except (CommitCorrupt, DataUnreadable):
+        except (errors.CommitCorrupt, errors.DataUnreadable):
             return True
 
 
@@ -527,8 +482,6 @@ def missing_files(
 
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     paths, ids = pc.unique(paths), pc.unique(ids)
     of_paths, of_ids = keys.of_log(paths), keys.of_vectors(ids)
@@ -551,8 +504,6 @@ def missing_files(
 
 
 def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
-    import pyarrow as pa
-
     is_here = pc.is_valid(places)
     places, written = pc.filter(places, is_here), pc.filter(written, is_here)
     differs = pc.fill_null(pc.not_equal(places, written), False)
@@ -570,17 +521,15 @@ def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTab
 
 def _elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> Names:
     """Return which files outside of the table are missing, and which may not be looked at."""
-    import pyarrow as pa
-
     files = table.files()
 
     def look(name: str) -> bool | None:
         try:
             storage, inner = files.locate(name)
             storage.stat(inner)
-        except FileMissing:
+        except errors.FileMissing:
             return False
-        except PathExternal:
+        except errors.PathExternal:
             return None
         return True
 

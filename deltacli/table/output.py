@@ -22,19 +22,7 @@ from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.work.outputs import (
-    CLAIM,
-    ActionColumns,
-    ActionsPiece,
-    OutputFile,
-    OutputTarget,
-    RowsPiece,
-    WriteActions,
-    WriteRows,
-    plan_action_pieces,
-    plan_row_pieces,
-    write_batches,
-)
+from deltacli.work import outputs
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.task import Task, TaskContext
 
@@ -46,7 +34,7 @@ if TYPE_CHECKING:
 
 SUCCESS = "_SUCCESS"
 _NAMED = 5
-Piece = TypeVar("Piece", RowsPiece, ActionsPiece)
+Piece = TypeVar("Piece", outputs.RowsPiece, outputs.ActionsPiece)
 
 
 class ListedActions(Protocol):
@@ -68,7 +56,7 @@ class WrittenDirectory:
     """A directory of Parquet files. `was_cut`: there were more rows than the limit."""
 
     uri: str
-    files: tuple[OutputFile, ...]
+    files: tuple[outputs.OutputFile, ...]
     was_cut: bool = False
 
     @property
@@ -83,11 +71,7 @@ class WrittenDirectory:
 
 
 def write_rows(
-    table: TableHandle,
-    directory: str | os.PathLike[str],
-    spec: ReadSpec,
-    files: Iterable[DataFile],
-    limit: int | None,
+    table: TableHandle, directory: str | os.PathLike[str], spec: ReadSpec, files: Iterable[DataFile], limit: int | None
 ) -> WrittenDirectory:
     """Write the rows of data files to a new or empty directory.
 
@@ -95,28 +79,28 @@ def write_rows(
     DataUnreadable and StorageFailed, with nothing left behind.
     """
     with _output_run(table, directory, spec.schema, limit) as run:
-        task = WriteRows(run.target)
-        run.spread(task, plan_row_pieces(files), {"spec": spec}, what="writing rows", unit="files")
+        task = outputs.WriteRows(run.target)
+        run.spread(task, outputs.plan_row_pieces(files), {"spec": spec}, what="writing rows", unit="files")
         return run.finish()
 
 
 def write_actions(
-    files: ListedActions, directory: str | os.PathLike[str], columns: ActionColumns, limit: int | None
+    files: ListedActions, directory: str | os.PathLike[str], columns: outputs.ActionColumns, limit: int | None
 ) -> WrittenDirectory:
     """Write the live files, the tombstones or both to a new or empty directory. Raises what `write_rows` raises, and
     CheckpointUnreadable.
     """
     with _output_run(files.table, directory, columns.schema(), limit) as run:
         run.write_here(_of_commits(files, columns))
-        task = WriteActions(run.target, columns)
-        pieces = plan_action_pieces(files.pieces, first=1)
+        task = outputs.WriteActions(run.target, columns)
+        pieces = outputs.plan_action_pieces(files.pieces, first=1)
         total = sum(piece.group.rows for piece in files.pieces)
         shared = {"touched": files.touched}
         run.spread(task, pieces, shared, what="writing file actions", unit="rows", total=total)
         return run.finish()
 
 
-def _of_commits(files: ListedActions, columns: ActionColumns) -> Iterator[pyarrow.RecordBatch]:
+def _of_commits(files: ListedActions, columns: outputs.ActionColumns) -> Iterator[pyarrow.RecordBatch]:
     """Yield the actions of the commits, and of the lines of a JSON checkpoint."""
     for batch in files.batches_of_commits():
         for kind, actions in (("add", batch.adds), ("remove", batch.removes)):
@@ -149,10 +133,10 @@ class _OutputRun:
     """One run that writes to a directory: it takes the files of its pieces in order, up to a number of rows."""
 
     def __init__(self, table: TableHandle, storage: Storage, schema: pyarrow.Schema, limit: int | None) -> None:
-        self.target = OutputTarget(storage.uri, table.machine.new_hex(8))
+        self.target = outputs.OutputTarget(storage.uri, table.machine.new_hex(8))
         self._table, self._storage, self._schema, self._limit = table, storage, schema, limit
         self._made_directory = storage.capabilities.has_directories and storage.kind_of("") is PathKind.MISSING
-        self._files: list[OutputFile] = []
+        self._files: list[outputs.OutputFile] = []
         self._rows = 0
         self._was_cut = False
         self._claimed = self._succeeded = False
@@ -160,12 +144,12 @@ class _OutputRun:
     def claim(self) -> None:
         """Create the claim. Raises UsageError where another run was faster."""
         self._claimed = True
-        outcome = self._storage.put_if_absent(CLAIM, self.target.run.encode())
+        outcome = self._storage.put_if_absent(outputs.CLAIM, self.target.run.encode())
         if isinstance(outcome, Existed | Unknown) and not self.target.is_claimed(self._storage):
             self._claimed = False
             if isinstance(outcome, Unknown):
                 raise StorageFailed(f"{self.target.uri} cannot be written", facts={"why": outcome.cause})
-            raise _not_empty(self.target.uri, [CLAIM])
+            raise _not_empty(self.target.uri, [outputs.CLAIM])
 
     def write_here(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
         """Write rows in this process, before all pieces."""
@@ -173,7 +157,7 @@ class _OutputRun:
 
     def spread(
         self,
-        task: Task[Piece, tuple[OutputFile, ...]],
+        task: Task[Piece, tuple[outputs.OutputFile, ...]],
         pieces: Iterable[Piece],
         shared: Mapping[str, Any],  # Any: values of the task
         *,
@@ -210,7 +194,7 @@ class _OutputRun:
         """End the claim, delete the files of lost attempts, and mark the directory as complete."""
         if not self._files:
             self._take(self._write_here(iter(()), is_needed=True))
-        self._delete([CLAIM])
+        self._delete([outputs.CLAIM])
         self._claimed = False
         found = {file.name: file.size_bytes for file in self._storage.list_from("") if self.target.owns(file.name)}
         listed = {file.name: file.size_bytes for file in self._files}
@@ -234,7 +218,7 @@ class _OutputRun:
             if self._claimed and self.target.is_claimed(
                 self._storage
             ):  # first, so that lost attempts that are still running write nothing more
-                left += self._remaining([CLAIM])
+                left += self._remaining([outputs.CLAIM])
             with suppress(FileMissing):
                 names += [file.name for file in self._storage.list_from("") if self.target.owns(file.name)]
             left += self._remaining(names)
@@ -242,9 +226,9 @@ class _OutputRun:
                 parent, name = os.path.split(self._storage.root)
                 LocalStorage(parent).remove_directory(name)
             return left
-        return [CLAIM, *names]
+        return [outputs.CLAIM, *names]
 
-    def _take(self, files: Iterable[OutputFile]) -> None:
+    def _take(self, files: Iterable[outputs.OutputFile]) -> None:
         for file in files:
             self._files.append(file)
             self._rows += file.rows
@@ -260,9 +244,11 @@ class _OutputRun:
             left = None if left is None else left - batch.num_rows
             yield batch
 
-    def _write_here(self, batches: Iterator[pyarrow.RecordBatch], *, is_needed: bool = False) -> tuple[OutputFile, ...]:
+    def _write_here(
+        self, batches: Iterator[pyarrow.RecordBatch], *, is_needed: bool = False
+    ) -> tuple[outputs.OutputFile, ...]:
         context = TaskContext(self._table.stores)
-        return write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
+        return outputs.write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
 
     def _delete(self, names: list[str]) -> None:
         if left := self._remaining(names):

@@ -11,18 +11,7 @@ from datetime import date, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import (
-    CheckpointUnreadable,
-    CommitCorrupt,
-    FileMissing,
-    LogIncomplete,
-    ProtocolUnsupported,
-    Unreadable,
-    UsageError,
-    VersionAbsent,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.progress import reported
 from deltacli.core.units import format_timestamp, named_ranges
 from deltacli.delta.log.file_actions import FileBatch, Survivors, decided_keys, narrow_batches, reconcile_commit
@@ -60,20 +49,20 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
     try:
         log = find_log(table.storage, version, progress=table.progress, monotonic=table.machine.monotonic)
         return rebuild(table, log, version)
-    except FileMissing:
+    except errors.FileMissing:
         # The log was cleaned between the listing and now: use a new listing.
         return rebuild(table, Log(list_log(table.storage, progress=table.progress)), version)
 
 
 @named
-def read_newest_readable(table: TableHandle) -> tuple[Snapshot, LogIncomplete | None]:
+def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomplete | None]:
     """Rebuild the newest version; where commits are missing, the newest one that can be rebuilt, with the reason.
 
     Raises what `read_snapshot` raises; LogIncomplete only where no version can be rebuilt.
     """
     try:
         return read_snapshot(table), None
-    except LogIncomplete as fault:
+    except errors.LogIncomplete as fault:
         readable = list_log(table.storage, progress=table.progress).reconstructable
         if not readable:
             raise
@@ -96,7 +85,7 @@ def rebuild(
     rejected = dict(unusable)
     try:
         return _rebuild(table, log, version, rejected)
-    except (LogIncomplete, VersionAbsent, CheckpointUnreadable):
+    except (errors.LogIncomplete, errors.VersionAbsent, errors.CheckpointUnreadable):
         if log.listing.start_version == 0:
             raise
         # A listing from the hint on lacks older starts.
@@ -116,14 +105,14 @@ def without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
 
 
 def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
-    first_fault: CheckpointUnreadable | None = None
+    first_fault: errors.CheckpointUnreadable | None = None
     while True:
         try:
             segment = choose_segment(log.listing, version, unusable=rejected)
-        except Unreadable as fault:
+        except errors.Unreadable as fault:
             if first_fault is not None:
                 raise first_fault from None
-            if isinstance(fault, LogIncomplete) and managed_store(table.storage) is not None:
+            if isinstance(fault, errors.LogIncomplete) and managed_store(table.storage) is not None:
                 fault.hint = _hint_of_catalog(log.listing)
             raise
         try:
@@ -134,11 +123,11 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
             if (managed := managed_store(table.storage)) is not None:
                 managed.note_table(state.properties)
             return state
-        except CommitCorrupt as fault:
+        except errors.CommitCorrupt as fault:
             broken = [file.version for file in segment.commits if file.name == fault.file]
-            fault.hint = hint_readable(log.listing, broken) or command("validate")
+            fault.hint = hint_readable(log.listing, broken) or errors.command("validate")
             raise
-        except CheckpointUnreadable as fault:
+        except errors.CheckpointUnreadable as fault:
             if segment.checkpoint is None:
                 raise
             first_fault = first_fault or fault
@@ -147,7 +136,7 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
 
 def _hint_of_catalog(listing: LogListing) -> str:
     """Return the commands for a table of a catalog whose log has a gap: no file is brought back to it."""
-    readable, status = hint_readable(listing), command("catalog status")
+    readable, status = hint_readable(listing), errors.command("catalog status")
     return status if readable is None else f"{readable}   # or see what the catalog has: {status}"
 
 
@@ -167,13 +156,13 @@ def _read_state(
             hidden = tail.seen | decided_keys(contents.json_actions, tail.decided, name)
             survived = reconcile_commit(contents.json_actions, hidden, name)
             inline = FileBatch(*narrow_batches(survived.adds, survived.removes, name))
-        except CommitCorrupt as fault:
-            raise CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
+        except errors.CommitCorrupt as fault:
+            raise errors.CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
     if state.protocol is None:
         raise _nothing_says(segment, "protocol", "protocol.missing")
     try:
         require_readable(state.protocol, segment.version)
-    except ProtocolUnsupported as fault:
+    except errors.ProtocolUnsupported as fault:
         fault.actions = list(state.described())
         raise
     if state.metadata is None:
@@ -219,8 +208,8 @@ def _pieces_of(table: TableHandle, sidecars: Sequence[str]) -> Iterator[Checkpoi
         yield from found
 
 
-def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
-    return Unreadable(
+def _nothing_says(segment: LogSegment, action: str, code: str) -> errors.Unreadable:
+    return errors.Unreadable(
         f"version {segment.version} has no {action} action",
         code=code,
         facts={
@@ -228,7 +217,7 @@ def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
             if segment.commits
             else "no commit"
         },
-        hint=command("history"),
+        hint=errors.command("history"),
     )
 
 
@@ -241,11 +230,7 @@ def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents 
 
 
 def _problems(
-    table: TableHandle,
-    log: Log,
-    segment: LogSegment,
-    state: StateBuilder,
-    rejected: Mapping[CheckpointInstance, str],
+    table: TableHandle, log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
 ) -> frozenset[str]:
     found = {*log.hint_problems, *segment.problems, *rejected.values()}
     is_managed = state.protocol is not None and state.protocol.is_catalog_managed
@@ -278,7 +263,7 @@ def find_snapshot(
     Raises UsageError for arguments of a wrong type and for more than one of them, and what `read_snapshot` raises.
     """
     if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
-        raise UsageError("version, timestamp and timestamp_ms exclude each other")
+        raise errors.UsageError("version, timestamp and timestamp_ms exclude each other")
     version = optional_version(version, "version")
     if timestamp is not None:
         timestamp_ms = moment_ms(timestamp, "timestamp")
@@ -328,10 +313,7 @@ class VersionRange(NamedTuple):
 
 
 def find_range(
-    table: TableHandle,
-    first: int | VersionTime,
-    last: int | VersionTime | None,
-    listing: LogListing | None = None,
+    table: TableHandle, first: int | VersionTime, last: int | VersionTime | None, listing: LogListing | None = None
 ) -> VersionRange:
     """Return the versions from one end to another, or to the newest. A time selects the first version committed at or
     after it, or the last one at or before it. A range that begins one above the newest version is empty. `listing` is
@@ -341,9 +323,9 @@ def find_range(
     requested version; UsageError for versions in the wrong order.
     """
     if isinstance(first, int) and isinstance(last, int) and first > last:
-        of_end, of_begin = parameter("changes.to_version", last), parameter("changes.from_version", first)
-        swapped = command("changes", from_version=last, to_version=first)
-        raise UsageError(f"{of_end} is before {of_begin}", hint=swapped)
+        of_end, of_begin = errors.parameter("changes.to_version", last), errors.parameter("changes.from_version", first)
+        swapped = errors.command("changes", from_version=last, to_version=first)
+        raise errors.UsageError(f"{of_end} is before {of_begin}", hint=swapped)
     if isinstance(table.storage, StoreOfVersions):
         return _find_range_in(table.storage, first, last)
     listing = _list_dated(table, listing)
@@ -385,7 +367,7 @@ def _find_range_in(store: StoreOfVersions, first: int | VersionTime, last: int |
     newest = store.newest_version()
     try:
         _require_existing(first, last, newest)
-    except VersionAbsent as absent:
+    except errors.VersionAbsent as absent:
         absent.nearest = newest if store.has_change_feed() else None  # without one no version has changes
         raise
     begin = store.version_since(first.timestamp_ms) if isinstance(first, VersionTime) else first
@@ -398,7 +380,9 @@ def _require_existing(first: int | VersionTime | None, last: int | VersionTime |
     """Raise VersionAbsent for versions that do not exist yet."""
     for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
         if isinstance(end, int) and end > highest:
-            absent = VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
+            absent = errors.VersionAbsent(
+                f"version {end} does not exist yet: the newest is {newest}", hint=errors.command("history")
+            )
             absent.wanted, absent.nearest = end, newest
             raise absent
 
@@ -407,16 +391,16 @@ def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
     """Return the oldest version committed at or after a time; one above the newest where there is none."""
     try:
         return _newest_until(table, listing, timestamp_ms - 1) + 1
-    except VersionAbsent as fault:
+    except errors.VersionAbsent as fault:
         if 0 in listing.commits:
             return 0
         oldest = min(listing.reconstructable, default=None)
         moment = format_timestamp(timestamp_ms)
-        raise VersionAbsent(
+        raise errors.VersionAbsent(
             f"the log does not reach back to {moment}: the oldest version that can be rebuilt is {oldest}",
             code=fault.code,
             facts=fault.facts,
-            hint=command("history") if oldest is None else command("changes", from_version=oldest),
+            hint=errors.command("history") if oldest is None else errors.command("changes", from_version=oldest),
         ) from fault
 
 
@@ -427,7 +411,9 @@ def _list_dated(table: TableHandle, known: LogListing | None = None) -> LogListi
     listing = list_log(table.storage, progress=table.progress) if known is None else known
     listing.require_versions()
     if not listing.commits:
-        raise VersionAbsent("the log has no commit files, so no version has a time", code="table.timestamp-unknown")
+        raise errors.VersionAbsent(
+            "the log has no commit files, so no version has a time", code="table.timestamp-unknown"
+        )
     return listing
 
 
@@ -481,7 +467,7 @@ def _enablement(table: TableHandle, listing: LogListing, known: Snapshot | None)
             snapshot = (
                 known if known is not None and known.version == version else rebuild(table, Log(listing), version)
             )
-        except Unreadable:
+        except errors.Unreadable:
             continue
         keys = in_commit_keys(snapshot.protocol.supported_features, snapshot.properties)
         if keys is None:
@@ -498,7 +484,7 @@ def _ends(listing: LogListing) -> list[int]:
     return [dated[0], dated[-1]] if dated else []
 
 
-def _before_start(timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
+def _before_start(timestamp_ms: int, ends: dict[int, int]) -> errors.VersionAbsent:
     facts = {}
     if ends:
         first, last = min(ends), max(ends)
@@ -506,11 +492,11 @@ def _before_start(timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
             "earliest": f"version {first}, {format_timestamp(ends[first])}",
             "newest": f"version {last}, {format_timestamp(ends[last])}",
         }
-    absent = VersionAbsent(
+    absent = errors.VersionAbsent(
         f"no version that can be rebuilt was committed at or before {format_timestamp(timestamp_ms)}",
         code="table.timestamp-before-start",
         facts=facts,
-        hint=command("snapshot", version=min(ends)) if ends else command("history"),
+        hint=errors.command("snapshot", version=min(ends)) if ends else errors.command("history"),
     )
     absent.wanted_ms = timestamp_ms
     return absent

@@ -15,6 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import first_rows
 from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, Unreadable, UsageError, command
 from deltacli.core.made_once import cached_property
@@ -295,14 +296,10 @@ class ArrowRows(ABC):
 
     def to_reader(self) -> pyarrow.RecordBatchReader:
         """Return the rows as a streaming reader, which engines that accept Arrow can use directly."""
-        import pyarrow as pa
-
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
     def to_arrow(self) -> pyarrow.Table:
         """Return all rows as one table, in memory. Raises DataUnreadable."""
-        import pyarrow as pa
-
         return pa.Table.from_batches(self, self.schema)
 
 
@@ -366,25 +363,15 @@ class Scan(ArrowRows):
         yield from named_items(self._snapshot.file_actions.map_actions("add", self._judged), self._snapshot.table.name)
 
     def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
         kept, by_partition = self._pruned(adds)
         reason = pc.if_else(by_partition, pa.scalar(BY_PARTITION), pa.scalar(BY_STATISTICS))
         reason = pc.if_else(kept, pa.scalar(None, pa.string()), reason)
         return pa.RecordBatch.from_arrays(
-            [
-                adds.column("path"),
-                adds.column("size"),
-                num_records_column(adds.column("stats")),
-                kept,
-                reason,
-            ],
+            [adds.column("path"), adds.column("size"), num_records_column(adds.column("stats")), kept, reason],
             names=["path", "size", "records", "kept", "reason"],
         )
 
     def _pruned(self, adds: pyarrow.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
-        import pyarrow as pa
-
         if self._selection.predicate is None:
             return pa.repeat(pa.scalar(True), adds.num_rows), pa.repeat(pa.scalar(False), adds.num_rows)
         from deltacli.delta.predicate.prune import prune_files

@@ -13,6 +13,7 @@ from deltacli.core.errors import Unreadable, UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.data_files import no_vector_ids, unique_id_column
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import (
     FileBatch,
@@ -31,14 +32,6 @@ from deltacli.delta.log.segment import (
     LogSegment,
     TimestampSource,
     file_times,
-)
-from deltacli.delta.log.state import (
-    DomainMetadata,
-    Metadata,
-    SetTransaction,
-    TableConfiguration,
-    deleted_file_retention_ms,
-    has_in_commit_timestamps,
 )
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
@@ -74,11 +67,11 @@ class Snapshot:
     """The version whose state this is."""
     protocol: Protocol
     """The reader and writer versions, and the features."""
-    metadata: Metadata
+    metadata: state.Metadata
     """The metadata: name, schema as JSON, partition columns, properties."""
-    transactions: tuple[SetTransaction, ...]
+    transactions: tuple[state.SetTransaction, ...]
     """The newest version that each application has written."""
-    domains: tuple[DomainMetadata, ...]
+    domains: tuple[state.DomainMetadata, ...]
     """The metadata of domains, such as that of clustering."""
     segment: LogSegment
     """The checkpoint and the commits that this was rebuilt from."""
@@ -142,9 +135,9 @@ class Snapshot:
         return parse_schema(self.metadata.schema_string or NO_COLUMNS)
 
     @cached_property
-    def config(self) -> TableConfiguration:
+    def config(self) -> state.TableConfiguration:
         """Protocol, metadata and schema together. Raises Unreadable (`schema.bad-json`)."""
-        return TableConfiguration(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
+        return state.TableConfiguration(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
 
     @named
     @takes(ScanRequest)
@@ -361,7 +354,7 @@ class FileActions(NamedTuple):
         """Yield the counts of each row group of the checkpoint; before them, with None, those of the commits. With
         `as_checkpoint`, tombstones that a checkpoint keeps are not expired.
         """
-        cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(
+        cutoff = (self.table.clock() if now_ms is None else now_ms) - state.deleted_file_retention_ms(
             self.snapshot.properties
         )
         files, tombstones = FileCounts(), TombstoneCounts()
@@ -485,7 +478,7 @@ def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
     file = listing.commits.get(snapshot.version)
     if file is None:
         return None, None
-    is_stamped = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
+    is_stamped = state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
     if is_stamped:
         if snapshot.segment.commits:
             provenance = Provenance(tail.newest_commit_info, is_first=tail.commit_info_is_first)

@@ -14,14 +14,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import (
-    CredentialsMissing,
-    DeltacliError,
-    FileMissing,
-    PermissionRefused,
-    UsageError,
-    parameter,
-)
+from deltacli.arrow import pa
+from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import key_text
@@ -84,16 +78,16 @@ def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
 def _kind_if_there(storage: ReadStorage, directory: str) -> str | None:
     try:
         return kind_at(storage, directory)
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
 def table_at(storage: ReadStorage) -> str | None:
     """Return the URI of the root of a store where that is a table of any format, whatever is left of its log."""
-    with suppress(FileMissing):
+    with suppress(errors.FileMissing):
         if kind_at(storage, "") is not None:
             return storage.uri
-    with suppress(FileMissing):
+    with suppress(errors.FileMissing):
         if any(True for _ in storage.list_from(LOG_DIRECTORY)):
             return storage.uri
     return None
@@ -104,7 +98,7 @@ def tables_around(table: TableHandle) -> Iterator[str]:
     skipped.
     """
     for storage in stores_around(table):
-        with suppress(FileMissing, PermissionRefused, CredentialsMissing):
+        with suppress(errors.FileMissing, errors.PermissionRefused, errors.CredentialsMissing):
             if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
                 yield storage.uri
 
@@ -233,18 +227,20 @@ class TableWalk:
         for length in range(1, len(parts) + 1):
             above = "/".join(parts[:length])
             if self.names.hides_directory(above):
-                raise UsageError(
-                    f"{parameter('vacuum.prefix')} {self.directory}: {parts[length - 1]} is "
+                raise errors.UsageError(
+                    f"{errors.parameter('vacuum.prefix')} {self.directory}: {parts[length - 1]} is "
                     "hidden, and vacuum skips hidden directories"
                 )
             if self._is_link(above):
-                raise UsageError(
-                    f"{parameter('vacuum.prefix')} {self.directory}: {above} is a "
+                raise errors.UsageError(
+                    f"{errors.parameter('vacuum.prefix')} {self.directory}: {above} is a "
                     "link, and vacuum does not follow links"
                 )
             kind = self._kind_at(above)
             if kind is not None:
-                raise UsageError(f"{parameter('vacuum.prefix')} {self.directory}: {above} is a {kind} table of its own")
+                raise errors.UsageError(
+                    f"{errors.parameter('vacuum.prefix')} {self.directory}: {above} is a {kind} table of its own"
+                )
 
     def _is_link(self, path: str) -> bool:
         return self.storage.capabilities.has_directories and [*link_targets(self.storage, [path])] != [(path, path)]
@@ -252,13 +248,13 @@ class TableWalk:
     def _kind_at(self, path: str) -> str | None:
         try:
             return kind_at(self.storage, path)
-        except FileMissing:
+        except errors.FileMissing:
             if self.storage.kind_of(path) is PathKind.FILE:
-                raise UsageError(
-                    f"{parameter('vacuum.prefix')} {self.directory}: this is a file, not a directory"
+                raise errors.UsageError(
+                    f"{errors.parameter('vacuum.prefix')} {self.directory}: this is a file, not a directory"
                 ) from None
-            raise UsageError(
-                f"{parameter('vacuum.prefix')} {self.directory}: the table has no such directory",
+            raise errors.UsageError(
+                f"{errors.parameter('vacuum.prefix')} {self.directory}: the table has no such directory",
                 facts={"looked for": path},
             ) from None
 
@@ -284,8 +280,6 @@ class KeptWalk(TableWalk):
         """Return which of some paths are files; null for those in directories that were not entered, and on a store
         with directories for all others: links are not followed, and the store may ignore case.
         """
-        import pyarrow as pa
-
         is_there = pa.repeat(False, len(paths))
         for files in self.files():
             is_there = pc.or_(is_there, pc.is_in(paths, value_set=files.paths))
@@ -364,7 +358,7 @@ def hidden_names(
         try:
             found = read_metadata(action, "a commit")
             schema = parse_schema(found.schema_string) if found.schema_string else None
-        except DeltacliError:
+        except errors.DeltacliError:
             continue  # an unreadable older metaData protects nothing
         columns |= partition_names(TableConfiguration(snapshot.protocol, found, schema))
     return HiddenNames(sorted(columns), hides_metadata="iceberg" in readable_formats(snapshot, metadata, first))

@@ -11,16 +11,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from random import Random
-from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.clustering.sorting import Curve, hilbert, orderable_values, range_bounds, range_ids, ranks, z_order
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.work.spill import SpillFile, require_space
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _HELD_BYTES = 64 << 20
 """Rows up to this size are sorted at once. They exist twice for a moment."""
@@ -50,10 +47,10 @@ class CurveOrder:
     held_bytes: int = _HELD_BYTES
     most_sorted_bytes: int = _MOST_SORTED_BYTES
 
-    def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Generator[pyarrow.RecordBatch]:
+    def arrange(self, rows: Iterator[pa.RecordBatch], schema: pa.Schema) -> Generator[pa.RecordBatch]:
         """Yield the rows in this order. Raises StorageFailed where temporary files cannot be written."""
         sample = _Sample(self.columns)
-        held: list[pyarrow.RecordBatch] = []
+        held: list[pa.RecordBatch] = []
         size = 0
         for batch in rows:
             held.append(batch)
@@ -83,7 +80,7 @@ class CurveOrder:
         curve: Curve = hilbert if self.is_hilbert and len(self.columns) > 1 else z_order
         return _Keys(self.columns, curve, sample.bounds())
 
-    def _spilled(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    def _spilled(self, rows: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with ExitStack() as files:
             segments = _Segments(files, self.temp_dir, schema, self.columns)
             for batch in rows:
@@ -107,7 +104,7 @@ class _Sample:
         self._rows = 0
         self._taken: list[list[ArrowArray]] = []
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Look at rows."""
         values = _compared(batch, self._columns)
         self._taken.append(self._some(values, self._share))
@@ -119,8 +116,6 @@ class _Sample:
 
     def values(self) -> list[ArrowArray]:
         """Return the values of each column, of the same rows."""
-        import pyarrow as pa
-
         return [pa.concat_arrays(parts) for parts in zip(*self._taken, strict=True)]
 
     def bounds(self) -> list[ArrowArray]:
@@ -142,7 +137,7 @@ class _Keys:
     curve: Curve
     bounds: Sequence[ArrowArray]
 
-    def of_batch(self, batch: pyarrow.RecordBatch) -> ArrowArray:
+    def of_batch(self, batch: pa.RecordBatch) -> ArrowArray:
         return self.of_columns(_compared(batch, self.columns))
 
     def of_columns(self, values: Sequence[ArrowArray]) -> ArrowArray:
@@ -154,14 +149,14 @@ class _Segments:
     """The rows in their first order, on disk."""
 
     def __init__(
-        self, files: ExitStack, temp_dir: str | None, schema: pyarrow.Schema, columns: Sequence[tuple[str, ...]]
+        self, files: ExitStack, temp_dir: str | None, schema: pa.Schema, columns: Sequence[tuple[str, ...]]
     ) -> None:
         self._files, self._temp_dir, self._schema = files, temp_dir, schema
         self._segments: list[SpillFile] = []
         self.sample = _Sample(columns)
         self.size = 0
 
-    def add(self, batch: pyarrow.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         """Write rows and look at them."""
         if not self._segments or self._segments[-1].size_bytes >= _SEGMENT_BYTES:
             if self._segments:
@@ -171,7 +166,7 @@ class _Segments:
         self.sample.take(batch)
         self.size += batch.nbytes
 
-    def batches(self) -> Generator[pyarrow.RecordBatch]:
+    def batches(self) -> Generator[pa.RecordBatch]:
         """Yield the rows, and remove each file after its last batch."""
         self._segments[-1].finish()
         for segment in self._segments:
@@ -184,18 +179,16 @@ class _Buckets:
     """The rows by ranges of keys, on disk, with their keys as the last column."""
 
     def __init__(
-        self, files: ExitStack, temp_dir: str | None, schema: pyarrow.Schema, keys: _Keys, bounds: ArrowArray
+        self, files: ExitStack, temp_dir: str | None, schema: pa.Schema, keys: _Keys, bounds: ArrowArray
     ) -> None:
-        import pyarrow as pa
-
         self._schema, self._keys, self._bounds = schema, keys, bounds
         self._file = files.enter_context(SpillFile(temp_dir, schema.append(pa.field("key", pa.int64()))))
         self._numbers: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
         self._sizes = [0] * (len(bounds) + 1)
 
-    def fill(self, batches: Iterator[pyarrow.RecordBatch], held_bytes: int) -> None:
+    def fill(self, batches: Iterator[pa.RecordBatch], held_bytes: int) -> None:
         """Take all rows, so many bytes at a time."""
-        held: list[pyarrow.RecordBatch] = []
+        held: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
             held.append(batch)
@@ -207,7 +200,7 @@ class _Buckets:
             self._write(_sorted(held, self._keys, self._schema, with_keys=True))
         self._file.finish()
 
-    def batches(self, most_sorted_bytes: int) -> Iterator[pyarrow.RecordBatch]:
+    def batches(self, most_sorted_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows in their order."""
         for numbers, size in zip(self._numbers, self._sizes, strict=True):
             if size > most_sorted_bytes:
@@ -219,7 +212,7 @@ class _Buckets:
                 del whole
                 yield from _cut(_without_keys(ordered, self._schema))
 
-    def _write(self, rows: pyarrow.RecordBatch) -> None:
+    def _write(self, rows: pa.RecordBatch) -> None:
         """Write sorted rows, a batch for each bucket."""
         first = 0
         counts = pc.value_counts(ranks(rows.column(rows.num_columns - 1), self._bounds))
@@ -230,7 +223,7 @@ class _Buckets:
             first += count
 
 
-def _compared(batch: pyarrow.RecordBatch, columns: Sequence[tuple[str, ...]]) -> list[ArrowArray]:
+def _compared(batch: pa.RecordBatch, columns: Sequence[tuple[str, ...]]) -> list[ArrowArray]:
     """Return the values of the columns at paths of names, as they are compared."""
     found = []
     for first, *below in columns:
@@ -239,25 +232,19 @@ def _compared(batch: pyarrow.RecordBatch, columns: Sequence[tuple[str, ...]]) ->
     return found
 
 
-def _drained(held: list[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _drained(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches, none of which is kept."""
     held.reverse()
     while held:
         yield held.pop()
 
 
-def _joined(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
-    import pyarrow as pa
-
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _sorted(
-    held: list[pyarrow.RecordBatch], keys: _Keys, schema: pyarrow.Schema, *, with_keys: bool = False
-) -> pyarrow.RecordBatch:
+def _sorted(held: list[pa.RecordBatch], keys: _Keys, schema: pa.Schema, *, with_keys: bool = False) -> pa.RecordBatch:
     """Return rows by their keys, and empty the list of them. `with_keys` adds the keys as the last column."""
-    import pyarrow as pa
-
     whole = _joined(list(_drained(held)))
     of_rows = keys.of_batch(whole)
     places = pc.sort_indices(of_rows)
@@ -268,12 +255,10 @@ def _sorted(
     return pa.RecordBatch.from_arrays([*ordered.columns, pc.take(of_rows, places)], schema=schema.append(key))
 
 
-def _without_keys(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
-    import pyarrow as pa
-
+def _without_keys(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns[:-1], schema=schema)
 
 
-def _cut(rows: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+def _cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for first in range(0, rows.num_rows, _ROWS_A_BATCH):
         yield rows.slice(first, _ROWS_A_BATCH)

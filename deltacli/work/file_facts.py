@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.core.typing import ArrowArray, BinaryFile
 from deltacli.core.units import plural
@@ -28,24 +29,9 @@ from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.rules.framework.base import UNREAD
 from deltacli.rules.framework.data_file_views import MISSING, VANISHED, ChangeTypes, FileFault, VectorFacts
 from deltacli.storage import ReadStorage, require_inside
-from deltacli.work.rows.data_files import (
-    DataFile,
-    Descriptor,
-    ReadSpec,
-    VectorFaultError,
-    VectorPlace,
-    cardinality_fault,
-    find_vector,
-    inline_data,
-    open_data_file,
-    parse_rows,
-    stored_data,
-)
+from deltacli.work.rows import data_files
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.task import TableFiles, TaskContext, inner_path
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- data files and change files ---------------------------------------------------------------------------------------
 
@@ -87,7 +73,7 @@ class RowCheck(Protocol):
     them.
     """
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Process a batch of rows."""
 
     def answer(self) -> Any:  # Any: the result of a check
@@ -105,9 +91,9 @@ class OpenFileContext(NamedTuple):
     """
 
     add: Mapping[str, Any]  # Any: values of the columns
-    data_file: DataFile
+    data_file: data_files.DataFile
     footer: Footer
-    stored: pyarrow.Schema
+    stored: pa.Schema
     """The Arrow schema of the file itself."""
 
 
@@ -302,10 +288,10 @@ def _shown(magic: bytes) -> str:
 
 def read_file(
     files: TableFiles,
-    wanted: ReadSpec,
+    wanted: data_files.ReadSpec,
     row: int,
     add: Mapping[str, Any],  # Any: values of the columns
-    data_file: DataFile,
+    data_file: data_files.DataFile,
     questions: Mapping[str, RowCheckFactory],
     pool: FooterPool,
 ) -> FileFacts:
@@ -313,7 +299,7 @@ def read_file(
     footer, fault, rows = None, None, 0
     asked: dict[str, RowCheck] = {}
     try:
-        with open_data_file(files, data_file) as opened, pool.reader() as reader:
+        with data_files.open_data_file(files, data_file) as opened, pool.reader() as reader:
             footer, fault = footer_of(opened.source, reader)
             if footer is not None and fault is None:
                 context = OpenFileContext(add, data_file, footer, opened.schema)
@@ -408,11 +394,11 @@ def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
     """Count the change types in a file; None if it has no such column. Raises DataUnreadable."""
     column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
     schema = arrow_schema((column,))
-    wanted = ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))
-    file = DataFile(path, None)
+    wanted = data_files.ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))
+    file = data_files.DataFile(path, None)
     counts: Counter[str] = Counter()
     bad, example = 0, None
-    with open_data_file(files, file) as opened:
+    with data_files.open_data_file(files, file) as opened:
         if CHANGE_TYPE not in opened.schema.names:
             return None
         for batch in read_opened(files, wanted, file, opened):
@@ -431,8 +417,6 @@ def _count(values: ArrowArray, kind: str, counts: Counter[str]) -> int:
 
 
 def _example(values: ArrowArray) -> str:
-    import pyarrow as pa
-
     strange = pc.filter(values, pc.invert(pc.is_in(values, value_set=pa.array(KINDS, pa.string()))))
     value = strange[0].as_py()
     return "null" if value is None else repr(value)[:100]
@@ -452,7 +436,7 @@ _GROUP, _PADDING = 5, 3
 size by the log: it may be filled up, or be short and begin with `#`.
 """
 
-Numbered = tuple[int, Descriptor]
+Numbered = tuple[int, data_files.Descriptor]
 """The row of a view, and its descriptor."""
 
 
@@ -487,7 +471,7 @@ class VectorCache:
         self._left = most_bytes
         self._lock = Lock()
 
-    def put(self, descriptor: Descriptor, rows: DeletedRows) -> None:
+    def put(self, descriptor: data_files.Descriptor, rows: DeletedRows) -> None:
         """Keep the rows of a vector, which count as its bytes by the log."""
         key, weight = _key(descriptor), max(descriptor.get("sizeInBytes") or 0, 0)
         with self._lock:
@@ -499,7 +483,7 @@ class VectorCache:
                 _, (_, freed) = self._rows.popitem(last=False)
                 self._left += freed
 
-    def take(self, descriptor: Descriptor) -> DeletedRows | None:
+    def take(self, descriptor: data_files.Descriptor) -> DeletedRows | None:
         """Return the rows of a vector and forget them; None if they are not kept."""
         with self._lock:
             rows, weight = self._rows.pop(_key(descriptor), (None, 0))
@@ -507,7 +491,7 @@ class VectorCache:
         return rows
 
 
-def _key(descriptor: Descriptor) -> tuple[object, ...]:
+def _key(descriptor: data_files.Descriptor) -> tuple[object, ...]:
     names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
     return tuple(descriptor.get(name) for name in names)
 
@@ -542,7 +526,7 @@ def rows_of_vector(piece: VectorPiece, context: TaskContext) -> DeletedRows | No
     return reader.rows.get(row)
 
 
-def file_of_vector(files: TableFiles, descriptor: Descriptor) -> str | None:
+def file_of_vector(files: TableFiles, descriptor: data_files.Descriptor) -> str | None:
     """Return the path of the file of a vector below the root of the table; None if it has none there."""
     text = descriptor.get("pathOrInlineDv")
     if not isinstance(text, str):
@@ -588,7 +572,7 @@ class VectorReader:
     def read(self, vectors: Sequence[Numbered]) -> list[VectorRead]:
         """Read some vectors."""
         found: list[VectorRead] = []
-        by_file: dict[tuple[int, str], list[tuple[Numbered, VectorPlace]]] = {}
+        by_file: dict[tuple[int, str], list[tuple[Numbered, data_files.VectorPlace]]] = {}
         for row, descriptor in vectors:
             text = descriptor.get("pathOrInlineDv")
             if descriptor.get("storageType") == "p" and isinstance(text, str) and self._files.is_refused(text):
@@ -596,12 +580,12 @@ class VectorReader:
                 found.append(VectorRead(facts, refused=text))
                 continue
             try:
-                place = find_vector(self._files, descriptor)
+                place = data_files.find_vector(self._files, descriptor)
                 if place is None:
                     found.append(self._inline(row, descriptor))
                 else:
                     by_file.setdefault((id(place.storage), place.path), []).append(((row, descriptor), place))
-            except VectorFaultError as fault:
+            except data_files.VectorFaultError as fault:
                 found.append(_faulty(row, fault))
             except PathExternal as refusal:
                 facts = VectorFacts(row, None, refusal.message, None, None)
@@ -613,10 +597,10 @@ class VectorReader:
             found += self._of_file(of_file)
         return found
 
-    def _inline(self, row: int, descriptor: Descriptor) -> VectorRead:
-        data, size = inline_data(descriptor), descriptor.get("sizeInBytes")
+    def _inline(self, row: int, descriptor: data_files.Descriptor) -> VectorRead:
+        data, size = data_files.inline_data(descriptor), descriptor.get("sizeInBytes")
         read = self._parsed(row, descriptor, data)
-        whole = len(inline_data({**descriptor, "sizeInBytes": None}))
+        whole = len(data_files.inline_data({**descriptor, "sizeInBytes": None}))
         is_short = descriptor["pathOrInlineDv"][-_GROUP:].startswith("#")
         least = -_PADDING if is_short else 0  # some writers count the bytes that such a group lacks
         if read.facts.code is not None or (isinstance(size, int) and least <= whole - size <= _PADDING):
@@ -625,7 +609,7 @@ class VectorReader:
         facts = read.facts._replace(code="dv.size-mismatch", reason=reason, seen=str(size), expected=str(whole))
         return read._replace(facts=facts)
 
-    def _of_file(self, vectors: Sequence[tuple[Numbered, VectorPlace]]) -> list[VectorRead]:
+    def _of_file(self, vectors: Sequence[tuple[Numbered, data_files.VectorPlace]]) -> list[VectorRead]:
         """Return the vectors of one file.
 
         An invalid version is reported once, without the faults that may result from it.
@@ -648,7 +632,9 @@ class VectorReader:
             return _unread(vectors, UNREAD, fault.message)
         return found if not version or version[0] == _VERSION else _of_version(found, version[0])
 
-    def _read_file(self, vectors: Sequence[tuple[Numbered, VectorPlace]], size: int) -> tuple[bytes, list[VectorRead]]:
+    def _read_file(
+        self, vectors: Sequence[tuple[Numbered, data_files.VectorPlace]], size: int
+    ) -> tuple[bytes, list[VectorRead]]:
         """Return the first byte of a file of `size` bytes, and its vectors. Raises StorageFailed."""
         storage, path = vectors[0][1].storage, vectors[0][1].path
         version = None
@@ -660,32 +646,32 @@ class VectorReader:
             for (row, descriptor), place in members:
                 stored = data[place.offset - start : place.end - start]
                 try:
-                    read = self._parsed(row, descriptor, stored_data(place, stored, size))
-                except VectorFaultError as fault:
+                    read = self._parsed(row, descriptor, data_files.stored_data(place, stored, size))
+                except data_files.VectorFaultError as fault:
                     read = _faulty(row, fault)
                 found.append(read)
         return (storage.read_range(path, 0, 1) if version is None else version), found
 
-    def _parsed(self, row: int, descriptor: Descriptor, data: bytes) -> VectorRead:
+    def _parsed(self, row: int, descriptor: data_files.Descriptor, data: bytes) -> VectorRead:
         try:
-            rows = parse_rows(data)
-        except VectorFaultError as fault:
+            rows = data_files.parse_rows(data)
+        except data_files.VectorFaultError as fault:
             return _faulty(row, fault)
         is_native = int.from_bytes(data[:4], "little") == NATIVE
         facts = VectorFacts(row, None, "", rows.count, rows.last, is_native=is_native)
         if rows.count != descriptor.get("cardinality"):
-            return VectorRead(_with_fault(facts, cardinality_fault(descriptor, rows)))
+            return VectorRead(_with_fault(facts, data_files.cardinality_fault(descriptor, rows)))
         if self._keeps_rows:
             self.rows[row] = rows
         return VectorRead(facts, is_usable=True)
 
 
 def _ranges(
-    vectors: Sequence[tuple[Numbered, VectorPlace]], size: int
-) -> Iterator[tuple[int, int, list[tuple[Numbered, VectorPlace]]]]:
+    vectors: Sequence[tuple[Numbered, data_files.VectorPlace]], size: int
+) -> Iterator[tuple[int, int, list[tuple[Numbered, data_files.VectorPlace]]]]:
     """Yield each range that is read at once: start, end, and its vectors, which are in offset order."""
     start, end = 0, 1
-    members: list[tuple[Numbered, VectorPlace]] = []
+    members: list[tuple[Numbered, data_files.VectorPlace]] = []
     for vector in vectors:
         place = vector[1]
         stop = min(place.end, size)
@@ -700,20 +686,22 @@ def _ranges(
         yield start, end, members
 
 
-def _faulty(row: int, fault: VectorFaultError) -> VectorRead:
+def _faulty(row: int, fault: data_files.VectorFaultError) -> VectorRead:
     return VectorRead(_with_fault(VectorFacts(row, None, "", None, None), fault))
 
 
-def _with_fault(facts: VectorFacts, fault: VectorFaultError) -> VectorFacts:
+def _with_fault(facts: VectorFacts, fault: data_files.VectorFaultError) -> VectorFacts:
     seen, expected = (None if value is None else str(value) for value in (fault.seen, fault.expected))
     return facts._replace(code=fault.code, reason=str(fault), seen=seen, expected=expected)
 
 
-def _unread(vectors: Sequence[tuple[Numbered, VectorPlace]], code: str | None, reason: str) -> list[VectorRead]:
+def _unread(
+    vectors: Sequence[tuple[Numbered, data_files.VectorPlace]], code: str | None, reason: str
+) -> list[VectorRead]:
     return [VectorRead(VectorFacts(row, code, reason, None, None)) for (row, _), _ in vectors]
 
 
-def _as_recorded(descriptor: Descriptor) -> str:
+def _as_recorded(descriptor: data_files.Descriptor) -> str:
     """Return the path by which a file outside the table is recorded."""
     text = str(descriptor.get("pathOrInlineDv"))
     return (vector_file(text) or text) if descriptor.get("storageType") == "u" else text

@@ -17,6 +17,7 @@ from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray
@@ -28,13 +29,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
 from deltacli.delta.schema.types import DataType, decimal_parts
-from deltacli.delta.stats.collect import (
-    BOUNDED,
-    KNOWN_TIMES,
-    StatisticsCollector,
-    cut_above,
-    cut_below,
-)
+from deltacli.delta.stats.collect import BOUNDED, KNOWN_TIMES, StatisticsCollector, cut_above, cut_below
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind, StatSchema
 from deltacli.rules.files.storage import SIZE_MISMATCH
 from deltacli.rules.framework.data_file_views import FootersView, LiveAdds
@@ -146,8 +141,6 @@ def statistics_of_footers(
     wanted: WantedStatistics, key: bytes, footers: Sequence[Footer], vectors: Sequence[Descriptor | None]
 ) -> Sequence[FileStatistics]:
     """Return the statistics of files of one schema, whose key it is (`Footer.schema`)."""
-    import pyarrow as pa
-
     try:
         schema = read_schema(key)
     except (pa.ArrowException, OSError, ValueError) as fault:
@@ -165,8 +158,6 @@ class _Texts:
     def __init__(
         self, wanted: WantedStatistics, schema: FileSchema, footers: Sequence[Footer], has_vector: ArrowArray
     ) -> None:
-        import pyarrow as pa
-
         self._wanted, self._has_vector = wanted, has_vector
         none = pa.nulls(len(footers), action_schemas().add.field("deletionVector").type)
         adds = pa.RecordBatch.from_arrays([none], names=["deletionVector"])  # vectors are judged here
@@ -176,8 +167,6 @@ class _Texts:
 
     def texts(self) -> ArrowArray:
         """Return the statistics as JSON."""
-        import pyarrow as pa
-
         parts: dict[str, dict[ColumnPath, ArrowArray]] = {name: {} for name in (*BOUNDS, NULL_COUNT)}
         schema = StatSchema(self._wanted.config)
         for path, _ in self._wanted.columns:
@@ -199,16 +188,12 @@ class _Texts:
 
     def _nulls(self, known: ColumnEvidence) -> ArrowArray:
         """Return the null counts; of files with deleted rows only those that hold for any of their rows."""
-        import pyarrow as pa
-
         nulls = known.nulls_most
         is_sure = pc.or_(pc.equal(nulls, 0), pc.equal(nulls, known.file_rows))
         return pc.if_else(pc.or_(pc.invert(self._has_vector), is_sure), nulls, pa.scalar(None, pa.int64()))
 
     def _bounds(self, column: StatColumn, known: ColumnEvidence) -> tuple[ArrowArray, ArrowArray]:
         """Return the bounds of a column in types that JSON has the right texts of; both are null or none."""
-        import pyarrow as pa
-
         low, high = known.floor, known.ceiling
         ends = [
             pc.fill_null(pc.equal(one, is_value), False) for one, is_value in ((low, known.low), (high, known.high))
@@ -239,8 +224,6 @@ class _Texts:
 
     def _texts_of(self, *columns: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
         """Return the bounds of texts, cut, given both bounds and whether each is a value."""
-        import pyarrow as pa
-
         given = [column.to_pylist() for column in (*columns, self._has_vector)]
         found = [_cut(*one) for one in zip(*given, strict=True)]
         return tuple(pa.array([one[end] for one in found], pa.string()) for end in (0, 1))
@@ -271,8 +254,6 @@ _BITS = {"byte": 7, "short": 15, "integer": 31}
 
 def _of_type(column: StatColumn, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
     """Return numbers that the column's type has: a file may have a wider one, which no reader takes for it."""
-    import pyarrow as pa
-
     if (parts := decimal_parts(column.type_name)) is not None:
         limit = pa.scalar(Decimal(10) ** (parts[0] - parts[1]), low.type)
         usable = pc.and_(*(pc.less(pc.abs(one), limit) for one in (low, high)))
@@ -286,8 +267,6 @@ def _of_type(column: StatColumn, low: Any, high: Any) -> tuple[ArrowArray, Arrow
 
 def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
     """Return times that every reader understands: neither before the calendars agree, nor after year 9999."""
-    import pyarrow as pa
-
     unit = pa.int32() if kind is StatKind.DATE else pa.int64()
     first, last = KNOWN_TIMES[kind]
     usable = pc.and_(pc.greater_equal(pc.cast(low, unit), first), pc.less_equal(pc.cast(high, unit), last))
@@ -296,8 +275,6 @@ def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, Ar
 
 def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int, *, is_top: bool = True) -> ArrowArray:
     """Return structs within structs, with a column at each path; those within are null where all their fields are."""
-    import pyarrow as pa
-
     below: dict[str, list[tuple[ColumnPath, ArrowArray]]] = {}
     for path, values in leaves:
         below.setdefault(path[0], []).append((path[1:], values))

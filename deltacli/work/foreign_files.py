@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DataUnreadable
@@ -124,8 +125,6 @@ def _ids(fields: Any, place: str = "") -> Iterator[tuple[str, int | None]]:  # A
 
 
 def _ids_below(kind: Any, place: str) -> Iterator[tuple[str, int | None]]:
-    import pyarrow as pa
-
     if pa.types.is_struct(kind):
         yield from _ids(kind, f"{place}.")
     elif pa.types.is_map(kind):
@@ -148,8 +147,6 @@ def _beyond(
     """Yield `ForeignFile.beyond`. Values are read only where the bounds of a row group do not show that they fit, of
     which INT96 has none. Those are read in seconds, of which the last one is taken not to fit.
     """
-    import pyarrow as pa
-
     footer = reader.metadata
     for leaf, (place, names) in enumerate(zip(places, reader.paths, strict=False)):  # other types may have more leaves
         stored = str(footer.schema.column(leaf).logical_type)
@@ -208,8 +205,6 @@ def _schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
 
 def _exact(kind: Any, described: Any, physical: Iterator[str]) -> Json:
     """Return the type with what only the file knows: which leaves are INT96."""
-    import pyarrow as pa
-
     if pa.types.is_struct(kind):
         for part, field in zip(described["fields"], kind, strict=True):
             part["type"] = _exact(field.type, part["type"], physical)

@@ -21,12 +21,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import unquote, unquote_to_bytes
 
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.machine import stop_if_exhausted
@@ -35,9 +36,6 @@ from deltacli.core.units import some_of
 from deltacli.delta.data_files import decode_column
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.storage import PathKind, ReadStorage, Storage
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- batches of an inventory -------------------------------------------------------------------------------------------
 
@@ -121,8 +119,6 @@ class InventoryColumns(NamedTuple):
 
     def paths(self, rows: RecordBatch) -> ArrowArray:
         """Return the paths of rows. With a bucket and a key, they are S3 URIs."""
-        import pyarrow as pa
-
         paths = _binary(self.path, rows.column(self.path))
         if self.is_encoded:
             # The encoding is that of HTML forms, so `+` is a space.
@@ -147,8 +143,6 @@ class BelowRoots:
         Absolute paths of the root and all relative paths are below it. Paths with empty or dot segments do not count as
         below the root: deltacli listings never contain them, and `..` leads out of the table.
         """
-        import pyarrow as pa
-
         absolute = pc.match_substring_regex(paths, _ABSOLUTE)
         inside = pc.invert(absolute)
         if pc.any(absolute).as_py():
@@ -168,8 +162,6 @@ def milliseconds(name: str, values: ArrowArray) -> ArrowArray:
 
     Numbers are seconds or milliseconds, depending on their magnitude. Strings without a time zone are UTC.
     """
-    import pyarrow as pa
-
     values = _plain(values)
     kind = values.type
     if pa.types.is_timestamp(kind):
@@ -188,8 +180,6 @@ def milliseconds(name: str, values: ArrowArray) -> ArrowArray:
 
 def numbers(name: str, values: ArrowArray) -> ArrowArray:
     """Return sizes in bytes; null for values that are not a size."""
-    import pyarrow as pa
-
     values = _plain(values)
     if pa.types.is_integer(values.type):
         numbers = pc.cast(values, pa.int64(), safe=False)
@@ -206,8 +196,6 @@ def numbers(name: str, values: ArrowArray) -> ArrowArray:
 
 def truths(values: ArrowArray) -> ArrowArray:
     """Return booleans, converted from strings and numbers if necessary; null for values that are not a boolean."""
-    import pyarrow as pa
-
     values = _plain(values)
     if pa.types.is_boolean(values.type):
         return values
@@ -218,8 +206,6 @@ def truths(values: ArrowArray) -> ArrowArray:
 
 
 def _from_numbers(values: Any) -> Any:
-    import pyarrow as pa
-
     kind = pa.int64() if pa.types.is_integer(values.type) else pa.float64()
     values = pc.cast(values, kind, safe=False)
     is_time = pc.and_(pc.greater(values, 0), pc.less(values, _MILLISECONDS_BELOW))
@@ -230,8 +216,6 @@ def _from_numbers(values: Any) -> Any:
 
 def _from_texts(values: Any) -> Any:
     """Parse numbers, then times in common formats, all at once. The remaining values are parsed one by one."""
-    import pyarrow as pa
-
     times = _from_numbers(_whole_numbers(values))
     plain = pc.fill_null(pc.match_substring_regex(values, _PLAIN_TIME), False)
     if pc.any(plain).as_py():
@@ -259,16 +243,12 @@ def _moment(text: bytes) -> int | None:
 
 
 def _whole_numbers(values: Any) -> Any:
-    import pyarrow as pa
-
     is_number = pc.match_substring_regex(values, _NUMBER)
     texts = pc.if_else(is_number, values, pa.scalar(None, pa.binary()))
     return pc.cast(pc.cast(texts, pa.string()), pa.int64())
 
 
 def _binary(name: str, values: Any) -> Any:
-    import pyarrow as pa
-
     values = _plain(values)
     if not _is_text(values.type):
         raise _type_at_fault(name, values.type, "a string")
@@ -277,14 +257,10 @@ def _binary(name: str, values: Any) -> Any:
 
 def _plain(values: Any) -> Any:
     """Return the values of a column without dictionary encoding."""
-    import pyarrow as pa
-
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     kinds = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(), pa.binary_view())
     return kind in kinds
 
@@ -323,13 +299,11 @@ Rows = Iterator[tuple[RecordBatch, InventoryColumns]]
 @contextmanager
 def inventory_faults(place: str) -> Iterator[None]:
     """Raise every fault in the bytes of an inventory as Unreadable, naming the file."""
-    import pyarrow
-
     try:
         yield
     except FileMissing as fault:
         raise Unreadable(f"no inventory found at {place}", code=CODE, facts={"file": place}) from fault
-    except (pyarrow.ArrowException, OSError, KeyError, ValueError, OverflowError, MemoryError) as fault:
+    except (pa.ArrowException, OSError, KeyError, ValueError, OverflowError, MemoryError) as fault:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise Unreadable(
@@ -387,7 +361,6 @@ def read_csv(
     is_encoded: bool = False,
 ) -> Rows:
     """Yield the rows of a CSV file. The first line contains the column names unless `names` is given."""
-    import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     with inventory_faults(place):
@@ -416,8 +389,6 @@ def read_csv(
 
 
 def _unpacked(source: Any, *, is_gzip: bool) -> Any:  # Any: as in the storage port; pyarrow has no types
-    import pyarrow as pa
-
     return pa.CompressedInputStream(source, "gzip") if is_gzip else pa.input_stream(source)
 
 
@@ -439,9 +410,9 @@ class InventoryBatch(NamedTuple):
     counted. Directories, delete markers and old versions are left out without counting.
     """
 
-    paths: pyarrow.BinaryArray
-    sizes: pyarrow.Int64Array
-    modified_ms: pyarrow.Int64Array
+    paths: pa.BinaryArray
+    sizes: pa.Int64Array
+    modified_ms: pa.Int64Array
     outside: int = 0
     without_time: int = 0
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
-from typing import TYPE_CHECKING
 
+from deltacli.arrow import pa
 from deltacli.arrow.batches import first_rows
 from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.delta.log.file_actions import action_schemas
@@ -24,9 +24,6 @@ from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, require_valid_values
 from deltacli.work.rows.row_reader import read_opened, read_rows
 from deltacli.work.task import TableFiles, TaskContext
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the files of a directory ------------------------------------------------------------------------------------------
 
@@ -73,8 +70,8 @@ def write_batches(
     context: TaskContext,
     target: OutputTarget,
     number: int,
-    schema: pyarrow.Schema,
-    batches: Iterator[pyarrow.RecordBatch],
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
     *,
     limit: int | None = None,
     is_needed: bool = False,
@@ -96,11 +93,7 @@ def write_batches(
 
 
 def _write_file(
-    storage: Storage,
-    target: OutputTarget,
-    name: str,
-    schema: pyarrow.Schema,
-    batches: Iterator[pyarrow.RecordBatch],
+    storage: Storage, target: OutputTarget, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> OutputFile:
     """Write batches to one file up to its largest size, and publish it."""
     with storage.draft(name) as draft:
@@ -117,7 +110,7 @@ def _write_file(
     return file
 
 
-def _encode(draft: Draft, name: str, schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch]) -> OutputFile:
+def _encode(draft: Draft, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> OutputFile:
     with writing_faults(draft.place, name), open(draft.place, "wb") as sink, ParquetStream(sink, schema) as stream:
         for batch in batches:
             require_valid_values(batch)
@@ -130,9 +123,7 @@ def _encode(draft: Draft, name: str, schema: pyarrow.Schema, batches: Iterator[p
 def _require_claim(storage: ReadStorage, target: OutputTarget) -> None:
     if not target.is_claimed(storage):
         raise StorageFailed(
-            f"{target.uri} is no longer written by this run",
-            code="output.run-ended",
-            facts={"missing": CLAIM},
+            f"{target.uri} is no longer written by this run", code="output.run-ended", facts={"missing": CLAIM}
         )
 
 
@@ -171,17 +162,13 @@ class ActionColumns:
     def names(self) -> tuple[str, ...]:
         return (_TYPE, *fields_of(self.kinds)) if self.fields is None else self.fields
 
-    def schema(self) -> pyarrow.Schema:
+    def schema(self) -> pa.Schema:
         """Return the Arrow schema of the columns."""
-        import pyarrow as pa
-
         types = {field.name: field.type for kind in self.kinds for field in _schema_of(kind)}
         return pa.schema([(name, types.get(name, pa.string())) for name in self.names])
 
-    def of(self, kind: str, actions: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def of(self, kind: str, actions: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of actions; fields that their kind does not have are null."""
-        import pyarrow as pa
-
         schema, names = self.schema(), actions.schema.names
         columns = [
             actions.column(field.name)
@@ -225,7 +212,7 @@ class WriteActions:
         batches = self._batches(piece, context)
         return write_batches(context, self.target, piece.number, self.columns.schema(), batches, limit=piece.limit)
 
-    def _batches(self, piece: ActionsPiece, context: TaskContext) -> Iterator[pyarrow.RecordBatch]:
+    def _batches(self, piece: ActionsPiece, context: TaskContext) -> Iterator[pa.RecordBatch]:
         touched = context.shared("touched")
         for kind in self.columns.kinds:
             for group in piece.groups:
@@ -250,7 +237,7 @@ def fields_of(kinds: Sequence[str]) -> dict[str, None]:
     return dict.fromkeys(field.name for kind in kinds for field in _schema_of(kind))
 
 
-def _schema_of(kind: str) -> pyarrow.Schema:
+def _schema_of(kind: str) -> pa.Schema:
     schemas = action_schemas()
     return schemas.add if kind == "add" else schemas.remove
 
@@ -340,7 +327,7 @@ def _weight_of(file: DataFile) -> int:
     return max(file.size_bytes or 0, 0) + _FILE_WEIGHT
 
 
-def rows_of_piece(files: TableFiles, spec: ReadSpec, piece: RowsPiece) -> Iterator[pyarrow.RecordBatch]:
+def rows_of_piece(files: TableFiles, spec: ReadSpec, piece: RowsPiece) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece, without its limit. Raises DataUnreadable as `read_rows` does."""
     part, parts = piece.part
     if parts == 1:

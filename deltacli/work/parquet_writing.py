@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
+from deltacli.arrow import pa
 from deltacli.arrow.batches import open_writer
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.typing import RecordBatch
@@ -75,8 +76,6 @@ def unwritable_codec(properties: Mapping[str, str]) -> str | None:
 
 
 def _codec_of(properties: Mapping[str, str]) -> str | None:
-    import pyarrow as pa
-
     known = _CODECS.get(str(properties.get(CODEC) or "").strip().lower())
     is_there = known is not None and (known.arrow == "none" or pa.Codec.is_available(known.arrow))
     return known.arrow if known is not None and is_there else None
@@ -128,8 +127,6 @@ class ParquetStream:
         group_bytes: int = _BYTES_PER_GROUP,
         **settings: Any,  # Any: as Arrow's writer takes them
     ) -> None:
-        import pyarrow as pa
-
         self.rows = 0
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self._sink = sink if isinstance(sink, pa.NativeFile) else _Tap(sink)
@@ -160,8 +157,6 @@ class ParquetStream:
 
     def add(self, rows: RecordBatch) -> None:
         """Take a batch or a table, and write a row group once there are enough rows or bytes for one."""
-        import pyarrow as pa
-
         self.rows += rows.num_rows
         self._held.append(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]))
         self._held_rows += rows.num_rows
@@ -188,8 +183,6 @@ class ParquetStream:
 
     def _flush(self) -> None:
         """Write the held rows as row groups of similar size, usually as one."""
-        import pyarrow as pa
-
         groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
         rows_per_group = -(-self._held_rows // groups)
         table = pa.concat_tables(self._held)

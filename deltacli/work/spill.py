@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from deltacli.arrow import pa
 from deltacli.core.errors import NoSpace, StorageFailed
 from deltacli.core.units import format_size
 from deltacli.storage.base import disk_fault
 from deltacli.storage.local_write import LockedDraft, sweep
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _PREFIX = "deltacli-rows-"
 
@@ -42,7 +40,7 @@ def require_space(directory: str | None, needed: int) -> None:
 class SpillFile:
     """A temporary file of batches of one schema, removed at the end. All methods raise StorageFailed."""
 
-    def __init__(self, directory: str | None, schema: pyarrow.Schema) -> None:
+    def __init__(self, directory: str | None, schema: pa.Schema) -> None:
         self._directory, self._schema = directory or tempfile.gettempdir(), schema
         self._batches = 0
         self._draft: LockedDraft | None = None
@@ -51,8 +49,6 @@ class SpillFile:
         self._file: Any = None
 
     def __enter__(self) -> Self:
-        import pyarrow as pa
-
         try:
             self._draft = LockedDraft(self._directory, _PREFIX, mode=0o600)
             sweep(self._directory, _PREFIX, self._draft.changed_ns)
@@ -86,7 +82,7 @@ class SpillFile:
         """The bytes written so far."""
         return int(self._file.tell())
 
-    def add(self, batch: pyarrow.RecordBatch) -> int:
+    def add(self, batch: pa.RecordBatch) -> int:
         """Write a batch and return its number."""
         try:
             self._writer.write_batch(batch)
@@ -97,8 +93,6 @@ class SpillFile:
 
     def finish(self) -> None:
         """Finish writing; then batches can be read."""
-        import pyarrow as pa
-
         try:
             self._writer.close()
             self._file.close()
@@ -111,9 +105,7 @@ class SpillFile:
     def __len__(self) -> int:
         return self._batches
 
-    def read(self, number: int) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
+    def read(self, number: int) -> pa.RecordBatch:
         try:
             return self._reader.get_batch(number)
         except (OSError, pa.ArrowException) as fault:

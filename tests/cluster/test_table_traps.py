@@ -270,7 +270,7 @@ def test_deleted_rows_stay_deleted_in_directories_of_many_files(session: Any, tm
 def test_files_of_more_deleted_rows_than_a_plan_sends_are_read_by_our_own_scan(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.spark.table_plan.MOST_DELETED_ROWS", 3)
+    monkeypatch.setattr("deltacli.spark.parquet_scan.MOST_DELETED_ROWS", 3)
     vectors: dict[str, Action] = {name: inline([0, 1]) for name in ("a.parquet", "b.parquet")}
     files = {"a.parquet": numbers(1, 2, 3), "b.parquet": numbers(4, 5, 6)}
     root = built(tmp_path / "t", files, ID, features=["deletionVectors"], vectors=vectors)

@@ -169,7 +169,7 @@ def test_smoke_our_own_scan_on_executors_has_the_same_rows(
     session: Any, setting: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     setting("spark.sql.session.timeZone", "Asia/Tokyo")
-    monkeypatch.setattr("deltacli.spark.table_plan.hazard_of", lambda _: "a setting of this test")
+    monkeypatch.setattr("deltacli.spark.parquet_scan.hazard_of", lambda _: "a setting of this test")
 
     assert {"own": len(SMOKE) + 1} == _compare(session, [*SMOKE, "duckdb-delta/variant/basic"])
 
@@ -178,7 +178,7 @@ def test_an_error_on_an_executor_names_its_code(session: Any, tmp_path: Path, mo
     entry = corpus.table("dat/with_checkpoint")
     root = tmp_path / "table"
     shutil.copytree(entry.path(corpus.unpacked()), root)
-    monkeypatch.setattr("deltacli.spark.table_plan.hazard_of", lambda _: "a setting of this test")
+    monkeypatch.setattr("deltacli.spark.parquet_scan.hazard_of", lambda _: "a setting of this test")
     frame = plan_table(session, root).dataframe()
     for path in root.glob("*.parquet"):
         path.unlink()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.partitions import values
 from deltacli.delta.partitions.values import kernel_refuses, lacking_values
+from deltacli.delta.schema import types
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_a_remove_lacks_the_values_whose_names_are_not_in_the_map_in_any_case(
 
 
 def test_no_index_of_names_is_built_for_a_remove_with_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(values, "NameIndex", None)
+    monkeypatch.setattr(types, "NameIndex", None)
 
     assert () == lacking_values({"partitionValues": {"day": "1", "hour": "2"}}, ["day", "hour"])
 

@@ -15,7 +15,6 @@ import pytest
 
 from deltacli.core.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.delta.log.segment import Hint, read_hint
-from deltacli.operations.checkpoint import file_writer
 from deltacli.operations.checkpoint.checkpoint import (
     CheckpointPlan,
     CheckpointRequest,
@@ -24,7 +23,6 @@ from deltacli.operations.checkpoint.checkpoint import (
 )
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
-from deltacli.work.checkpoints import writing as checkpoint_sidecars
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
@@ -218,7 +216,7 @@ def test_a_byte_that_flips_in_the_json_top_is_found(monkeypatch: pytest.MonkeyPa
         flip(place, 40)
         return data
 
-    monkeypatch.setattr(file_writer, "write_lines", write_and_damage)
+    monkeypatch.setattr(checkpoint_writing, "write_lines", write_and_damage)
 
     with pytest.raises(StorageFailed) as caught:
         write_checkpoint(plan)
@@ -271,10 +269,11 @@ def test_a_full_disk_is_a_fault_of_the_store(form: Form, monkeypatch: pytest.Mon
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     encoder = checkpoint_writing.FileEncoder
-    for module in (file_writer, checkpoint_sidecars):
-        monkeypatch.setattr(
-            module, "FileEncoder", lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others)
-        )
+    monkeypatch.setattr(
+        checkpoint_writing,
+        "FileEncoder",
+        lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others),
+    )
     inner, _, plan = plan_with(form, any_form_table(form))
     before = sorted(inner._files)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -15,11 +14,9 @@ import orjson
 from deltacli.catalogs.base import SHOWN, CatalogTable, Maintenance, Ratified, TableName, invalid
 from deltacli.catalogs.lockstep import CLUSTERING, MANAGED, PREVIEW, ROW_TRACKING, WIRE_KEYS, is_synthetic
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied
+from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.grants import Grant
 from deltacli.storage.secrets import remember_secrets
-
-if TYPE_CHECKING:
-    from deltacli.core.typing import Json, JsonObject
 
 _FEATURE = "delta.feature."
 _HIGH_WATER_MARK = "rowIdHighWaterMark"

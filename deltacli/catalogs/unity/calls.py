@@ -13,43 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import orjson
 
-from deltacli.catalogs.unity.addresses import ENDPOINT, is_header_text
-from deltacli.core.errors import (
-    CatalogAnswerInvalid,
-    CatalogDenied,
-    CatalogNameUnknown,
-    CatalogUnavailable,
-    DeltacliError,
-    NotATable,
-    UsageError,
-    command,
-    install_command,
-)
+from deltacli.catalogs.unity.addresses import ENDPOINT, CatalogProfile, is_header_text
+from deltacli.core import errors
 from deltacli.core.machine import Clock, is_loopback, system_clock
-from deltacli.storage.objects.http import (
-    CERTIFICATES_HINT,
-    UNTRUSTED,
-    Answer,
-    Body,
-    Fate,
-    HttpFault,
-    Request,
-    Transport,
-    passing_cause,
-    said_of,
-)
-from deltacli.storage.retry import PASSING_STATUS, Call, asked_seconds, tried
+from deltacli.core.typing import Json, JsonObject
+from deltacli.storage.objects import http
+from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
-
-if TYPE_CHECKING:
-    from deltacli.catalogs.unity.addresses import CatalogProfile
-    from deltacli.core.typing import Json, JsonObject
-    from deltacli.storage.retry import Retry
 
 LARGEST_ANSWER = 64 << 20
 BODY_SECONDS = 300.0
@@ -99,20 +74,20 @@ class Refusal(NamedTuple):
         return {name: text for name, text in every.items() if text}
 
 
-class RefusedCall(HttpFault):
+class RefusedCall(http.HttpFault):
     """An answer without success."""
 
     def __init__(self, refusal: Refusal) -> None:
-        super().__init__(Fate.ANSWERED, refusal.message, status=refusal.status, reason=refusal.kind)
+        super().__init__(http.Fate.ANSWERED, refusal.message, status=refusal.status, reason=refusal.kind)
         self.refusal = refusal
 
 
 def _one_line(value: object) -> str:
     text = value if isinstance(value, str) else ""
-    return said_of("".join(letter if letter.isprintable() else " " for letter in text))
+    return http.said_of("".join(letter if letter.isprintable() else " " for letter in text))
 
 
-def refusal_of(answer: Answer, now_ms: int) -> Refusal:
+def refusal_of(answer: http.Answer, now_ms: int) -> Refusal:
     """Return what an answer without success says: in the form of the Delta API, of the older paths, or in none."""
     wait = min(asked_seconds(answer.headers.get("retry-after", ""), now_ms / 1_000), _LONGEST_ASKED_S)
     try:
@@ -209,10 +184,10 @@ class Calls:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         if find_spec("urllib3") is None:
-            raise UsageError(
+            raise errors.UsageError(
                 "tables of catalogs require urllib3, which is not installed",
                 code="usage.missing-extra",
-                hint=install_command("catalog"),
+                hint=errors.install_command("catalog"),
             )
         self.profile, self._retry, self.clock, self._now = profile, retry, clock, now
         self._transport = self._connect(profile.endpoint)
@@ -224,10 +199,10 @@ class Calls:
     def __repr__(self) -> str:
         return f"Calls({self.profile.endpoint!r})"
 
-    def _connect(self, url: str) -> Transport:
+    def _connect(self, url: str) -> http.Transport:
         parts = urlsplit(url)
         is_near = is_loopback(parts.hostname or "")
-        transport = Transport(url, is_direct=is_near, answer_seconds=BODY_SECONDS, now=self._now)
+        transport = http.Transport(url, is_direct=is_near, answer_seconds=BODY_SECONDS, now=self._now)
         transport.tally = self._retry.tally.of(parts.netloc, None)
         return transport
 
@@ -262,14 +237,16 @@ class Calls:
                     fault.reason = RENEWED
                 raise
 
-    def _request(self, method: str, path: str, query: Mapping[str, str | int] | None, body: bytes | None) -> Request:
+    def _request(
+        self, method: str, path: str, query: Mapping[str, str | int] | None, body: bytes | None
+    ) -> http.Request:
         url = f"{self.profile.base}{path}{'?' if query else ''}{urlencode(query or {})}"
         headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": "application/json"})
-        content = None if body is None else Body(body)
+        content = None if body is None else http.Body(body)
         call = None if method == "POST" else Call.GET
-        return Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=BODY_SECONDS)
+        return http.Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=BODY_SECONDS)
 
-    def _with_token(self, request: Request) -> Answer:
+    def _with_token(self, request: http.Request) -> http.Answer:
         token = self._tokens.now()
         try:
             return self._send(request, token)
@@ -278,7 +255,7 @@ class Calls:
                 raise
         return self._send(request, self._tokens.now())
 
-    def _send(self, request: Request, token: str) -> Answer:
+    def _send(self, request: http.Request, token: str) -> http.Answer:
         headers = {**request.headers} | ({"Authorization": f"Bearer {token}"} if token else {})
         answer = self._transport.send(replace(request, headers=headers))
         if answer.status not in (200, 204):
@@ -286,7 +263,7 @@ class Calls:
         self._tokens.accepted()
         return answer
 
-    def _fields(self, answer: Answer) -> Json:
+    def _fields(self, answer: http.Answer) -> Json:
         """Return the JSON object of an answer. Raises HttpFault for anything else, also one that is nested too deep."""
         try:
             found = orjson.loads(answer.data)
@@ -300,8 +277,8 @@ class Calls:
         return self._retry.call(
             send,
             host=host,
-            faults=(HttpFault,),
-            passing=passing_cause,
+            faults=(http.HttpFault,),
+            passing=http.passing_cause,
             asked=lambda fault: fault.refusal.wait_seconds if isinstance(fault, RefusedCall) else 0.0,
         )
 
@@ -313,8 +290,8 @@ class Calls:
             "Content-Type": "application/x-www-form-urlencoded",
             "Accept": "application/json",
         }
-        form = Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
-        request = Request("POST", self.profile.oauth_uri, headers, form, seconds=BODY_SECONDS)
+        form = http.Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
+        request = http.Request("POST", self.profile.oauth_uri, headers, form, seconds=BODY_SECONDS)
 
         def send() -> Json:
             answer = self._oauth.send(request)
@@ -329,31 +306,31 @@ class Calls:
             if fault.status in PASSING_STATUS or not 400 <= fault.status < 500:
                 raise self._unavailable(fault, host) from StoreFault.of(fault)
             facts = fault.refusal.facts()
-            raise CatalogDenied(f"the token server {host} refuses the client", facts=facts) from None
-        except HttpFault as fault:
+            raise errors.CatalogDenied(f"the token server {host} refuses the client", facts=facts) from None
+        except http.HttpFault as fault:
             raise self._unavailable(fault, host) from StoreFault.of(fault)
         token, lifetime = answer.get("access_token"), answer.get("expires_in")
         if not isinstance(token, str) or not is_header_text(token):
-            raise CatalogDenied(f"the token server {host} sent no access_token")
+            raise errors.CatalogDenied(f"the token server {host} sent no access_token")
         remember_secrets({"token": token})
         is_number = isinstance(lifetime, int | float) and not isinstance(lifetime, bool)
         return token, int(min(max(lifetime, 0), _LONGEST_LIFETIME_S)) if is_number else _USUAL_LIFETIME_S
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
-    def error_of(self, fault: HttpFault, what: str, name: str) -> DeltacliError:
+    def error_of(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
         """Return the error for a request about a table, schema or catalog of a name. `what` could not be done."""
         found = self._judge(fault, what, name)
         found.facts |= tried(fault)
         found.__cause__ = StoreFault.of(fault)
         return found
 
-    def _judge(self, fault: HttpFault, what: str, name: str) -> DeltacliError:
+    def _judge(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
         host = self._transport.host
         if not isinstance(fault, RefusedCall):
-            if fault.fate is Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
+            if fault.fate is http.Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
                 seen = {"seen": fault.said, "expected": "Unity Catalog instead of a proxy or a login page"}
-                return CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
+                return errors.CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
             return self._unavailable(fault, host)
         refusal = fault.refusal
         if refusal.status in (401, 403):
@@ -361,18 +338,20 @@ class Calls:
         if refusal.status == 404:
             return _unknown(refusal, name)
         if refusal.kind == "UnsupportedTableFormat":
-            return NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=refusal.facts())
+            return errors.NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=refusal.facts())
         if refusal.status in PASSING_STATUS or refusal.status >= 500:
             return self._unavailable(fault, host)
         if 300 <= refusal.status < 400:
-            return CatalogUnavailable(
+            return errors.CatalogUnavailable(
                 f"the catalog {host} answers with a redirect, which is not followed", facts=refusal.facts()
             )
         if "EXTERNAL_WRITE_NOT_ALLOWED" in refusal.code:
-            return CatalogDenied(f"{what}: the catalog refuses writes by external clients", facts=refusal.facts())
-        return CatalogAnswerInvalid(f"{what}: the catalog refuses the request", facts=refusal.facts())
+            return errors.CatalogDenied(
+                f"{what}: the catalog refuses writes by external clients", facts=refusal.facts()
+            )
+        return errors.CatalogAnswerInvalid(f"{what}: the catalog refuses the request", facts=refusal.facts())
 
-    def _denied(self, refusal: Refusal, what: str, name: str) -> CatalogDenied:
+    def _denied(self, refusal: Refusal, what: str, name: str) -> errors.CatalogDenied:
         hint = None
         if refusal.is_of_privilege:
             why = "the catalog denies access"
@@ -385,17 +364,17 @@ class Calls:
             hint = "export UC_TOKEN=TOKEN" if source == ENDPOINT else f"add a token to {source}"
         else:
             why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
-        return CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
+        return errors.CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
 
-    def _unavailable(self, fault: HttpFault, host: str) -> CatalogUnavailable:
+    def _unavailable(self, fault: http.HttpFault, host: str) -> errors.CatalogUnavailable:
         facts = fault.refusal.facts() if isinstance(fault, RefusedCall) else {"reason": str(fault)}
         if fault.reason == "unreachable":
             facts = {"reason": fault.said}
-        if fault.fate is Fate.UNSENT:
+        if fault.fate is http.Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
-            return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
-        advice = CERTIFICATES_HINT if fault.reason == UNTRUSTED else None
-        return CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
+            return errors.CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
+        advice = http.CERTIFICATES_HINT if fault.reason == http.UNTRUSTED else None
+        return errors.CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
 
 
 RENEWED = "token-renewed"
@@ -406,14 +385,16 @@ def _may_renew(refusal: Refusal) -> bool:
     return refusal.status == 401 and not refusal.is_of_privilege
 
 
-def _unknown(refusal: Refusal, name: str) -> CatalogNameUnknown:
+def _unknown(refusal: Refusal, name: str) -> errors.CatalogNameUnknown:
     kind = {"NoSuchCatalog": "catalog", "NoSuchSchema": "schema"}.get(refusal.kind)
     names = name.removeprefix("uc://").split(".")
     if kind is None:
         kind = ("catalog", "schema", "table")[min(len(names), 3) - 1]
     count = ("catalog", "schema", "table").index(kind) + 1
-    hint = command("catalog ls", table=f"uc://{'.'.join(names[: count - 1])}") if count > 1 else None
-    return CatalogNameUnknown(f"the catalog has no {kind} {'.'.join(names[:count])}", facts=refusal.facts(), hint=hint)
+    hint = errors.command("catalog ls", table=f"uc://{'.'.join(names[: count - 1])}") if count > 1 else None
+    return errors.CatalogNameUnknown(
+        f"the catalog has no {kind} {'.'.join(names[:count])}", facts=refusal.facts(), hint=hint
+    )
 
 
 def path_of(*words: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import orjson
 
 from deltacli.catalogs.base import (
     Answer,
+    Catalog,
     CatalogTable,
     Listed,
     Operation,
@@ -25,33 +25,18 @@ from deltacli.catalogs.base import (
 )
 from deltacli.catalogs.lockstep import is_synthetic, require_takes_commits
 from deltacli.catalogs.ratified import view_of
+from deltacli.catalogs.unity import answers
 from deltacli.catalogs.unity.addresses import parse_pattern, parse_table, profile_of
-from deltacli.catalogs.unity.answers import (
-    commits_of,
-    features_of,
-    grant_of,
-    is_managed_by,
-    latest_of,
-    location_of,
-    made_grant,
-    properties_of,
-    table_of,
-    text_of,
-)
 from deltacli.catalogs.unity.calls import NOT_DELTA, RENEWED, Calls, RefusedCall, path_of
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied, CatalogUnavailable, DeltacliError, NotATable
 from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.typing import Json, JsonObject
+from deltacli.storage import Storage
 from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.grants import Grant
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.retry import Retry
 from deltacli.storage.vended import open_vended
-
-if TYPE_CHECKING:
-    from deltacli.catalogs.base import Catalog, CatalogTable
-    from deltacli.catalogs.unity.calls import Calls
-    from deltacli.core.typing import Json, JsonObject
-    from deltacli.storage import Storage
-    from deltacli.storage.grants import Grant
 
 _PAGE = 50
 _MOST_PAGES = 100_000
@@ -88,7 +73,7 @@ class UnityCatalog:
             answer = self._calls.ask(_path(name))
         except HttpFault as fault:
             raise self._calls.error_of(fault, what, str(name)) from fault.__cause__
-        return table_of(name, answer, is_local=self._is_local)
+        return answers.table_of(name, answer, is_local=self._is_local)
 
     def _has_delta_api(self, catalog: str) -> bool:
         key = (self._calls.profile.endpoint, catalog)
@@ -118,7 +103,7 @@ class UnityCatalog:
             answer = self._calls.ask(f"{_path(table.name)}/credentials", {"operation": operation.value})
         except HttpFault as fault:
             raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
-        return grant_of(table.name, table.location, answer.get("storage-credentials"))
+        return answers.grant_of(table.name, table.location, answer.get("storage-credentials"))
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -142,7 +127,7 @@ class UnityCatalog:
         except DeltacliError as fault:
             return Answer(Verdict.REFUSED, said=fault.message)
         try:
-            found = table_of(table.name, answer, is_local=self._is_local)
+            found = answers.table_of(table.name, answer, is_local=self._is_local)
         except DeltacliError as fault:
             return Answer(Verdict.UNKNOWN, said=fault.message)
         return _accepted(table, found, body)
@@ -160,7 +145,7 @@ class UnityCatalog:
             answer = self._calls.ask(_path(table.name), body=request, method="POST")
         except HttpFault as fault:
             raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
-        found = table_of(table.name, answer, is_local=self._is_local)
+        found = answers.table_of(table.name, answer, is_local=self._is_local)
         if found.uuid != table.uuid:
             raise invalid(table.name, "the table is another one now", found.uuid)
         return found
@@ -239,20 +224,20 @@ class UnityCatalog:
         if data_format != "DELTA" or kind not in ("MANAGED", "EXTERNAL"):
             facts = {"type": str(kind)[:40], "format": str(data_format)[:40]}
             raise NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=facts)
-        properties = properties_of(name, found.get("properties"))
-        uuid, place = text_of(name, found, "table_id"), text_of(name, found, "storage_location")
-        is_managed = is_managed_by(properties)
+        properties = answers.properties_of(name, found.get("properties"))
+        uuid, place = answers.text_of(name, found, "table_id"), answers.text_of(name, found, "storage_location")
+        is_managed = answers.is_managed_by(properties)
         latest, commits = self._preview_commits(name, uuid, place) if is_managed else (None, ())
         return CatalogTable(
             name=name,
             uuid=uuid,
-            location=location_of(name, place, is_local=self._is_local),
+            location=answers.location_of(name, place, is_local=self._is_local),
             is_managed=is_managed,
             table_type=kind,
             latest=latest,
             commits=commits,
             properties={key: value for key, value in properties.items() if not is_synthetic(key)},
-            features=features_of(properties),
+            features=answers.features_of(properties),
             takes_commits=False,
         )
 
@@ -264,8 +249,8 @@ class UnityCatalog:
             body = {"table_id": uuid, "table_uri": place, "start_version": start}
             answer = self._calls.ask("/delta/preview/commits", body=body)
             version = answer.get("latest_table_version")
-            latest = 0 if version == -1 else latest_of(name, version)
-            page = [one for one in commits_of(name, answer.get("commits"), "_") if one.version >= start]
+            latest = 0 if version == -1 else answers.latest_of(name, version)
+            page = [one for one in answers.commits_of(name, answer.get("commits"), "_") if one.version >= start]
             newest = page[-1].version if page else -1
             if not page or page[0].version > start:
                 found.clear()  # those of earlier pages were published meanwhile, as all before this one
@@ -283,7 +268,7 @@ class UnityCatalog:
             if isinstance(given, dict):
                 config |= {key: given[name] for name, key in keys.items() if given.get(name) is not None}
         location = table.location
-        return made_grant(table.name, location, location, config, found.get("expiration_time"))
+        return answers.made_grant(table.name, location, location, config, found.get("expiration_time"))
 
 
 _PREVIEW_KEYS: Mapping[str, Mapping[str, str]] = {

@@ -7,16 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from deltacli.cli.options.declared import (
-    AllowLossyOption,
-    Asked,
-    BranchOption,
-    CheckpointsOption,
-    DryRunOption,
-    TableArgument,
-    YesOption,
-    argument,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Handle, ask
@@ -46,35 +37,35 @@ _OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
 _OF_FILES = ("allow_lossy", "with_options")
 """Those that belong to --apply, too."""
 
-ChangeArgument = Annotated[Verb | None, argument("Kind of change; see above.", "CHANGE")]
-WordsArgument = Annotated[list[str] | None, argument("Column, and what follows it.", "WORDS...")]
+ChangeArgument = Annotated[Verb | None, declared.argument("Kind of change; see above.", "CHANGE")]
+WordsArgument = Annotated[list[str] | None, declared.argument("Column, and what follows it.", "WORDS...")]
 
 
 @dataclass(frozen=True)
 class AlterOptions:
     """Where the changes are from, and how they are made."""
 
-    allow_lossy: AllowLossyOption = False
+    allow_lossy: declared.AllowLossyOption = False
     with_options: bool = option(
         "drop: first remove the column from options that name it.", default=False, table_format=OF_PAIMON
     )
     apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
     check: bool = option("Change nothing; exit 1 if a change is due, 4 if refused.", default=False)
-    branch: BranchOption = None
-    checkpoints: CheckpointsOption = None
-    dry_run: DryRunOption = False
-    yes: YesOption = False
+    branch: declared.BranchOption = None
+    checkpoints: declared.CheckpointsOption = None
+    dry_run: declared.DryRunOption = False
+    yes: declared.YesOption = False
 
 
 def alter(
     run: Run,
-    table: TableArgument,
+    table: declared.TableArgument,
     change: ChangeArgument = None,
     words: WordsArgument = None,
     *,
-    details: Asked[Details],
+    details: declared.Asked[Details],
     wanted: AlterOptions,
-    asked: Asked[AlterationRequest],
+    asked: declared.Asked[AlterationRequest],
 ) -> None:
     """Change the columns of a table, or what describes it, in one commit.
 
@@ -140,7 +131,7 @@ def _edit(
     words: list[str],
     details: Details,
     wanted: AlterOptions,
-    asked: Asked[AlterationRequest],
+    asked: declared.Asked[AlterationRequest],
 ) -> None:
     streams = None
     if wanted.checkpoints:
@@ -161,7 +152,7 @@ def _edit(
     )
 
 
-def _require_fitting(change: Verb | None, details: Asked[Details], wanted: AlterOptions) -> None:
+def _require_fitting(change: Verb | None, details: declared.Asked[Details], wanted: AlterOptions) -> None:
     """Raise UsageError for options that do not belong to the change, and without exactly one kind of changes."""
     if (change is None) == (wanted.apply is None):
         raise UsageError(

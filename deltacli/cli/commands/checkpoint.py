@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import (
-    Asked,
-    TablesArgument,
-    TimestampOption,
-    VersionOption,
-    chosen_version,
-    is_several,
-    parse_moment_of,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, Run
@@ -37,11 +29,11 @@ DryRun = Annotated[bool, Option("Show what would be written; write nothing.")]
 
 def checkpoint(
     run: Run,
-    tables: TablesArgument,
+    tables: declared.TablesArgument,
     *,
-    version: VersionOption = None,
-    timestamp: TimestampOption = None,
-    asked: Asked[CheckpointRequest],
+    version: declared.VersionOption = None,
+    timestamp: declared.TimestampOption = None,
+    asked: declared.Asked[CheckpointRequest],
     verify: Verify = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -63,27 +55,27 @@ def checkpoint(
       deltacli checkpoint ./tbl --verify
     """
 
-    if is_several(tables):
+    if declared.is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
     given = {name: value for name, value in asked.values.items() if (name, value) not in _AS_WITHOUT}
     if given.get("if_behind", 0) < 0:
         raise UsageError(f"--if-behind {given['if_behind']} is negative")
-    parse_moment_of(version, timestamp)
+    declared.parse_moment_of(version, timestamp)
 
     def use(run: Run, table: str) -> None:
         opened = run.open_table(table, writes=not (verify or dry_run))
         if verify:
-            writing = Asked(CheckpointRequest, given).given(but=("v2_top", "stats"))
+            writing = declared.Asked(CheckpointRequest, given).given(but=("v2_top", "stats"))
             if refused := [*writing, *(["--dry-run"] if dry_run else [])]:
                 raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(refused)}")
-            _verify(run, opened, table, chosen_version(opened, version, timestamp))
+            _verify(run, opened, table, declared.chosen_version(opened, version, timestamp))
             return
-        chosen = {**given, "version": chosen_version(opened, version, timestamp)}
-        _write(run, opened, table, Asked(CheckpointRequest, chosen).request(), dry_run=dry_run)
+        chosen = {**given, "version": declared.chosen_version(opened, version, timestamp)}
+        _write(run, opened, table, declared.Asked(CheckpointRequest, chosen).request(), dry_run=dry_run)
 
-    if is_several(tables):
+    if declared.is_several(tables):
         run_many(run, tables, use, Mode(dry_run))
     else:
         use(run, tables[0])

@@ -20,6 +20,7 @@ from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.delta.schema.types import PrimitiveType
 from deltacli.operations.diff import DiffRequest, diff_tables
 from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import ChangeKind
@@ -375,8 +376,6 @@ def _require_key(table: Table, values: Mapping[str, Any]) -> None:
     if values.get("key") and not values.get("rows"):
         raise UsageError("--key is for --rows", hint=again_with_flags(invocation.arguments, ["--rows"]))
     if values.get("rows") and not values.get("key"):
-        from deltacli.delta.schema.types import PrimitiveType
-
         schema = table.snapshot().schema
         columns = [] if schema is None else sorted(schema.fields, key=lambda column: column.nullable)
         names = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import invocation
@@ -14,17 +14,12 @@ from deltacli.cli.results import Emit, Listing, line_of, write_sections
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.shell import as_typed
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quoted, quoted_table
 from deltacli.core.units import format_size, plural
-from deltacli.delta.protocol.clients import OTHERS, VERSIONS, invalid_versions
-from deltacli.operations.explain import ChangeKind, ExplainRequest
-
-if TYPE_CHECKING:
-    from deltacli.cli.terminal.term import Terminal
-    from deltacli.delta.protocol.clients import Blocker
-    from deltacli.operations.explain import Explained, Explanation, WayOut
+from deltacli.delta.protocol.clients import OTHERS, VERSIONS, Blocker, invalid_versions
+from deltacli.operations.explain import ChangeKind, Explained, ExplainRequest, Explanation, WayOut
 
 # -- which clients read and write a table ------------------------------------------------------------------------------
 

@@ -6,15 +6,7 @@ from typing import Annotated
 
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import (
-    BranchOption,
-    ColumnsOption,
-    LastOption,
-    LimitOption,
-    RefsOption,
-    TableHereArgument,
-    parse_end,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.running.run import Run, settle_limit
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.shell import again, without_option
@@ -26,8 +18,8 @@ EXIT_CODES = (0, 2, 3, 7, 70)
 
 def history(
     run: Run,
-    table: TableHereArgument = HERE,
-    limit: LimitOption = None,
+    table: declared.TableHereArgument = HERE,
+    limit: declared.LimitOption = None,
     first: Annotated[
         str | None,
         Option(
@@ -37,13 +29,13 @@ def history(
             table_format=OF_DELTA,
         ),
     ] = None,
-    last: Annotated[LastOption, OF_DELTA] = None,
+    last: Annotated[declared.LastOption, OF_DELTA] = None,
     counts: Annotated[
         bool, Option("Read the file actions, too, and count files and bytes.", table_format=OF_DELTA)
     ] = False,
-    columns: ColumnsOption = None,
-    branch: BranchOption = None,
-    refs: RefsOption = True,
+    columns: declared.ColumnsOption = None,
+    branch: declared.BranchOption = None,
+    refs: declared.RefsOption = True,
 ) -> None:
     """Show who changed a table, when and how, newest first.
 
@@ -65,7 +57,7 @@ def history(
     """
     most = settle_limit(run, limit)
     ends = {
-        name: None if text is None else parse_end(option, text)
+        name: None if text is None else declared.parse_end(option, text)
         for name, option, text in (("first", "--from", first), ("last", "--to", last))
     }
     begin, end = ends.values()

@@ -21,6 +21,7 @@ from deltacli.core.errors import UsageError, is_shared, nearest_name
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_ranges, plural
+from deltacli.delta.log.actions import parse_commit_metadata
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -204,10 +205,7 @@ def _protocol_line(action: JsonObject) -> str:
 
 # -- `deltacli properties TABLE` and `deltacli features TABLE` ---------------------------------------------------------
 
-EXIT_CODES = {
-    "properties": (0, 2, 3, 4, 6, 7, 8, 70),
-    "features": (0, 2, 3, 4, 5, 6, 7, 8, 70),
-}
+EXIT_CODES = {"properties": (0, 2, 3, 4, 6, 7, 8, 70), "features": (0, 2, 3, 4, 5, 6, 7, 8, 70)}
 RUNS_ON_CLUSTER = {"features": True}
 
 Settings = TypeVar("Settings", "FeaturesOutcome", "PropertiesOutcome")
@@ -251,8 +249,6 @@ def properties(
       deltacli properties ./tbl set delta.enableRowTracking=true --upgrade-protocol --dry-run
       deltacli properties ./tbl unset owner --yes
     """
-    from deltacli.delta.log.actions import parse_commit_metadata
-
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
     if change is None or change is PropertyChange.GET:
@@ -334,12 +330,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
 
 
 def _edits(
-    change: PropertyChange,
-    items: list[str],
-    *,
-    force: bool,
-    upgrade_protocol: bool,
-    commit_metadata: Mapping[str, str],
+    change: PropertyChange, items: list[str], *, force: bool, upgrade_protocol: bool, commit_metadata: Mapping[str, str]
 ) -> PropertyEdits:
     """Return the requested change. Raises UsageError."""
     from deltacli.delta.protocol.property_changes import pairs_of
@@ -437,8 +428,6 @@ def features(
       deltacli features ./tbl drop v2Checkpoint --dry-run  # after it was added
       deltacli features ./tbl drop rowTracking --yes
     """
-    from deltacli.delta.log.actions import parse_commit_metadata
-
     opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
         if dry_run or yes or commit_metadata:

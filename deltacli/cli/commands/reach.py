@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from deltacli.changing.plan import Amount
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.cli.running.run import Run, note_staged
+from deltacli.core import units
 from deltacli.core.errors import PathExternal, is_shared, quoted_table
-from deltacli.core.units import (
-    duration,
-    format_count,
-    format_duration,
-    format_moment,
-    format_ranges,
-    format_spans,
-    plural,
-)
-from deltacli.operations.reach import Part, ReachRequest, find_reach
-
-if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
-    from deltacli.operations.reach import Cleanup, Reached, ReachRange, TableReach
+from deltacli.operations.reach import Cleanup, Part, Reached, ReachRange, ReachRequest, TableReach, find_reach
 
 # -- how far back a table can be read ----------------------------------------------------------------------------------
 
@@ -56,20 +44,22 @@ class _Incomplete(Outcome):
 def _sections(found: TableReach) -> Iterator[Section]:
     """Yield the sections; those with nothing to say are left out."""
     yield Section("table", [found.table.uri])
-    yield Section("now", [f"{format_moment(found.now_ms)} UTC"])
+    yield Section("now", [f"{units.format_moment(found.now_ms)} UTC"])
     readable = found.readable
-    count = f"{format_count(len(readable))} of {plural(found.newest_version + 1, 'version')}"
+    count = f"{units.format_count(len(readable))} of {units.plural(found.newest_version + 1, 'version')}"
     yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
     for said, alike in groupby(found.ranges, lambda one: _said(one, found.now_ms)):
         first, *others = alike
         last = others[-1].last if others else first.last
-        yield Section(f"version{'' if first.first == last else 's'} {format_spans([(first.first, last)])}", [said])
+        yield Section(
+            f"version{'' if first.first == last else 's'} {units.format_spans([(first.first, last)])}", [said]
+        )
     if not found.is_complete:
         yield Section("incomplete", [_incomplete(found)])
     if found.next is not None:
         yield Section("next cleanup", list(_cleanup(found.next)))
     if found.retention is not None:
-        name = format_duration(found.retention.log_retention_ms)
+        name = units.format_duration(found.retention.log_retention_ms)
         yield Section(f"with {name}", list(_cleanup(found.retention)))
 
 
@@ -90,7 +80,9 @@ def _incomplete(found: TableReach) -> str:
     if Part.UNKNOWN in logs and Part.MISSING not in logs:
         return "the files of versions that need another reader were not looked for"
     if found.outside:
-        return f"{plural(len(found.outside), 'file')} outside of the table, first {found.outside[0]}, not looked for"
+        return (
+            f"{units.plural(len(found.outside), 'file')} outside of the table, first {found.outside[0]}, not looked for"
+        )
     return "the log has gaps or damage, or files could not be looked for"
 
 
@@ -99,7 +91,7 @@ def _readable(one: Reached, now_ms: int) -> str:
         return "readable"
     if one.until_ms <= now_ms:
         return f"readable until the next {one.until_by}"
-    return f"readable until {format_moment(one.until_ms)} UTC ({one.until_by})"
+    return f"readable until {units.format_moment(one.until_ms)} UTC ({one.until_by})"
 
 
 def _reason(one: Reached) -> str:
@@ -114,12 +106,12 @@ def _cleanup(found: Cleanup) -> Iterator[str]:
     yield f"log expire: {_amount(found.log, found.log_retention_ms)}"
     yield f"vacuum: {_amount(found.files, found.file_retention_ms)}"
     if found.lost:
-        yield f"then no longer readable: {format_ranges(found.lost)}"
+        yield f"then no longer readable: {units.format_ranges(found.lost)}"
     yield from found.notes
 
 
 def _amount(amount: Amount | None, retention_ms: int) -> str:
-    kept = f"(keeps {format_duration(retention_ms)})"
+    kept = f"(keeps {units.format_duration(retention_ms)})"
     if amount is None:
         return f"unknown {kept}"
     if not amount.files:
@@ -175,5 +167,5 @@ def _next(found: TableReach, request: ReachRequest, name: str) -> str:
     if found.newest_version not in found.readable:
         return f"deltacli validate {name} --level storage"
     if request.retention_ms is not None:
-        return f"deltacli vacuum {name} --retention {duration(request.retention_ms)} --dry-run"
+        return f"deltacli vacuum {name} --retention {units.duration(request.retention_ms)} --dry-run"
     return f"deltacli vacuum {name} --dry-run" if found.next and found.next.lost else f"deltacli history {name}"

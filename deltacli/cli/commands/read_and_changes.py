@@ -6,17 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import (
-    Asked,
-    LastOption,
-    LimitOption,
-    TableArgument,
-    TimestampOption,
-    VersionOption,
-    parse_end,
-    parse_moment_of,
-)
-from deltacli.cli.results import PARQUET, RowFormat
+from deltacli.cli.options import declared
+from deltacli.cli.render.columns import Section
+from deltacli.cli.results import PARQUET, Outcome, RowFormat
 from deltacli.cli.running.run import (
     Run,
     judge_left_out,
@@ -29,6 +21,10 @@ from deltacli.cli.running.run import (
 )
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option, option
+from deltacli.core.units import format_count
+from deltacli.delta.schema.to_arrow import read_columns
+from deltacli.delta.schema.types import PrimitiveType, type_json
+from deltacli.storage.base import StoreOfVersions
 from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
 
 if TYPE_CHECKING:
@@ -47,14 +43,14 @@ _COUNTED_BYTES = 64 << 20
 class ReadOptions:
     """Which version is read, and what is shown of its rows."""
 
-    limit: LimitOption = None
-    version: VersionOption = None
-    timestamp: TimestampOption = None
+    limit: declared.LimitOption = None
+    version: declared.VersionOption = None
+    timestamp: declared.TimestampOption = None
     explain: bool = option("List the files that would be read instead, and why others are skipped.", default=False)
     count: bool = option("Count the rows instead.", default=False)
 
 
-def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: ReadOptions) -> None:
+def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanRequest], wanted: ReadOptions) -> None:
     """Read the rows of a table at a version.
 
     \b
@@ -74,11 +70,10 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
-    from deltacli.storage.base import StoreOfVersions
     from deltacli.table.rebuild import find_snapshot
 
     version = wanted.version
-    at_ms = parse_moment_of(version, wanted.timestamp)
+    at_ms = declared.parse_moment_of(version, wanted.timestamp)
     if wanted.count and (wanted.explain or {"columns", "row_ids"} & asked.values.keys() or wanted.limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
     if wanted.count and (run.format is PARQUET or run.directory is not None):
@@ -114,7 +109,6 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
 
 def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.delta.schema.types import type_json
 
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
@@ -130,9 +124,6 @@ def _write(run: Run, result: FramedResult, most: int) -> None:
 
 def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     """Write how many rows a version has, or how many match the condition."""
-    from deltacli.cli.render.columns import Section
-    from deltacli.cli.results import Outcome
-    from deltacli.core.units import format_count
     from deltacli.operations.read.snapshot import count_rows
 
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
@@ -147,8 +138,6 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
 def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
     """Return one column that a count has to read: one of the condition, else a column without fields of its own."""
     from deltacli.delta.predicate import parse_predicate
-    from deltacli.delta.schema.to_arrow import read_columns
-    from deltacli.delta.schema.types import PrimitiveType
 
     if where is not None and (used := parse_predicate(where, snapshot.schema).columns):
         return [next(iter(used))[0]]
@@ -180,12 +169,12 @@ First = Annotated[
 
 def changes(
     run: Run,
-    table: TableArgument,
+    table: declared.TableArgument,
     first: First,
-    last: LastOption = None,
+    last: declared.LastOption = None,
     *,
-    asked: Asked[ChangesRequest],
-    limit: LimitOption = None,
+    asked: declared.Asked[ChangesRequest],
+    limit: declared.LimitOption = None,
 ) -> None:
     """Read how the rows of a table changed between two versions.
 
@@ -205,12 +194,11 @@ def changes(
       deltacli changes ./tbl --from 0 --output changes/
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.delta.schema.types import type_json
     from deltacli.operations.read.changes import read_changes
 
     ends = _end("from", first) | ({} if last is None else _end("to", last))
     require_file(run)
-    request, most = Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
+    request, most = declared.Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
     opened = run.open_table(table)
     extra = 0 if run.directory is not None else 1  # to find out whether there are more
     found = read_changes(opened, replace(request, limit=most + extra if most else None))
@@ -237,5 +225,5 @@ def changes(
 
 def _end(name: str, text: str) -> dict[str, int]:
     """Return the end of a range as a field of the request. Raises UsageError."""
-    end = parse_end(f"--{name}", text)
+    end = declared.parse_end(f"--{name}", text)
     return {f"{name}_version": end} if isinstance(end, int) else {f"{name}_timestamp_ms": end.timestamp_ms}

@@ -14,7 +14,8 @@ from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, qu
 from deltacli.core.errors import Refused, UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState
+from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState, read_repair_plan, save_repair_plan
+from deltacli.rules.framework.base import CATALOGUE
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -59,7 +60,6 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
         raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(given)}")
     if select := asked.request().select:
         from deltacli.cli.running.finding_filter import require_known
-        from deltacli.rules.framework.base import CATALOGUE
 
         require_known(run, "validate", list(CATALOGUE.rules), select, ())
     opened = run.open_table(table, writes=not (how.dry_run or how.save_plan is not None))
@@ -96,8 +96,6 @@ class RepairCommand(NamedTuple):
         if self.how.save_plan is not None:
             require_target(self.how.save_plan, "--save-plan")
         elif self.how.apply is not None:
-            from deltacli.operations.repair.plan import read_repair_plan
-
             saved = read_repair_plan(self.how.apply)
         request = asked.request() if saved is None else saved.request
         self.repair(replace(request, dry_run=mode.dry_run), saved, mode)
@@ -112,8 +110,6 @@ class RepairCommand(NamedTuple):
         def planned(plan: RepairPlan, is_plan: bool) -> Result:
             plans.append(plan)
             if self.how.save_plan is not None:
-                from deltacli.operations.repair.plan import save_repair_plan
-
                 invocation.writes(self.how.save_plan)
                 save_repair_plan(plan, self.how.save_plan)
             return repair_result(plan, None, self.name, is_plan=is_plan)

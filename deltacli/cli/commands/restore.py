@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from deltacli.cli.options.declared import (
-    Asked,
-    CheckpointsOption,
-    DryRunOption,
-    TableArgument,
-    YesOption,
-    parse_moment_of,
-)
+from deltacli.changing.plan import Amount
+from deltacli.cli.options import declared
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestoreRequest
-
-if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
-    from deltacli.operations.restore.restore import RestorePlan
+from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -38,12 +27,14 @@ class RestoreOptions:
         "Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).", "T"
     )
     check: bool = option("Change nothing; exit 1 if something differs, 4 if refused.", default=False)
-    checkpoints: CheckpointsOption = None
-    dry_run: DryRunOption = False
-    yes: YesOption = False
+    checkpoints: declared.CheckpointsOption = None
+    dry_run: declared.DryRunOption = False
+    yes: declared.YesOption = False
 
 
-def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how: RestoreOptions) -> None:
+def restore(
+    run: Run, table: declared.TableArgument, *, asked: declared.Asked[RestoreRequest], how: RestoreOptions
+) -> None:
     """Bring a table back to an earlier version, in one commit.
 
     \b
@@ -64,7 +55,7 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
       deltacli restore ./tbl --version 12 --from /backups/tbl  # missing files
       deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
     """
-    at_ms = parse_moment_of(how.version, how.timestamp)
+    at_ms = declared.parse_moment_of(how.version, how.timestamp)
     if how.version is None and at_ms is None:
         raise UsageError(
             "the version to restore is missing: --version N or --timestamp T",
@@ -72,7 +63,7 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
             hint=f"deltacli history {quoted_table(table)}",
         )
     values = {**asked.values, "version": how.version, "timestamp_ms": at_ms}
-    request = Asked(RestoreRequest, values).request()
+    request = declared.Asked(RestoreRequest, values).request()
     from deltacli.cli.render.restore import restore_result
     from deltacli.cli.running.changing import Mode, Wording, run_change
 

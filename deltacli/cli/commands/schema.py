@@ -6,21 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated, BinaryIO
 
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.declared import (
-    BranchOption,
-    SchemaIdOption,
-    SnapshotIdOption,
-    TableArgument,
-    TagOption,
-    TimestampOption,
-    VersionOption,
-    YesOption,
-    argument,
-    parse_moment_of,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.paimon import STYLES, is_told
 from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of, write_columns
@@ -35,6 +24,7 @@ from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
     Conversion,
+    DescribedSchema,
     SchemaDiff,
     convert_schema,
     describe_file,
@@ -46,9 +36,6 @@ from deltacli.paimon.conversions import ConversionLoss
 from deltacli.paimon.schema_changes import Change
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import errors_about
-
-if TYPE_CHECKING:
-    from deltacli.operations.schemas.described import DescribedSchema
 
 # -- a converted schema with what is lost by the conversion ------------------------------------------------------------
 
@@ -128,17 +115,13 @@ def schema_diff_result(found: SchemaDiff) -> Listing[Change]:
 
 # -- `deltacli schema show|diff|convert`, for tables of both formats ---------------------------------------------------
 
-EXIT_CODES = {
-    "show": (0, 2, 3, 7, 70),
-    "diff": (0, 1, 2, 3, 7, 70),
-    "convert": (0, 2, 3, 4, 7, 70),
-}
+EXIT_CODES = {"show": (0, 2, 3, 7, 70), "diff": (0, 1, 2, 3, 7, 70), "convert": (0, 2, 3, 4, 7, 70)}
 
 NAMES_CHOOSE = {"convert": False}
 """The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
 
 
-def schema_show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
+def schema_show(run: Run, table: declared.TableArgument, *, point: SchemaPoint) -> None:
     """Show the schema of a Delta or Paimon table as a tree.
 
     \b
@@ -155,7 +138,7 @@ def schema_show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
     run.say_next(f"deltacli schema convert {quoted_table(table)} --to ddl")
 
 
-Other = Annotated[str | None, argument("Table to compare with.  [default: TABLE]", "[OTHER]")]
+Other = Annotated[str | None, declared.argument("Table to compare with.  [default: TABLE]", "[OTHER]")]
 
 
 From = Annotated[str | None, Option("Point of TABLE.  [default: the newest schema]", "POINT", spelled="--from")]
@@ -164,7 +147,9 @@ From = Annotated[str | None, Option("Point of TABLE.  [default: the newest schem
 To = Annotated[str | None, Option("Point of OTHER.  [default: the newest schema]", "POINT", spelled="--to")]
 
 
-def schema_diff(run: Run, table: TableArgument, other: Other = None, *, first: From = None, last: To = None) -> None:
+def schema_diff(
+    run: Run, table: declared.TableArgument, other: Other = None, *, first: From = None, last: To = None
+) -> None:
     """Show what changes from one schema to another; exit 1 if something does.
 
     \b
@@ -211,12 +196,7 @@ Form = Annotated[FormatChoice, Option("Form of the result.", "|".join(FormatChoi
 
 
 def schema_convert(
-    run: Run,
-    table: TableArgument,
-    *,
-    to: Form,
-    point: SchemaPoint,
-    yes: YesOption = False,
+    run: Run, table: declared.TableArgument, *, to: Form, point: SchemaPoint, yes: declared.YesOption = False
 ) -> None:
     """Write the schema of a table or file in the form of another format.
 
@@ -262,19 +242,19 @@ class SchemaPoint:
     such as `schema:3`.
     """
 
-    version: VersionOption = None
-    timestamp: TimestampOption = None
-    schema_id: SchemaIdOption = None
-    snapshot_id: SnapshotIdOption = None
-    tag: TagOption = None
-    branch: BranchOption = None
+    version: declared.VersionOption = None
+    timestamp: declared.TimestampOption = None
+    schema_id: declared.SchemaIdOption = None
+    snapshot_id: declared.SnapshotIdOption = None
+    tag: declared.TagOption = None
+    branch: declared.BranchOption = None
     is_text: bool = False
 
     def open(self, run: Run, table: str, use: Callable[[Handle], Answer]) -> Answer:
         """Return what `use` makes of the table. Raises UsageError for points that exclude each other or of another
         format.
         """
-        parse_moment_of(self.version, self.timestamp)
+        declared.parse_moment_of(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
         kinds = {"version:": self.version, "schema:": self.schema_id, "snapshot:": self.snapshot_id, "tag:": self.tag}
         named = {kind: value for kind, value in {**kinds, "branch:": self.branch}.items() if value is not None}

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import (
-    BranchOption,
-    ColumnsOption,
-    DdlOption,
-    LimitOption,
-    SchemaIdOption,
-    SnapshotIdOption,
-    TableHereArgument,
-    TagOption,
-    TimestampOption,
-    VersionOption,
-    parse_moment_of,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.results import PARQUET, RowFormat
 from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
@@ -40,8 +28,8 @@ RUNS_ON_CLUSTER = True
 class SnapshotOptions:
     """The point of the table, and what of it is shown."""
 
-    version: VersionOption = None
-    timestamp: TimestampOption = None
+    version: declared.VersionOption = None
+    timestamp: declared.TimestampOption = None
     files: bool = option("List the live files instead.", default=False, table_format=OF_DELTA)
     tombstones: bool = option(
         "List the tombstones instead, including expired ones.", default=False, table_format=OF_DELTA
@@ -59,20 +47,20 @@ class SnapshotOptions:
         default=False,
         table_format=OF_DELTA,
     )
-    limit: Annotated[LimitOption, OF_DELTA] = None
-    columns: Annotated[ColumnsOption, OF_DELTA] = None
-    schema_id: SchemaIdOption = None
-    snapshot_id: SnapshotIdOption = None
-    tag: TagOption = None
-    branch: BranchOption = None
-    ddl: DdlOption = False
+    limit: Annotated[declared.LimitOption, OF_DELTA] = None
+    columns: Annotated[declared.ColumnsOption, OF_DELTA] = None
+    schema_id: declared.SchemaIdOption = None
+    snapshot_id: declared.SnapshotIdOption = None
+    tag: declared.TagOption = None
+    branch: declared.BranchOption = None
+    ddl: declared.DdlOption = False
 
     @property
     def lists_files(self) -> bool:
         return self.files or self.tombstones
 
 
-def snapshot(run: Run, table: TableHereArgument = HERE, *, wanted: SnapshotOptions) -> None:
+def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: SnapshotOptions) -> None:
     """Show the state of a table at a version.
 
     \b
@@ -90,7 +78,7 @@ def snapshot(run: Run, table: TableHereArgument = HERE, *, wanted: SnapshotOptio
       deltacli snapshot ./tbl --files --output files/  # Parquet, in parallel
       deltacli snapshot ./paimon_tbl --schema-id 3 --ddl
     """
-    at_ms = parse_moment_of(wanted.version, wanted.timestamp)
+    at_ms = declared.parse_moment_of(wanted.version, wanted.timestamp)
     _require_one_view(run, table, wanted)
     require_one_point(wanted.schema_id, wanted.snapshot_id, wanted.tag)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltacli.changing.plan import Amount
 from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
-from deltacli.operations.change.stats import StatsRequest
+from deltacli.operations.change.stats import ComputeStats, StatsRequest
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
@@ -68,10 +69,8 @@ def stats(run: Run, tables: TablesArgument, *, asked: Asked[StatsRequest], how: 
 
 
 def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
-    from deltacli.changing.plan import Amount
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import Wording, run_change
-    from deltacli.operations.change.stats import ComputeStats
 
     def deed(plan: StatsPlan) -> tuple[str, Amount]:
         return "compute the statistics of", Amount(plan.files, plan.size_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import argument
@@ -15,12 +15,20 @@ from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.core.request_fields import Option
 from deltacli.core.units import DAY_MS, UNITS_MS, format_count, format_duration, format_moment, format_size, plural
 from deltacli.operations.streams.checkpoints import Verdict
-from deltacli.operations.streams.streams import COLUMNS, FailOn, StreamsRequest, find_streams, refuse_paimon
-
-if TYPE_CHECKING:
-    from deltacli.operations.streams.streams import RestartPoint, StreamQuery, StreamSource, StreamsReport
-    from deltacli.storage import Storage
-    from deltacli.table.handle import TableHandle
+from deltacli.operations.streams.streams import (
+    COLUMNS,
+    FailOn,
+    RestartPoint,
+    StreamQuery,
+    StreamSource,
+    StreamsReport,
+    StreamsRequest,
+    find_streams,
+    refuse_paimon,
+)
+from deltacli.storage import Storage
+from deltacli.table.discover import find_tables, note_backups
+from deltacli.table.handle import TableHandle
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 _STYLES = {Verdict.DEAD: Style.PROBLEM, Verdict.UNKNOWN: Style.PROBLEM, Verdict.AT_RISK: Style.WARNING}
@@ -32,8 +40,7 @@ def streams(
     *,
     request: StreamsRequest,
     tables: Annotated[
-        list[str] | None,
-        Option("Tables that the queries may read, found by id; also patterns. Repeatable.", "GLOB"),
+        list[str] | None, Option("Tables that the queries may read, found by id; also patterns. Repeatable.", "GLOB")
     ] = None,
     fail_on: Annotated[FailOn, Option("Exit with 1 if a query is dead, or not ok.", "dead|at-risk")] = FailOn.DEAD,
 ) -> None:
@@ -74,8 +81,6 @@ def streams(
 
 def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
     """Yield the Delta tables at and below paths and patterns. Raises the first fault where a name has no table."""
-    from deltacli.table.discover import find_tables, note_backups
-
     if not names:
         return
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow.batches import grouped
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.render.columns import (
     PlanRow,
@@ -27,6 +29,7 @@ from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import format_ranges, format_size, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest
+from deltacli.operations.recover.sources import Journal
 from deltacli.operations.recover.verify import other_size
 
 if TYPE_CHECKING:
@@ -74,8 +77,6 @@ class UndeleteScreen(Result):
     @property
     def _plan_so_far(self) -> UndeletePlan:
         """Return the plan without the files that an error kept from being put back."""
-        from deltacli.arrow import compute as pc
-
         if self._put is None:
             return self.plan
         items = self.plan.items_as(RESTORED, self._put)
@@ -150,9 +151,6 @@ def _before(plan: UndeletePlan) -> str:
 
 def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Return (kind, source) -> (files, bytes) of the files in a state."""
-    from deltacli.arrow import compute as pc
-    from deltacli.arrow.batches import grouped
-
     items = plan.items.filter(pc.equal(plan.items["state"], state))
     counted = grouped(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
     return {(one["kind"], one["source"] or ""): (one["path_count"], one["sizeBytes_sum"] or 0) for one in counted}
@@ -166,8 +164,6 @@ def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
 
 def _returning_files(plan: UndeletePlan) -> Iterator[str]:
     """Yield the first files that come back to an empty place, and the number of the others."""
-    from deltacli.arrow import compute as pc
-
     is_back = pc.and_(pc.not_equal(plan.items["state"], MISSING), pc.is_null(plan.items["presentSizeBytes"]))
     paths = plan.items.filter(is_back)["path"]
     yield from paths.slice(0, _NAMED_BACK).to_pylist()
@@ -199,8 +195,6 @@ def _lost(plan: UndeletePlan) -> Iterator[str]:
 
 def _lost_files(plan: UndeletePlan) -> Iterator[str]:
     """Yield the first files that no source has, and the number of the others."""
-    from deltacli.arrow import compute as pc
-
     lost = plan.items.filter(pc.equal(plan.items["state"], MISSING))
     for row in lost.slice(0, _NAMED).to_pylist():
         why = row["reason"] or ("" if row["problem"] == "missing" else row["problem"])
@@ -266,12 +260,7 @@ EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 
 
 def undelete(
-    run: Run,
-    table: TableArgument,
-    *,
-    request: UndeleteRequest,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    run: Run, table: TableArgument, *, request: UndeleteRequest, dry_run: DryRunOption = False, yes: YesOption = False
 ) -> None:
     """Bring deleted files of a table back.
 
@@ -291,7 +280,6 @@ def undelete(
       deltacli undelete ./tbl --from /backups/tbl
       deltacli undelete s3://lake/events --prefix date=2026-01-01
     """
-    from deltacli.operations.recover.sources import Journal
     from deltacli.operations.recover.undelete import Undelete
 
     def following(result: UndeleteResult) -> str:

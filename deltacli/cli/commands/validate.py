@@ -39,6 +39,7 @@ from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, Us
 from deltacli.core.made_once import cached_property
 from deltacli.core.request_fields import option, shared
 from deltacli.core.units import plural, some_of
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.operations.validate.findings import (
     DEFAULT_MOST,
     OWN_RULES,
@@ -48,6 +49,7 @@ from deltacli.operations.validate.findings import (
     require_limit,
 )
 from deltacli.rules.framework.base import CATALOGUE, UNREAD, Severity
+from deltacli.storage import LocalStorage, PathKind
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import managed_store
 
@@ -358,8 +360,6 @@ class Checker:
 
 def _require_tables(found: Targets) -> None:
     """Raise NotATable where the only table is a directory that may have lost its log, which nobody has named."""
-    from deltacli.delta.log.segment import LOG_DIRECTORY
-    from deltacli.storage import PathKind
     from deltacli.table.find_log import missing_log
 
     for name, storage, is_paimon in found.tables:
@@ -377,8 +377,6 @@ def _label(target: Target, baseline: str | None) -> str:
     """Return the name of a table in a baseline or a trend. A local table has its relative path, so that both can be
     moved together.
     """
-    from deltacli.storage import LocalStorage
-
     if baseline is None or not isinstance(target.storage, LocalStorage):
         return target.storage.uri
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")

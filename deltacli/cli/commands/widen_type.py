@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from deltacli.cli.options.declared import (
-    AllowLossyOption,
-    Asked,
-    BranchOption,
-    DryRunOption,
-    TableArgument,
-    YesOption,
-    argument,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import ask
@@ -22,21 +14,21 @@ from deltacli.operations.change.widen_type import WidenRequest
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
 
-Changes = Annotated[list[str], argument("Columns with their new types, in pairs.", "COLUMN TYPE")]
+Changes = Annotated[list[str], declared.argument("Columns with their new types, in pairs.", "COLUMN TYPE")]
 Check = Annotated[bool, Option("Change nothing; exit 1 if a change is due, 4 if refused.")]
 
 
 def widen_type(
     run: Run,
-    table: TableArgument,
+    table: declared.TableArgument,
     changes: Changes,
     *,
-    asked: Asked[WidenRequest],
+    asked: declared.Asked[WidenRequest],
     check: Check = False,
-    allow_lossy: AllowLossyOption = False,
-    branch: BranchOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    allow_lossy: declared.AllowLossyOption = False,
+    branch: declared.BranchOption = None,
+    dry_run: declared.DryRunOption = False,
+    yes: declared.YesOption = False,
 ) -> None:
     """Give columns wider types without rewriting data, in one commit.
 

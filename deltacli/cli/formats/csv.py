@@ -6,23 +6,17 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
 from deltacli.arrow import compute as pc
-from deltacli.cli.render.columns import exact
-from deltacli.cli.results import EncodedItems, block_of
+from deltacli.arrow import pa
+from deltacli.cli.render.columns import Section, exact
+from deltacli.cli.results import EncodedItems, Result, block_of
 from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
 from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import characters, escaped, escaped_objects, map_parts
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from deltacli.cli.render.columns import Section
-    from deltacli.cli.results import Result
-    from deltacli.cli.terminal.term import Terminal
 
 # -- `--format csv` ----------------------------------------------------------------------------------------------------
 
@@ -73,7 +67,7 @@ class CsvForm:
         line: str = self._writer.writerow([one if one is None or type(one) is str else exact(one) for one in values])
         return encoded(line)
 
-    def block(self, columns: Sequence[pyarrow.Array], rows: int, _null: str = "") -> EncodedItems:
+    def block(self, columns: Sequence[pa.Array], rows: int, _null: str = "") -> EncodedItems:
         return csv_block(columns, rows)
 
 
@@ -81,10 +75,8 @@ def _quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if not name or re.search(_MUST_BE_QUOTED, name) else name
 
 
-def csv_block(columns: Sequence[pyarrow.Array], rows: int) -> EncodedItems:
+def csv_block(columns: Sequence[pa.Array], rows: int) -> EncodedItems:
     """Return one line per row of columns, end to end."""
-    import pyarrow as pa
-
     nothing = pa.scalar('""' if len(columns) == 1 else "")
     parts: list[Any] = []  # Any: texts shared by all rows, and columns
     shared = ""
@@ -101,10 +93,8 @@ def csv_block(columns: Sequence[pyarrow.Array], rows: int) -> EncodedItems:
     return block_of(pc.binary_join_element_wise(*parts, ending, ""))
 
 
-def _field(column: pyarrow.Array) -> tuple[str, pyarrow.Array, str]:
+def _field(column: pa.Array) -> tuple[str, pa.Array, str]:
     """Return values as fields of CSV in three parts: the common prefix, the values, the common suffix."""
-    import pyarrow as pa
-
     from deltacli.cli.render.data.rows import text_column
 
     if pa.types.is_map(column.type) and column.null_count == 0 and (field := _map_of_one_key(column)):
@@ -122,7 +112,7 @@ def _field(column: pyarrow.Array) -> tuple[str, pyarrow.Array, str]:
     return "", pc.if_else(must_be_quoted, quoted, text), ""
 
 
-def _map_of_one_key(column: pyarrow.MapArray) -> tuple[str, pyarrow.Array, str] | None:
+def _map_of_one_key(column: pa.MapArray) -> tuple[str, pa.Array, str] | None:
     """Return maps of texts as fields in three parts where all have the same single key, as most partition values do."""
     opening, text, closing = map_parts(column)
     if isinstance(text, str) or '"' not in opening:
@@ -130,7 +120,7 @@ def _map_of_one_key(column: pyarrow.MapArray) -> tuple[str, pyarrow.Array, str] 
     return '"' + opening.replace('"', '""'), _doubled(text), closing.replace('"', '""') + '"'
 
 
-def _must_be_quoted(text: pyarrow.Array) -> pyarrow.Array | None:
+def _must_be_quoted(text: pa.Array) -> pa.Array | None:
     """Return which texts need quotes, null where they are null; None where no text does."""
     raw = characters(text)
     has_mark = any(mark in raw for mark in '",\r\n')
@@ -141,7 +131,7 @@ def _must_be_quoted(text: pyarrow.Array) -> pyarrow.Array | None:
     return pc.or_(mask, pc.equal(text, "")) if has_empty else mask
 
 
-def _doubled(text: pyarrow.Array) -> pyarrow.Array:
+def _doubled(text: pa.Array) -> pa.Array:
     """Return the texts with each quote doubled."""
     if '"' not in characters(text):
         return text
@@ -158,9 +148,7 @@ def _double_quotes(raw: str) -> bytes:
     return orjson.dumps(raw).translate(_BACKSLASH_AS_QUOTE)
 
 
-def _has_only_quotes_to_escape(text: pyarrow.Array) -> bool:
-    import pyarrow as pa
-
+def _has_only_quotes_to_escape(text: pa.Array) -> bool:
     ends = memoryview(text.buffers()[1]).cast("i")
     first, last = ends[text.offset], ends[text.offset + len(text)]
     if first == last:
@@ -171,8 +159,6 @@ def _has_only_quotes_to_escape(text: pyarrow.Array) -> bool:
 
 def _may_hold_text(kind: ArrowType) -> bool:
     """Return False for types whose values are never empty and contain no quotes, commas or line ends."""
-    import pyarrow as pa
-
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return not (is_number or pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or pa.types.is_null(kind))
 
@@ -235,10 +221,7 @@ class MarkdownForm:
     def row(self, values: Sequence[object]) -> bytes:
         return encoded(f"| {' | '.join(cell(exact(value)) for value in values)} |\n")
 
-    def block(self, columns: Sequence[pyarrow.Array], rows: int, null: str = "") -> EncodedItems:
-        import pyarrow as pa
-
-        from deltacli.arrow import compute as pc
+    def block(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
         from deltacli.cli.render.data.rows import text_column
 
         missing = pa.scalar(null)
@@ -255,12 +238,8 @@ def cell(text: str) -> str:
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], "\n".join(lines))
 
 
-def _cells(texts: pyarrow.StringArray) -> pyarrow.StringArray:
+def _cells(texts: pa.StringArray) -> pa.StringArray:
     """Return a column of texts as cells, by Arrow functions where it has no control characters."""
-    import pyarrow as pa
-
-    from deltacli.arrow import compute as pc
-
     raw = characters(texts)
     if CONTROL.search(raw):
         return pa.array([None if text is None else cell(text) for text in texts.to_pylist()], pa.string())

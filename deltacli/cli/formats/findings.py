@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
 from deltacli import __version__
@@ -18,17 +18,14 @@ from deltacli.cli.render.validate.report import (
     working_path,
     working_uri,
 )
-from deltacli.cli.terminal.term import escaped_json, for_screen, visible
+from deltacli.cli.results import ReportedResult
+from deltacli.cli.terminal.term import Terminal, escaped_json, for_screen, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.findings import fingerprint
 from deltacli.rules.framework.base import Finding, Rule, Severity
-
-if TYPE_CHECKING:
-    from deltacli.cli.results import ReportedResult
-    from deltacli.cli.terminal.term import Terminal
 
 # -- `--format github` -------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from deltacli.cli.terminal.shell import again, again_with, quoted, without_value
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Toml
 from deltacli.core.units import parse_duration
+from deltacli.storage.secrets import holds_secret, is_secret_name
 
 _KEYS = frozenset(
     {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}
@@ -268,8 +269,6 @@ def plain_or_file(option: str, separator: str, value: str, place_of_secrets: str
     """Return the value of an option, and for `@FILE` what the file has. Raises UsageError for a plain secret."""
     if value.startswith("@"):
         return _read_text(value[1:], option)
-    from deltacli.storage.secrets import holds_secret, is_secret_name
-
     if is_secret_name(named) or holds_secret(value):
         raise UsageError(
             f"{option}: a secret on the command line is visible in the process list",

@@ -10,16 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from datetime import datetime
 from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Generic,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
@@ -27,6 +18,7 @@ from deltacli.core.errors import UsageError, adding, command
 from deltacli.core.made_once import pattern
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
 from deltacli.core.units import epoch_ms, parse_duration, parse_names, parse_share, parse_versions
+from deltacli.storage import open_storage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,7 +166,6 @@ DEFAULT_OVERLAP = "24h"
 def read_shares(config: str, *, lists_wildcards: bool = False) -> Configuration:
     """Return the configuration of the server. Without `lists_wildcards` no store is opened. Raises UsageError."""
     from deltacli.sharing.configuration.shares_yaml import read_configuration
-    from deltacli.storage import open_storage
 
     return read_configuration(config, open_store=open_storage if lists_wildcards else None)
 

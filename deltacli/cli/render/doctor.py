@@ -61,11 +61,7 @@ class DoctorResult(Listing[Row]):
 def finding_sections(findings: Sequence[StoreFinding], good: str) -> list[Section]:
     """Return the findings by severity, or one line where there are none that matter."""
     sections = [
-        Section(
-            f"{severity}s" if severity is not Severity.INFO else "notes",
-            _texts(findings, severity),
-            style,
-        )
+        Section(f"{severity}s" if severity is not Severity.INFO else "notes", _texts(findings, severity), style)
         for severity, style in (
             (Severity.ERROR, Style.PROBLEM),
             (Severity.WARNING, Style.PLAIN),

@@ -18,20 +18,11 @@ from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Section, choose
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.core import units
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import (
-    DAY_MS,
-    format_age,
-    format_count,
-    format_moment,
-    format_size,
-    format_spans,
-    format_timestamp,
-    ranges_of,
-)
 from deltacli.delta.log.segment import TimestampSource
 from deltacli.operations.read.history import PROVENANCE_FIELDS, History, HistoryItem
 
@@ -93,8 +84,8 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
         Column("version", lambda line: line.item and line.item.version, right=True, priority=1, least=7),
         Column(
             "timestamp",
-            lambda line: format_timestamp(line.time.timestamp_ms) if line.time else None,
-            text=lambda line: format_moment(line.time.timestamp_ms) if line.time else "",
+            lambda line: units.format_timestamp(line.time.timestamp_ms) if line.time else None,
+            text=lambda line: units.format_moment(line.time.timestamp_ms) if line.time else "",
             priority=2,
             least=19,
             title="committed (UTC)",
@@ -103,7 +94,7 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
         Column(
             "age",
             lambda _: None,
-            text=lambda line: format_age(line.time.timestamp_ms, now_ms()) if line.time else "",
+            text=lambda line: units.format_age(line.time.timestamp_ms, now_ms()) if line.time else "",
             style=lambda _: Style.TIME,
             priority=6,
             least=13,
@@ -131,10 +122,10 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
                 priority=5,
                 least=20,
             ),
-            _number("addedFiles", "added_files", format_count, priority=2, least=7, title="files +"),
-            _number("removedFiles", "removed_files", format_count, priority=2, least=7, title="files -"),
-            _number("addedBytes", "added_bytes", format_size, priority=4, least=9, title="bytes +"),
-            _number("removedBytes", "removed_bytes", format_size, priority=4, least=9, title="bytes -"),
+            _number("addedFiles", "added_files", units.format_count, priority=2, least=7, title="files +"),
+            _number("removedFiles", "removed_files", units.format_count, priority=2, least=7, title="files -"),
+            _number("addedBytes", "added_bytes", units.format_size, priority=4, least=9, title="bytes +"),
+            _number("removedBytes", "removed_bytes", units.format_size, priority=4, least=9, title="bytes -"),
         ]
     found += [
         Column(
@@ -253,7 +244,9 @@ def _changes(line: HistoryLine) -> str:
     changes = changes_of(line.info)
     counted = [(pattern, getattr(changes, field)) for field, pattern in _WORDS]
     return ", ".join(
-        pattern.format(format_count(number)) + ("" if number == 1 else "s") for pattern, number in counted if number
+        pattern.format(units.format_count(number)) + ("" if number == 1 else "s")
+        for pattern, number in counted
+        if number
     )
 
 
@@ -445,7 +438,7 @@ def _copied_at_once(items: Sequence[HistoryItem]) -> list[tuple[int, int]]:
         written = [at for item in same if type(at := (item.commit_info or {}).get("timestamp")) is int]
         if len(same) >= _COPIED and written and max(written) - min(written) >= _COPIED * 1_000:
             found += [item.version for item in same]
-    return ranges_of(found)
+    return units.ranges_of(found)
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:
@@ -472,7 +465,7 @@ def _is_absent(key: str, found: History) -> bool:
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:
     """Return versions as the subject of a sentence: `versions 2-4, 7`."""
-    text = format_spans(spans)
+    text = units.format_spans(spans)
     return f"version {text}" if text.isdigit() else f"versions {text}"
 
 
@@ -546,17 +539,17 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
     """Return one line: how many commits each day had, several days to a mark where there are many."""
     from deltacli.cli.render.terminal.tables import sparkline
 
-    first, last = min(times_ms) // DAY_MS, max(times_ms) // DAY_MS
-    span = " to ".join(format_moment(day * DAY_MS)[:10] for day in (first, last))
+    first, last = min(times_ms) // units.DAY_MS, max(times_ms) // units.DAY_MS
+    span = " to ".join(units.format_moment(day * units.DAY_MS)[:10] for day in (first, last))
     room = max(min(canvas.width - len(f"commits per 1,000 days    {span}"), _SPARKS), 10)
     days = -(-(last - first + 1) // room)
     counts = [0] * ((last - first) // days + 1)
     for time_ms in times_ms:
-        counts[(time_ms // DAY_MS - first) // days] += 1
-    most = f", at most {format_count(max(counts))}" if canvas.width >= _NARROW else ""
+        counts[(time_ms // units.DAY_MS - first) // days] += 1
+    most = f", at most {units.format_count(max(counts))}" if canvas.width >= _NARROW else ""
     return canvas.joined(
         [
-            ("commits per day" if days == 1 else f"commits per {format_count(days)} days", Style.LABEL),
+            ("commits per day" if days == 1 else f"commits per {units.format_count(days)} days", Style.LABEL),
             "  ",
             sparkline(canvas, counts),
             "  ",
@@ -592,7 +585,7 @@ def _drawn_columns(
 
 
 def _to_the_minute(line: HistoryLine) -> str:
-    return format_moment(line.time.timestamp_ms)[:16] if line.time else ""
+    return units.format_moment(line.time.timestamp_ms)[:16] if line.time else ""
 
 
 def _change_columns(width: int, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:
@@ -681,4 +674,4 @@ def _numbers(
 
 
 def _signed(number: int, sign: str) -> str:
-    return f"{sign}{format_count(number)}" if number else ""
+    return f"{sign}{units.format_count(number)}" if number else ""

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from deltacli.cli import results
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, Section, exactly, refused, usual
 from deltacli.cli.render.schemas.tree import branches, rooted
-from deltacli.cli.results import (
-    Document,
-    Emit,
-    Grid,
-    Outcome,
-    Result,
-    RowGrid,
-    emit_lines,
-    field_grid,
-    line_of,
-    write_columns,
-    write_sections,
-    write_whole_table,
-)
 from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
@@ -43,6 +30,7 @@ from deltacli.core.units import (
 )
 from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.operations.paimon.facts import Event, PaimonHistory, PaimonSnapshot, SchemaVersion, SnapshotVersion
+from deltacli.operations.paimon.table_files import Usage
 from deltacli.operations.paimon.vacuum_schemas import (
     SchemaFile,
     SchemaVacuumOutcome,
@@ -53,9 +41,6 @@ from deltacli.operations.paimon.vacuum_schemas import (
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, dotted, sentence
 from deltacli.paimon.types import DataField, DataType, RowType, parts_of, simple_text, type_text, walk_fields
-
-if TYPE_CHECKING:
-    from deltacli.operations.paimon.table_files import Usage
 
 # -- the history of a Paimon table as a result -------------------------------------------------------------------------
 
@@ -80,7 +65,7 @@ def paimon_history_columns(now_ms: int) -> list[Column[Event]]:
 
 
 @dataclass
-class PaimonHistoryResult(Result):
+class PaimonHistoryResult(results.Result):
     """Schemas and snapshots of a branch; `is_chosen`: the user named the columns."""
 
     found: PaimonHistory
@@ -88,7 +73,7 @@ class PaimonHistoryResult(Result):
     is_chosen: bool
     lists: bool = True
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         found = self.found
         fields = envelope("deltacli.history", found.table, complete=found.is_complete, table_format="paimon")
         fields |= {"branch": found.branch, "branches": list(found.branches), "gaps": [list(gap) for gap in found.gaps]}
@@ -98,15 +83,15 @@ class PaimonHistoryResult(Result):
             fields["strays"] = list(found.strays)
         if found.broken:
             fields["problems"] = [broken._asdict() for broken in found.broken]
-        return Document(fields | {"schemas": self._schemas(), "snapshots": self._snapshots()})
+        return results.Document(fields | {"schemas": self._schemas(), "snapshots": self._snapshots()})
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, self._schemas(), "schema-version")
-        emit_lines(emit, self._snapshots(), "paimon-snapshot")
+    def lines(self, emit: results.Emit) -> bool:
+        results.emit_lines(emit, self._schemas(), "schema-version")
+        results.emit_lines(emit, self._snapshots(), "paimon-snapshot")
         return self.found.is_complete
 
-    def grid(self) -> Grid:
-        return RowGrid(self.columns, self.found.events, self.is_chosen)
+    def grid(self) -> results.Grid:
+        return results.RowGrid(self.columns, self.found.events, self.is_chosen)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         """Return the missing schemas, which a table of events alone would hide."""
@@ -117,7 +102,7 @@ class PaimonHistoryResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         shown = exactly(self.columns, terminal) if self.is_chosen else usual(self.columns, terminal)
-        write_whole_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
+        results.write_whole_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield which files cannot be read, which are stray or omitted, and the next command."""
@@ -267,22 +252,22 @@ def users_text(usage: Usage) -> list[str]:
 
 
 @dataclass
-class PaimonSnapshotResult(Result):
+class PaimonSnapshotResult(results.Result):
     """The state at a point."""
 
     found: PaimonSnapshot
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         fields = envelope("deltacli.snapshot", self.found.table, complete=True, table_format="paimon")
-        return Document(fields | self.found.as_json())
+        return results.Document(fields | self.found.as_json())
 
-    def lines(self, emit: Emit) -> bool:
-        emit(line_of({"table": self.found.table, **self.found.as_json()}, "paimon-state"))
+    def lines(self, emit: results.Emit) -> bool:
+        emit(results.line_of({"table": self.found.table, **self.found.as_json()}, "paimon-state"))
         return True
 
-    def grid(self) -> Grid:
+    def grid(self) -> results.Grid:
         """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
-        return field_grid([("table", self.found.table), *self.found.as_json().items()])
+        return results.field_grid([("table", self.found.table), *self.found.as_json().items()])
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         found, schema = self.found, self.found.schema
@@ -302,24 +287,24 @@ class PaimonSnapshotResult(Result):
 
 
 @dataclass
-class PaimonSchemaResult(Result):
+class PaimonSchemaResult(results.Result):
     """The schema at a point; people see a tree, or with `as_ddl` a CREATE TABLE statement."""
 
     found: PaimonSnapshot
     as_ddl: bool = False
     lists: bool = True
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         fields = envelope("deltacli.schema", self.found.table, complete=True, table_format="paimon")
         content = self.found.as_json()
         names = ("branch", "schemaId", "schema", *(("ddl",) if self.as_ddl else ()))
-        return Document(fields | {name: content[name] for name in names})
+        return results.Document(fields | {name: content[name] for name in names})
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, map(SchemaRow.as_json, paimon_schema_rows(self.found.schema)), "paimon-field")
+    def lines(self, emit: results.Emit) -> bool:
+        results.emit_lines(emit, map(SchemaRow.as_json, paimon_schema_rows(self.found.schema)), "paimon-field")
         return True
 
-    def grid(self) -> Grid:
+    def grid(self) -> results.Grid:
         columns: list[Column[SchemaRow]] = [
             Column("column", lambda row: row.path),
             Column("fieldId", lambda row: row.field_id),
@@ -329,7 +314,7 @@ class PaimonSchemaResult(Result):
             Column("default", lambda row: row.default),
             Column("comment", lambda row: row.comment),
         ]
-        return RowGrid(columns, paimon_schema_rows(self.found.schema))
+        return results.RowGrid(columns, paimon_schema_rows(self.found.schema))
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.as_ddl:
@@ -470,7 +455,7 @@ _FAILURES = 10
 
 
 @dataclass
-class _SchemaVacuumShown(Result):
+class _SchemaVacuumShown(results.Result):
     """The plan with its outcome. Lines and columns name every schema file, the others where that is asked for."""
 
     plan: SchemaVacuumPlan
@@ -478,18 +463,18 @@ class _SchemaVacuumShown(Result):
     dry_run: bool
     lists: bool
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         fields = envelope("deltacli.vacuum", self.plan.table, complete=True, table_format="paimon") | self._content()
         items = {"items": [file.as_json() for file in self.plan.files]} if self.lists else {}
-        return Document(fields | items)
+        return results.Document(fields | items)
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, (file.as_json() for file in self.plan.files), "schema-file")
-        emit(line_of({"table": self.plan.table, **self._content()}, "schema-vacuum"))
+    def lines(self, emit: results.Emit) -> bool:
+        results.emit_lines(emit, (file.as_json() for file in self.plan.files), "schema-file")
+        emit(results.line_of({"table": self.plan.table, **self._content()}, "schema-vacuum"))
         return True
 
-    def grid(self) -> Grid:
-        return RowGrid(_columns(), self.plan.files)
+    def grid(self) -> results.Grid:
+        return results.RowGrid(_columns(), self.plan.files)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         plan, request = self.plan, self.plan.request
@@ -507,11 +492,11 @@ class _SchemaVacuumShown(Result):
         ]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        write_sections(sink, terminal, self.sections(terminal))
+        results.write_sections(sink, terminal, self.sections(terminal))
         if self.lists:
             sink.write(b"\n")
             shown = [column for column in _columns() if column.on_screen]
-            write_columns(sink, terminal, shown, list(self.plan.files))
+            results.write_columns(sink, terminal, shown, list(self.plan.files))
 
     def _content(self) -> dict[str, Json]:
         return self.plan.as_json() | (self.outcome or SchemaVacuumOutcome()).as_json() | {"dryRun": self.dry_run}
@@ -596,9 +581,9 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
 _COLUMNS = ("kind", "field", "fieldId", "class", "cast", "change")
 
 
-def _result(outcome: AlterOutcome, command: str, *, is_dry: bool) -> Outcome:
+def _result(outcome: AlterOutcome, command: str, *, is_dry: bool) -> results.Outcome:
     """Return the next version of a schema as a result. `command` is the one that was given: `alter` or `widen-type`."""
-    return Outcome(
+    return results.Outcome(
         command,
         outcome.table,
         outcome.as_json(dry_run=is_dry),

@@ -14,6 +14,7 @@ from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_count, format_limit, format_moment, format_size, plural
+from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.operations.read.snapshot import SnapshotSummary, knows_protocol
 from deltacli.storage.base import StoreOfVersions
 
@@ -283,8 +284,6 @@ def _panel_rows(canvas: Canvas, section: Section) -> Iterator[Row]:
 
 def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
     """How many commits the last checkpoint is behind."""
-    from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
-
     snapshot = summary.snapshot
     interval = parse_integer(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
     checkpoint = snapshot.segment.checkpoint

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.cli import results
 from deltacli.cli.render.columns import (
     Column,
     Labelled,
@@ -19,19 +22,6 @@ from deltacli.cli.render.columns import (
     refused,
     section_rows,
     version_strip,
-)
-from deltacli.cli.results import (
-    BatchGrid,
-    Document,
-    Emit,
-    EncodedItems,
-    Grid,
-    Outcome,
-    Result,
-    RowForm,
-    line_of,
-    surface_of,
-    write_columns,
 )
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import dumps, envelope
@@ -49,8 +39,6 @@ from deltacli.core.units import (
 from deltacli.operations.vacuum.plan import Mode, Reason, VacuumOutcome
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.core.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
     from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
@@ -65,7 +53,7 @@ Row = dict[str, Any]  # Any: values of a candidate
 
 
 @dataclass(eq=False, repr=False)
-class VacuumResult(Result):
+class VacuumResult(results.Result):
     """The plan with its outcome. Lines and columns name every candidate, the others where that is asked for."""
 
     plan: VacuumPlan
@@ -73,25 +61,25 @@ class VacuumResult(Result):
     dry_run: bool
     lists: bool
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         fields = envelope("deltacli.vacuum", self.plan.table, complete=True) | self._content()
-        return Document(fields, _blocks(self.plan, "{", "},\n") if self.lists else None)
+        return results.Document(fields, _blocks(self.plan, "{", "},\n") if self.lists else None)
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, emit: results.Emit) -> bool:
         for block in _blocks(self.plan, '{"type":"candidate",', "}\n"):
             emit(block)
-        emit(line_of({"table": self.plan.table, **self._content()}, "vacuum"))
+        emit(results.line_of({"table": self.plan.table, **self._content()}, "vacuum"))
         return True
 
-    def grid(self) -> Grid:
-        return BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
+    def grid(self) -> results.Grid:
+        return results.BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
 
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        draw_vacuum(surface_of(sink, terminal), terminal, self.plan, self.outcome)
+        draw_vacuum(results.surface_of(sink, terminal), terminal, self.plan, self.outcome)
         if self.lists and self.plan.files:
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
@@ -100,12 +88,8 @@ class VacuumResult(Result):
         return self.plan.as_json() | (self.outcome or VacuumOutcome()).as_json() | {"dryRun": self.dry_run}
 
 
-def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pyarrow.RecordBatch, bool]]:
+def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pa.RecordBatch, bool]]:
     """The candidates in batches, their paths as text where all of a batch are; else as bytes, and False."""
-    import pyarrow as pa
-
-    from deltacli.arrow import compute as pc
-
     for batch in plan.candidates.select(list(_NAMES)).to_batches(max_chunksize=rows):
         try:
             path = pc.cast(batch.column(0), pa.string())
@@ -115,14 +99,14 @@ def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pya
         yield pa.record_batch([path, *batch.columns[1:]], list(_NAMES)), True
 
 
-def _rows(piece: pyarrow.RecordBatch) -> Iterator[Row]:
+def _rows(piece: pa.RecordBatch) -> Iterator[Row]:
     """A batch as rows; of names that are no UTF-8 the other bytes come as half characters."""
     for row in piece.to_pylist():
         path = row["path"]
         yield row if isinstance(path, str) else {**row, "path": path.decode("utf-8", "surrogateescape")}
 
 
-def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[EncodedItems]:
+def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[results.EncodedItems]:
     """The candidates as JSON, their fields between two texts."""
     from deltacli.cli.render.data.rows import json_blocks
 
@@ -131,17 +115,17 @@ def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[EncodedIte
             yield from json_blocks([piece], opening=opening, closing=closing)
             continue
         texts = [opening.encode() + dumps(row)[1:-1] + closing.encode() for row in _rows(piece)]
-        yield EncodedItems(len(texts), memoryview(b"".join(texts)))
+        yield results.EncodedItems(len(texts), memoryview(b"".join(texts)))
 
 
-def _grid_blocks(plan: VacuumPlan, form: RowForm) -> Iterator[EncodedItems]:
+def _grid_blocks(plan: VacuumPlan, form: results.RowForm) -> Iterator[results.EncodedItems]:
     """Yield a row per candidate; names of files have the bytes they have on the store."""
     for piece, is_text in _pieces(plan):
         if is_text:
             yield form.block(piece.columns, piece.num_rows)
             continue
         rows = [form.row([row[name] for name in _NAMES]) for row in _rows(piece)]
-        yield EncodedItems(len(rows), memoryview(b"".join(rows)))
+        yield results.EncodedItems(len(rows), memoryview(b"".join(rows)))
 
 
 def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None:
@@ -154,7 +138,9 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None
         return
     heading, is_part = True, plan.files > ROWS_PER_SCREEN
     for piece, _ in _pieces(plan, ROWS_PER_SCREEN):
-        write_columns(sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True, is_part=is_part)
+        results.write_columns(
+            sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True, is_part=is_part
+        )
         heading = False
 
 
@@ -164,10 +150,9 @@ def _reason(row: Row) -> str:
 
 def _screen_columns() -> list[Column[Row]]:
     """The columns for the eye; the path last, because it is longest."""
-    from deltacli.arrow import compute as pc
     from deltacli.cli.render.data.rows import size_texts, timestamp_texts
 
-    def moments(values: pyarrow.Array) -> pyarrow.Array:
+    def moments(values: pa.Array) -> pa.Array:
         return timestamp_texts(pc.if_else(pc.equal(values, 0), None, values))
 
     def moment(row: Row) -> str:
@@ -511,7 +496,7 @@ def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
 # -- what is purged of a quarantine ------------------------------------------------------------------------------------
 
 
-def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> Outcome:
+def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> results.Outcome:
     """Return a purge as a result: the plan, and what was deleted."""
     from deltacli.operations.vacuum.quarantine import PurgeOutcome
 
@@ -521,7 +506,7 @@ def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool
     due = content["due"]
     assert isinstance(due, dict)
     row = {"quarantine": plan.quarantine, "tableId": plan.table_id, **due, "deleted": deleted}
-    return Outcome("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns)
+    return results.Outcome("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns)
 
 
 def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:

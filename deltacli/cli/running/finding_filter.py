@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Container, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.results import open_sink, require_target
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with, quoted
 from deltacli.core.errors import QUOTED, UsageError, is_shared, nearest_name, quoted_table
@@ -202,7 +203,6 @@ def keep_baseline(
     run: Run, report: ValidationReport, to_accept: Sequence[tuple[str, Finding]], target: str | None, read: str | None
 ) -> None:
     """Write the new baseline to `target`, unless a table could not be checked; note what is stale in the one `read`."""
-    from deltacli.cli.results import open_sink
     from deltacli.operations.validate.findings import write_baseline
 
     if target is not None and report.failures:
@@ -218,7 +218,6 @@ def keep_baseline(
 
 def require_baseline_target(name: str) -> None:
     """Raise UsageError for a target of --write-baseline inside a table, and for a file that is not a baseline."""
-    from deltacli.cli.results import require_target
     from deltacli.operations.validate.findings import is_baseline, name_beside
 
     require_target(name, "--write-baseline")

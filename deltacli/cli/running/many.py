@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
@@ -30,8 +31,6 @@ from deltacli.table.discover import find_tables, identity, is_pattern, note_back
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, BinaryIO, TypeAlias
-
-    import pyarrow
 
     from deltacli.cli.running.changing import Pending
     from deltacli.cli.running.run import Run
@@ -199,9 +198,7 @@ class _WithTable:
     def row(self, values: Sequence[object]) -> bytes:
         return self._form.row([self._uri, *values])
 
-    def block(self, columns: Sequence[pyarrow.Array], rows: int, null: str = "") -> EncodedItems:
-        import pyarrow as pa
-
+    def block(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
         return self._form.block([pa.repeat(self._uri, rows), *columns], rows, null)
 
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.configuration import catalog_profile_of, place_of_catalog
 from deltacli.cli.options.declared import DEFAULT_ROWS
-from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, open_sink
+from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, open_sink, write_sections
 from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
 from deltacli.cli.terminal.term import (
     Style,
@@ -33,8 +34,18 @@ from deltacli.cli.terminal.term import (
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
 from deltacli.core.machine import Clock
-from deltacli.core.progress import SILENT, Progress
+from deltacli.core.progress import SILENT, LongJobs, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
+from deltacli.storage import NOTHING, open_storage
+from deltacli.storage.base import (
+    RETRY_BUDGET,
+    PathKind,
+    StoreOfVersions,
+    StoreWithBounds,
+    is_of_this_process,
+    require_writable,
+)
+from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.cli.options.configuration import CatalogChoice
@@ -161,8 +172,6 @@ class Run:
     @property
     def allowed(self) -> Allowed:
         """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
-        from deltacli.storage import NOTHING
-
         if not self.allow_external:
             return NOTHING
         from deltacli.work.task import read_prefixes
@@ -186,8 +195,6 @@ class Run:
             if self.part is not None:
                 self.part.head(self, sink)
             if new := self._new_sections(result):
-                from deltacli.cli.results import write_sections
-
                 write_sections(sink, self.terminal, new)
             else:
                 self.format.write(sink, result, self.terminal)
@@ -293,8 +300,6 @@ class Run:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        from deltacli.core.progress import LongJobs
-
         return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
@@ -304,7 +309,6 @@ class Run:
         """Return where other processes find the store of a table; None for a shared one, which by its directory gives
         them credentials itself. Raises UsageError for tables of a catalog, whose credentials stay in this process.
         """
-        from deltacli.storage.base import StoreOfVersions, StoreWithBounds, is_of_this_process
         from deltacli.storage.location import StoreLocation
 
         if isinstance(storage, StoreOfVersions | StoreWithBounds):
@@ -371,8 +375,6 @@ class Run:
 
 def _is_spoiled(text: str) -> bool:
     """Return True for a command to paste whose secrets would be masked in the output."""
-    from deltacli.storage.secrets import without_secrets
-
     return text.startswith(_NEXT) and without_secrets(text) != text
 
 
@@ -449,9 +451,6 @@ class Stores:
 
         Raises UsageError, and NoAtomicCreate where the store is read-only, before any request is sent.
         """
-        from deltacli.storage import open_storage
-        from deltacli.storage.base import require_writable
-
         if uri[: len(CATALOG)].lower() == CATALOG:
             self.note_needless_access("a table that is not shared")
             return self._open_in_catalog(uri, writes=writes)
@@ -462,8 +461,6 @@ class Stores:
             storage = open_storage(uri, self._options, self._allowed)
             self._note_needless_options()
         else:
-            from deltacli.cli.terminal.term import capture_logging
-
             capture_logging()
             storage = open_storage(uri, self._options, self._allowed, retry=self.policy())
         if writes:
@@ -511,7 +508,6 @@ class Stores:
     def open_catalog(self) -> UnityCatalog:
         """Return the catalog of the run. Raises UsageError where none is configured."""
         from deltacli.catalogs.unity.unity import open_catalog
-        from deltacli.cli.options.configuration import catalog_profile_of, place_of_catalog
 
         if self._opened_catalog is None:
             source = None if self._catalog is None else place_of_catalog(self._catalog)
@@ -553,7 +549,6 @@ class Stores:
 
     def policy(self) -> Retry:
         """Return the retry policy that all stores of the run share."""
-        from deltacli.storage.base import RETRY_BUDGET
         from deltacli.storage.retry import Retry, ThrottledRetry
 
         if self._policy is None:
@@ -695,7 +690,6 @@ def write_directory(
 ) -> None:
     """Write rows to the directory of `--output`, and show what was written. `limit`: as in `Run.limit`."""
     from deltacli.cli.render.data.rows import DirectoryResult
-    from deltacli.storage.secrets import without_secrets
 
     assert run.directory is not None
     written = write(run.directory)
@@ -748,7 +742,6 @@ def note_catalog(run: Run, *found: Snapshot, name: str = "") -> None:
 
 def note_staged(run: Run, table: TableHandle, name: str = "") -> None:
     """Note the same of a table of which no version was read, where its log has staged commits."""
-    from deltacli.storage.base import PathKind, StoreOfVersions
     from deltacli.table.handle import managed_store
     from deltacli.table.rebuild import read_snapshot
 
@@ -762,8 +755,6 @@ def note_staged(run: Run, table: TableHandle, name: str = "") -> None:
 
 def note_findings(run: Run, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
-    from deltacli.storage.base import StoreOfVersions
-
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
         run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")

@@ -18,6 +18,8 @@ from deltacli.core.documents import dumps
 from deltacli.core.errors import NotATable, Refused, StorageFailed, command
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
+from deltacli.fleet.policy_file.model import Entry, Group, Policy
+from deltacli.storage import Existed, LocalStorage, Unknown
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 def find_tables(run: Run, directory: str) -> Discovery:
     """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""
     from deltacli.fleet.planning.discovery import discover
-    from deltacli.fleet.policy_file.model import Entry, Group, Policy
     from deltacli.table.discover import note_backups
 
     group = Group("tables", Policy("standard", {}), (), (Entry(whole(directory), 0),), (), (), 0)
@@ -62,8 +63,6 @@ def require_new(file: str, name: str, *, force: bool, code: str) -> None:
 
 def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
     """Write a file, whole or not at all. Without `force` it must not exist, not even since it was looked for."""
-    from deltacli.storage import Existed, LocalStorage, Unknown
-
     if force:
         with open_sink(file) as sink:
             sink.write(text)
@@ -103,8 +102,6 @@ def write_schema(run: Run, file: str, path: str | None, schema: JsonObject) -> s
     """Write a schema that is not there yet, and return its path; None where something else has its name, which is noted
     and kept.
     """
-    from deltacli.storage import Existed, LocalStorage, Unknown
-
     if path is not None:
         invocation.writes(path)
         directory, name = os.path.split(os.path.abspath(path))

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.command_tree import TableFormat
+from deltacli.cli.invocation import invocation
 from deltacli.core.errors import PaimonTable, UsageError, command
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 
@@ -383,7 +384,6 @@ def ask(
 
 def _misnamed(table_format: TableFormat) -> UsageError:
     """Return the error for a --table-format that is not the format of the table."""
-    from deltacli.cli.invocation import invocation
     from deltacli.cli.terminal.shell import again, without_option
 
     return UsageError(

@@ -14,18 +14,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from deltacli.cli.options.configuration import Variable
-from deltacli.cli.terminal.term import (
-    CONTROL,
-    Cleaning,
-    Interrupted,
-    PagerQuitError,
-    cells,
-    close_live_line,
-    escaped_json,
-    pager_in_front,
-    wait_for_end,
-    write_all,
-)
+from deltacli.cli.terminal import term
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
 _LESS_WITH_HEADER = 600
@@ -101,11 +90,11 @@ class Screen:
             self._release()
             self._out.flush()
         else:
-            self._end_pager(at_once=isinstance(fault, Interrupted))
+            self._end_pager(at_once=isinstance(fault, term.Interrupted))
 
     def write(self, data: bytes | memoryview) -> int:
         """Write text of whole lines. Raises PagerQuitError where the user has left the pager."""
-        close_live_line()
+        term.close_live_line()
         text = bytes(data)
         if self._clean is not None:
             text = self._clean(text.decode("utf-8", "replace")).encode("utf-8", "backslashreplace")
@@ -143,7 +132,7 @@ class Screen:
             self._release()
             return
         process = self._process
-        self._in_front = pager_in_front(lambda: self._is_waiting or process.poll() is None)
+        self._in_front = term.pager_in_front(lambda: self._is_waiting or process.poll() is None)
         self._in_front.__enter__()
         held, self._held = self._held, []
         self._feed(b"".join(held))
@@ -156,9 +145,9 @@ class Screen:
         assert self._process is not None
         assert self._process.stdin is not None
         try:
-            write_all(self._process.stdin.fileno(), text)
+            term.write_all(self._process.stdin.fileno(), text)
         except BrokenPipeError as quitted:
-            raise PagerQuitError from quitted
+            raise term.PagerQuitError from quitted
 
     def _end_pager(self, *, at_once: bool) -> None:
         """Wait until the user leaves the pager; its exit code is ignored."""
@@ -170,7 +159,7 @@ class Screen:
             self._is_waiting = not at_once  # a Ctrl-C meant for the pager may be seen here when it has ended
             with contextlib.suppress(BrokenPipeError):  # the user left it before it had read everything
                 self._process.stdin.close()
-            wait_for_end(self._process)
+            term.wait_for_end(self._process)
         finally:
             self._in_front.__exit__(None, None, None)
 
@@ -178,11 +167,11 @@ class Screen:
 def _screen_rows(text: bytes, width: int) -> int:
     """Return the number of screen rows of a text, with long lines wrapped."""
     lines = _COLOURS.sub("", text.decode("utf-8", "replace")).split("\n")
-    rows = sum(max(-(-cells(line) // width), 1) for line in lines)
+    rows = sum(max(-(-term.cells(line) // width), 1) for line in lines)
     return rows - 1 if not lines[-1] else rows
 
 
-def open_screen(cleaning: Cleaning, *, is_paged: bool) -> Screen:
+def open_screen(cleaning: term.Cleaning, *, is_paged: bool) -> Screen:
     """Return stdout as a screen; paged where the user may press keys."""
     size = shutil.get_terminal_size((80, 24))
     wants_pager = is_paged and sys.stdin.isatty()
@@ -196,13 +185,13 @@ def open_screen(cleaning: Cleaning, *, is_paged: bool) -> Screen:
 
 
 def _escape_for_eyes(text: str) -> str:
-    return CONTROL.sub(
+    return term.CONTROL.sub(
         lambda match: match[0] if match[0] == "\n" else match[0].encode("unicode_escape").decode("ascii"), text
     )
 
 
-_CLEANERS: Mapping[Cleaning, Callable[[str], str] | None] = {
-    Cleaning.NONE: None,
-    Cleaning.JSON: escaped_json,
-    Cleaning.TEXT: _escape_for_eyes,
+_CLEANERS: Mapping[term.Cleaning, Callable[[str], str] | None] = {
+    term.Cleaning.NONE: None,
+    term.Cleaning.JSON: term.escaped_json,
+    term.Cleaning.TEXT: _escape_for_eyes,
 }

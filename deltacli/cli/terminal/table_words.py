@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from deltacli import Snapshot
+from deltacli import DeltacliError, Snapshot, open_paimon, open_table
 
 _MOST = 1_000
 _TYPES = ("smallint", "int", "bigint", "double", "timestamp_ntz")
@@ -110,8 +108,6 @@ def _names(table: str, point: str) -> Iterator[str]:
 
 def _newest(table: str) -> Snapshot | None:
     """Return the newest snapshot of a Delta table, None where there is none that can be read."""
-    from deltacli import DeltacliError, open_table
-
     with suppress(DeltacliError, OSError, ValueError):
         return open_table(table).snapshot() if table else None
     return None
@@ -122,7 +118,6 @@ def _is_paimon(table: str) -> bool:
 
 
 def _columns(table: str, *, nested: bool) -> Iterator[str]:
-    from deltacli import DeltacliError, open_paimon
     from deltacli.delta.schema.column_path import places
 
     with suppress(DeltacliError, OSError, ValueError):
@@ -156,7 +151,6 @@ def _types(table: str, column: str) -> Iterator[str]:
 
 def _types_of_paimon(table: str, column: str) -> Iterator[str]:
     """Yield other types that keep every value of a column; none where the column is not found."""
-    from deltacli import DeltacliError, open_paimon
     from deltacli.paimon.conversions import parse_sql_type
     from deltacli.paimon.schema_changes import Loss, judge_change
     from deltacli.paimon.types import AtomicType, with_nullability

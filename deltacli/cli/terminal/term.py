@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -14,10 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, StrEnum
 from functools import lru_cache
+from threading import Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
-from deltacli.cli.invocation import colour_of_environment, invocation
+from deltacli.cli.invocation import AT, colour_of_environment, give_up, invocation
 from deltacli.core import tempfiles
 from deltacli.core.documents import dumps
 from deltacli.core.made_once import pattern
@@ -262,14 +264,11 @@ def say(text: str, paint: Callable[[str], str] = str) -> None:
 
 def safe_text(text: str) -> str:
     """Return a text without secrets, whose commands have the `-C` of this run."""
-    from deltacli.cli.invocation import AT, invocation
     from deltacli.storage.secrets import without_secrets
 
     text = without_secrets(text)
     if not invocation.directories or "deltacli " not in text:
         return text
-    import re
-
     from deltacli.core.errors import quoted
 
     given = "".join(f"{AT} {quoted(directory)} " for directory in invocation.directories)
@@ -287,8 +286,6 @@ def _folded(text: str, width: int) -> str:
     """Wrap a line between words, with a hanging indent; a command so that it can still be pasted."""
     if cells(text) <= width or "\n" in text or text.startswith("{"):
         return text
-    import re
-
     start = re.match(r"[a-z]+: |  \S+(?: \S+)*  +| *", text)
     indent = " " * min(len(start[0]) if start else 0, width // 2)
     said, *commands = re.split(rf"(?<= )(?=deltacli (?:--?|(?:help|{_first_words()})(?: |$)))", text, maxsplit=1)
@@ -318,8 +315,6 @@ _PREFIX = 30
 
 def folded_command(command: str, width: int) -> list[str]:
     """Return a command of a shell on lines of a width, broken between its words with a backslash."""
-    import re
-
     words = re.findall(rf"""(?:{_QUOTED}|\\.|[^\s'"\\])+""", command)
     if cells(command) <= width or " ".join(words) != command:
         return [command]
@@ -334,8 +329,6 @@ def folded_command(command: str, width: int) -> list[str]:
 
 def pasted_lines(text: str, room: int) -> list[str]:
     """Return a text of which the commands, where it does not fit a line, have lines of their own that can be pasted."""
-    import re
-
     if text.startswith("deltacli "):
         return folded_command(text, room)
     found = re.fullmatch(_WITHIN, text) if cells(text) > room else None
@@ -383,8 +376,6 @@ def write_stderr(text: str) -> None:
         sys.stderr.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
         sys.stderr.flush()
     except (OSError, ValueError):
-        from deltacli.cli.invocation import give_up
-
         give_up(sys.stderr, 2)
 
 
@@ -675,8 +666,6 @@ def _send_again(number: int) -> None:
             signal.signal(signal.SIGALRM, _on_tick)
         signal.setitimer(signal.ITIMER_REAL, _A_LITTLE_LATER, _A_LITTLE_LATER)
         return
-    from threading import Timer
-
     _state.first = None
     again = Timer(_A_LITTLE_LATER, os.kill, (os.getpid(), number))
     again.daemon = True

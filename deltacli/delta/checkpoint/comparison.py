@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from math import isclose
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, ArrowType, Json
 from deltacli.delta.data_files import canonical_column, unique_id_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
@@ -20,9 +21,6 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.columns import as_single
 from deltacli.delta.stats.schema import BOUNDS, leaf_columns
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _COMPARED = {name: field.type for name, field in FIELDS["add"].items() if name not in ("path", "dataChange")}
 _NUMBERS = tuple(name for name, field_type in _COMPARED.items() if field_type is FieldType.LONG)
@@ -49,25 +47,21 @@ class CheckpointComparison(NamedTuple):
     different: list[Difference]
 
 
-def keys_of(rows: pyarrow.RecordBatch) -> ArrowArray:
+def keys_of(rows: pa.RecordBatch) -> ArrowArray:
     """Return the key of each file action, canonical path and vector id, in bytes. Spec: Add File and Remove File."""
     paths = canonical_column(rows.column("path"))
     vectors = rows.column("deletionVector")
     if vectors.null_count == len(vectors):
         return pc.binary_join_element_wise(paths, _BETWEEN, b"")
-    import pyarrow as pa
-
     ids = pc.cast(unique_id_column(vectors), pa.binary())
     return pc.binary_join_element_wise(paths, ids, _BETWEEN)
 
 
-def comparable_adds(rows: pyarrow.RecordBatch) -> pyarrow.Table:
+def comparable_adds(rows: pa.RecordBatch) -> pa.Table:
     """Return adds (`action_schemas().add`) as comparable columns: numbers unchanged, everything else as JSON text.
 
     Inline vectors that differ only in an offset, which they do not need, belong to the same add: their field differs.
     """
-    import pyarrow as pa
-
     keys = keys_of(rows)
     vectors = rows.column("deletionVector")
     if vectors.null_count < rows.num_rows:
@@ -87,7 +81,7 @@ def comparable_adds(rows: pyarrow.RecordBatch) -> pyarrow.Table:
     return pa.table(columns)
 
 
-def compare(actual: pyarrow.Table, expected: pyarrow.Table, config: TableConfiguration) -> CheckpointComparison:
+def compare(actual: pa.Table, expected: pa.Table, config: TableConfiguration) -> CheckpointComparison:
     """Compare `comparable` tables of the checkpoint and the log.
 
     Statistics are compared only if both have them as text; maps and statistics are compared by content, by the types of
@@ -104,7 +98,7 @@ def compare(actual: pyarrow.Table, expected: pyarrow.Table, config: TableConfigu
     return CheckpointComparison(missing, extra, list(_differences(ours, theirs, config)))
 
 
-def _differences(actual: pyarrow.Table, expected: pyarrow.Table, config: TableConfiguration) -> Iterator[Difference]:
+def _differences(actual: pa.Table, expected: pa.Table, config: TableConfiguration) -> Iterator[Difference]:
     for name in (*_NUMBERS, *_TEXTS):
         ours, theirs = actual.column(name), expected.column(name)
         unequal = pc.fill_null(pc.not_equal(ours, theirs), False)
@@ -161,15 +155,13 @@ class DuplicateFinder:
         self._prints: list[ArrowArray] = []
         self._rows: list[Any] = []  # Any: the paths and vectors of each batch
 
-    def take(self, rows: pyarrow.RecordBatch) -> None:
+    def take(self, rows: pa.RecordBatch) -> None:
         """Add file actions."""
         self._prints.append(fingerprints(canonical_column(rows.column("path"))))
         self._rows.append(rows.select(["path", "deletionVector"]))
 
     def paths(self) -> list[str]:
         """Return the canonical paths of keys that occur more than once, each once."""
-        import pyarrow as pa
-
         if not self._prints:
             return []
         often = repeated(pa.concat_arrays(self._prints))
@@ -190,8 +182,6 @@ def parsed_partition_differences(
     """Return where a parsed partition value is null and the text is not, or vice versa, or where both are the same text
     in different spellings (strings, integers, booleans, dates).
     """
-    import pyarrow as pa
-
     fields = {parsed.type.field(index).name: index for index in range(parsed.type.num_fields)}
     for name in names:
         if name not in fields:
@@ -225,8 +215,6 @@ def parsed_record_differences(stats: ArrowArray, parsed: ArrowArray, paths: Arro
     """Return where `stats_parsed` differs from the text of the statistics: numRecords, and every minimum, maximum and
     null count that both have as a number or a text.
     """
-    import pyarrow as pa
-
     fields = {parsed.type.field(index).name for index in range(parsed.type.num_fields)}
     if "numRecords" not in fields or stats.null_count == len(stats):
         return
@@ -245,8 +233,6 @@ def parsed_record_differences(stats: ArrowArray, parsed: ArrowArray, paths: Arro
 
 def _singles(prefix: str, kind: ArrowType) -> Iterator[str]:
     """Return the single-precision fields, whose shortest text differs from that of the same value as a double."""
-    import pyarrow as pa
-
     for field in kind:
         if pa.types.is_struct(field.type):
             yield from _singles(f"{prefix}{field.name}.", field.type)

@@ -11,18 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import read_null_counts
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action, schema_of_action
 from deltacli.delta.log.file_actions import whole_column
-from deltacli.delta.log.state import (
-    TRANSACTION_RETENTION,
-    SetTransaction,
-    TableConfiguration,
-    deleted_file_retention_ms,
-    parse_interval,
-)
 from deltacli.delta.schema.to_arrow import typed
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import INFINITE, NOT_A_NUMBER, StatsBlock, StatsColumns, parse_stats
@@ -68,7 +63,6 @@ class Columns(NamedTuple):
 
 def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Schema:
     """Return the schema of a file that holds these kinds of actions."""
-    import pyarrow as pa
 
     def type_of(kind: str) -> Any:
         match kind:
@@ -82,8 +76,6 @@ def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Sche
 
 
 def _add_type(columns: Columns) -> Any:
-    import pyarrow as pa
-
     fields = [field for field in schema_of_action("add") if field.name != "stats"]
     if columns.has_stats:
         fields.append(pa.field("stats", pa.string()))
@@ -95,8 +87,6 @@ def _add_type(columns: Columns) -> Any:
 
 
 def _remove_type() -> Any:
-    import pyarrow as pa
-
     return pa.struct([field for field in schema_of_action("remove") if field.name not in _NOT_OF_REMOVES])
 
 
@@ -107,8 +97,6 @@ def struct_of_actions(
 
     `extra` are columns that the actions do not have.
     """
-    import pyarrow as pa
-
     columns = []
     for field in kind:
         if field.name == "dataChange":
@@ -120,8 +108,6 @@ def struct_of_actions(
 
 def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) -> pyarrow.Table:
     """Return small actions, one per row. Raises CommitCorrupt for a value that a checkpoint cannot hold."""
-    import pyarrow as pa
-
     columns = []
     for field in schema:
         rows = [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions]
@@ -131,8 +117,6 @@ def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) ->
 
 def _with_pairs(action: Action, kind: Any) -> Any:
     """Return an action with lists of pairs where Arrow requires maps."""
-    import pyarrow as pa
-
     converted: Action = {}
     for field in kind:
         value = action.get(field.name)
@@ -165,17 +149,17 @@ def counted_leaves(schema: pyarrow.Schema) -> list[str]:
 
 def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
     """A remove whose deletionTimestamp is greater than this (epoch milliseconds) must be kept."""
-    return now_ms - deleted_file_retention_ms(properties)
+    return now_ms - state.deleted_file_retention_ms(properties)
 
 
 def live_transactions(
-    transactions: Iterable[SetTransaction], properties: Mapping[str, str], now_ms: int
-) -> list[SetTransaction]:
+    transactions: Iterable[state.SetTransaction], properties: Mapping[str, str], now_ms: int
+) -> list[state.SetTransaction]:
     """Return the transactions that must be kept: all of them, unless the table limits their age.
 
     One without lastUpdated is kept, so that no stream writes a batch twice.
     """
-    retention = parse_interval(properties.get(TRANSACTION_RETENTION) or "")
+    retention = state.parse_interval(properties.get(state.TRANSACTION_RETENTION) or "")
     if retention is None:
         return list(transactions)
     cutoff = now_ms - retention
@@ -199,12 +183,10 @@ _SPELLED = '"(NaN|-?Infinity)"'
 # -- statistics -------------------------------------------------------------------------------------------------------
 
 
-def stats_type(config: TableConfiguration) -> ArrowType:
+def stats_type(config: state.TableConfiguration) -> ArrowType:
     """Return the type of `stats_parsed`: the columns with statistics by physical name. Columns nested too deeply for
     Parquet are left out.
     """
-    import pyarrow as pa
-
     if config.schema is None:
         return None
     columns = [(path, kind) for path, kind in indexed_columns(config) if len(path) <= _MOST_NAMES]
@@ -227,8 +209,6 @@ def _bound_type(kind: DataType) -> Any:
 
 def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
     """Return a struct type with these leaves, without those that have no type, or None if none is left."""
-    import pyarrow as pa
-
     below: dict[str, list[tuple[ColumnPath, Any]]] = {}
     for path, kind in leaves:
         if kind is not None:
@@ -242,7 +222,7 @@ def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
 
 
 def parse_statistics(
-    texts: Any, config: TableConfiguration, kind: Any
+    texts: Any, config: state.TableConfiguration, kind: Any
 ) -> Any:  # Any: a string array; a struct type; an array
     """Return the statistics of adds as a struct, null if the text is missing or cannot be read."""
     return _Collected(parse_stats(texts, config), texts).struct(kind)
@@ -252,8 +232,6 @@ class _Collected:
     """The columns of all blocks of a parse, in the order of the rows."""
 
     def __init__(self, stats: StatsColumns, texts: Any) -> None:
-        import pyarrow as pa
-
         self._found = stats
         self._texts = texts
         self._count = count = len(texts)
@@ -268,8 +246,6 @@ class _Collected:
             self._places = pc.index_in(pa.array(range(count), pa.int64()), value_set=known)
 
     def struct(self, kind: Any) -> Any:
-        import pyarrow as pa
-
         if not self._found.blocks:
             return pa.nulls(self._count, kind)
         columns = [self._part(field) for field in kind]
@@ -284,8 +260,6 @@ class _Collected:
         return self._below(field.name, (), field.type)
 
     def _below(self, part: str, path: ColumnPath, kind: Any) -> Any:
-        import pyarrow as pa
-
         if pa.types.is_struct(kind):
             fields = list(kind)
             columns = [self._below(part, (*path, field.name), field.type) for field in fields]
@@ -293,8 +267,6 @@ class _Collected:
         return self._ordered([leaves.get((part, path)) for leaves in self._leaves], kind)
 
     def _ordered(self, columns: list[Any], kind: Any) -> Any:
-        import pyarrow as pa
-
         cast = [
             pa.nulls(len(block.records), kind) if column is None else self._cast(block, column, kind)
             for block, column in zip(self._found.blocks, columns, strict=True)
@@ -305,8 +277,6 @@ class _Collected:
         """Return a parsed bound in the type of its column. The largest doubles become NaN or the infinities if the text
         has such a word, and are unchanged otherwise.
         """
-        import pyarrow as pa
-
         if pa.types.is_floating(kind) and _may_stand_in(column):
             is_spelled = block.align(self._names_floats)
             for number, value in _STAND_INS.items():
@@ -321,8 +291,6 @@ class _Collected:
 
 
 def _as_array(rows: Any) -> Any:  # Any: an integer array, or a sequence
-    import pyarrow as pa
-
     return rows if isinstance(rows, pa.Array) else pa.array(rows, pa.int64())
 
 
@@ -333,7 +301,7 @@ def _may_stand_in(column: Any) -> bool:
 
 
 def parsed_columns(
-    adds: pyarrow.RecordBatch, config: TableConfiguration, partition_values: Any, stats: Any
+    adds: pyarrow.RecordBatch, config: state.TableConfiguration, partition_values: Any, stats: Any
 ) -> dict[str, Any]:  # Any: Arrow types and arrays
     """Return the parsed columns of adds (`action_schemas().add`) for the types that are not None."""
     columns = {}
@@ -416,10 +384,7 @@ class CheckpointColumns:
 
     def narrow_add(self, group: RowGroup, *, with_paths: bool, with_records: bool = True) -> list[str]:
         """Return the leaves needed to count the adds of a row group; those of their rows only with `with_records`."""
-        wanted = [
-            "add.size",
-            *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if group.has_add_vectors),
-        ]
+        wanted = ["add.size", *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if group.has_add_vectors)]
         if with_paths:
             wanted.append("add.path")
         if not with_records:

@@ -13,18 +13,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Refused, command
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, short_schema
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the possible forms of a checkpoint, those that a table allows -----------------------------------------------------
 
@@ -126,7 +124,7 @@ ADDS = "numOfAddFiles"
 SIDECAR_SCHEMA = "sidecarFileSchema"
 
 
-def metadata_tags(actions: Mapping[str, int], size_bytes: int, schema: pyarrow.Schema | None) -> dict[str, str]:
+def metadata_tags(actions: Mapping[str, int], size_bytes: int, schema: pa.Schema | None) -> dict[str, str]:
     """Return the tags of a checkpoint whose sidecars have these actions of each kind, total size and schema.
 
     The schema is left out if there are no sidecars, and if it is too long.
@@ -140,7 +138,7 @@ def metadata_tags(actions: Mapping[str, int], size_bytes: int, schema: pyarrow.S
     }
 
 
-def schema_difference(text: str, schema: pyarrow.Schema) -> tuple[str, str] | None:
+def schema_difference(text: str, schema: pa.Schema) -> tuple[str, str] | None:
     """Return how the schema in a tag differs from the one of a sidecar, each in words; None where they are equal.
 
     Names the first column that differs. The order of columns, whether they may be null, and the kind of timestamp are
@@ -202,8 +200,6 @@ def part_of_others(parts: int) -> int:
 
 def spark_hash(texts: ArrowArray) -> ArrowArray:
     """Return the hash of each text, column by column; no text is null."""
-    import pyarrow as pa
-
     raw = pc.cast(texts, pa.binary())
     lengths = pc.cast(pc.binary_length(raw), pa.int64())
     state = pc.fill_null(pa.nulls(len(raw), pa.int64()), SEED)
@@ -243,16 +239,12 @@ def _low(value: Any) -> Any:
 
 def _little_endian(raw: Any, start: int, count: int) -> Any:
     """Return the bytes of each text as a number; those beyond its end are zero."""
-    import pyarrow as pa
-
     padded = pc.binary_join_element_wise(pc.binary_slice(raw, start, start + count), b"\x00" * 8, b"")
     return pc.cast(pc.binary_slice(padded, 0, 8), pa.binary(8)).view(pa.int64())
 
 
 def _byte_before_end(raw: Any, distances: Any) -> Any:
     """The byte at a distance from 1 to 3 before the end of each text; 0 for other distances."""
-    import pyarrow as pa
-
     byte_before_end = pc.fill_null(pa.nulls(len(raw), pa.int64()), 0)
     for distance in range(1, _WORD):
         byte = pc.binary_slice(raw, -distance, -distance + 1 or None)

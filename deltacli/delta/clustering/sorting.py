@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 
 # -- positions on space-filling curves ---------------------------------------------------------------------------------
@@ -49,8 +50,6 @@ def hilbert(ids: Sequence[ArrowArray], *, bits: int = ID_BITS) -> ArrowArray:
     Points with successive positions differ by one in one coordinate. J. Skilling, Programming the Hilbert curve, 2004:
     the transposed position is computed in place, its bits are then interleaved.
     """
-    import pyarrow as pa
-
     axes = list(ids)
     for bit in range(bits - 1, 0, -1):
         below = (1 << bit) - 1
@@ -84,8 +83,6 @@ def _interleaved(columns: Sequence[ArrowArray], bits: int) -> ArrowArray:
 @lru_cache(maxsize=64)
 def _spread(bits: int, columns: int, place: int) -> ArrowArray:
     """Return, for each number of `bits` bits, the number with its bits at their places in a key."""
-    import pyarrow as pa
-
     lowest = columns - 1 - place
     spread = [sum((value >> bit & 1) << (bit * columns + lowest) for bit in range(bits)) for value in range(1 << bits)]
     return pa.array(spread, pa.int64())
@@ -96,8 +93,6 @@ def orderable_values(values: ArrowArray) -> ArrowArray:
 
     Arrays of numbers, dates, timestamps, booleans and texts are accepted.
     """
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return pc.binary_slice(pc.cast(values, pa.binary()), 0, _COMPARED_BYTES)
@@ -108,8 +103,6 @@ def orderable_values(values: ArrowArray) -> ArrowArray:
 
 def range_bounds(sample: ArrowArray, ranges: int = RANGES) -> ArrowArray:
     """Return the least value of each range but the first, ascending and distinct, for a sample of comparable values."""
-    import pyarrow as pa
-
     present = pc.drop_null(sample)
     present = pc.take(present, pc.sort_indices(present))
     count = len(present)
@@ -120,8 +113,6 @@ def range_bounds(sample: ArrowArray, ranges: int = RANGES) -> ArrowArray:
 
 def range_ids(values: ArrowArray, bounds: ArrowArray) -> ArrowArray:
     """Return the range of each comparable value as a number of ten bits (int64), ascending; null is in the lowest."""
-    import pyarrow as pa
-
     ranges = len(bounds) + 2
     ids = pc.coalesce(pc.add(ranks(values, bounds), 1), pa.scalar(0, pa.int64()))
     return pc.divide(pc.multiply(ids, 1 << ID_BITS), ranges)
@@ -132,8 +123,6 @@ def ranks(values: ArrowArray, bounds: ArrowArray) -> ArrowArray:
 
     A binary search of all rows at once: pyarrow has a function for it since version 24 only.
     """
-    import pyarrow as pa
-
     count = len(bounds)
     found = pc.if_else(pc.is_valid(values), pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
     if count == 0:
@@ -202,8 +191,6 @@ def files_to_cluster(
     """Return the files that no cube has, and those of cubes of the wanted columns that are not complete; none if all
     are of one cube. `cubes` and `columns` are the values of `CUBE_ID` and `CUBE_COLUMNS`.
     """
-    import pyarrow as pa
-
     in_cube = pc.and_(pc.is_valid(cubes), pc.is_valid(columns))
     texts = [text for text in pc.unique(columns).to_pylist() if text is not None and _names(text) == list(wanted)]
     is_other = pc.and_not(in_cube, pc.is_in(columns, value_set=pa.array(texts, pa.string())))
@@ -218,14 +205,7 @@ def files_to_cluster(
         is_left = pc.and_(is_left, pa.scalar(False))
     skipped = {OTHER_COLUMNS: pc.sum(pc.and_not(is_other, is_excluded)).as_py() or 0}
     ranks = pc.coalesce(pc.cast(pc.dictionary_encode(ids).indices, pa.int64()), len(ids))  # files of no cube are last
-    return _chosen(
-        pa.repeat(pa.scalar(0, pa.int64()), len(ids)),
-        live,
-        is_left,
-        is_excluded,
-        skipped,
-        within=ranks,
-    )
+    return _chosen(pa.repeat(pa.scalar(0, pa.int64()), len(ids)), live, is_left, is_excluded, skipped, within=ranks)
 
 
 def _names(text: str) -> object:
@@ -245,8 +225,6 @@ def _chosen(
     within: ArrowArray | None = None,
 ) -> ChosenFiles:
     """Return chosen files group by group, within these by a rank, then in the order of the version."""
-    import pyarrow as pa
-
     order = pc.cast(pc.indices_nonzero(is_chosen), pa.int64())
     for ranks in (within, groups):  # sorting is stable
         order = order if ranks is None else pc.take(order, pc.sort_indices(pc.take(ranks, order)))

@@ -12,13 +12,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
-
-if TYPE_CHECKING:
-    import pyarrow
 
 
 class Digest(Protocol):
@@ -34,13 +32,11 @@ class Digest(Protocol):
 class RowDigest:
     """The digest of rows in one order."""
 
-    def __init__(self, schema: pyarrow.Schema) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self._columns = [_Column(field.type) for field in schema]
 
     def take(self, rows: RecordBatch) -> None:
         """Add a batch or a table, whose columns have the types of the schema."""
-        import pyarrow as pa
-
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
             for column, values in zip(self._columns, batch.columns, strict=True):
                 column.take(values)
@@ -54,8 +50,6 @@ class _Column:
     """The checksums of a column: which values are null, how long each is, and what they contain."""
 
     def __init__(self, kind: ArrowType) -> None:
-        import pyarrow as pa
-
         types = pa.types
         self._count = self._nulls = self._lengths = self._content = 0
         self._parts: list[_Column] = []
@@ -106,21 +100,15 @@ class _Column:
 
 
 def _int64() -> Any:
-    import pyarrow as pa
-
     return pa.int64()
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _content(column: Any) -> Any:
     """Return the values that are not null."""
-    import pyarrow as pa
-
     values = pc.drop_null(column) if column.null_count else column
     if not _is_text(column.type):
         return _bytes(pc.cast(values, pa.uint8()) if pa.types.is_boolean(values.type) else values)
@@ -152,7 +140,7 @@ class MultisetDigest:
     def __init__(self) -> None:
         self._rows = self._first = self._second = 0
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Add rows. Their columns matter by their order and values, not by their names."""
         if batch.num_rows:
             prints = combined([prints_of(column) for column in batch.columns], batch.num_rows)
@@ -173,8 +161,6 @@ class MultisetDigest:
 
 def prints_of(values: ArrowArray, *, as_compared: bool = False) -> ArrowArray:
     """Return 64 bits for each value (uint64, without nulls). `as_compared`: NaNs are equal, and so are 0.0 and -0.0."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_null(kind):
         return pa.repeat(_number(_NULL), len(values))
@@ -201,16 +187,12 @@ def prints_of(values: ArrowArray, *, as_compared: bool = False) -> ArrowArray:
 
 def combined(parts: Sequence[ArrowArray], rows: int) -> ArrowArray:
     """Return one number for each row from the numbers of its parts, whose order matters."""
-    import pyarrow as pa
-
     begin = pa.repeat(_number(_BEGIN), rows)
     return reduce(lambda prints, part: _mixed(pc.bit_wise_xor(prints, part)), parts, begin)
 
 
 def codes(columns: Sequence[ArrowArray], count: int) -> ArrowArray:
     """Return a number for each row, equal where the rows have equal values; nulls equal each other."""
-    import pyarrow as pa
-
     found = pa.repeat(pa.scalar(0, pa.int32()), count)
     for column in columns:
         encoded = pc.dictionary_encode(column, null_encoding="encode")
@@ -223,8 +205,6 @@ def codes(columns: Sequence[ArrowArray], count: int) -> ArrowArray:
 
 def plain_floats(values: ArrowArray) -> ArrowArray:
     """Return floating-point numbers with one NaN, and 0.0 for -0.0."""
-    import pyarrow as pa
-
     zero, nan = pa.scalar(0.0, values.type), pa.scalar(float("nan"), values.type)
     found = pc.if_else(pc.equal(values, zero), zero, values)
     return pc.if_else(pc.is_nan(found), nan, found)
@@ -232,8 +212,6 @@ def plain_floats(values: ArrowArray) -> ArrowArray:
 
 def _mixed(numbers: ArrowArray) -> ArrowArray:
     """Return the numbers with each bit spread over all: a bijection."""
-    import pyarrow as pa
-
     for factor, shift in zip(_FACTORS, (32, 29), strict=True):
         numbers = pc.multiply(numbers, _number(factor))
         numbers = pc.bit_wise_xor(numbers, pc.shift_right(numbers, pa.scalar(shift, pa.uint64())))
@@ -241,8 +219,6 @@ def _mixed(numbers: ArrowArray) -> ArrowArray:
 
 
 def _words_of_decimals(values: ArrowArray) -> list[ArrowArray]:
-    import pyarrow as pa
-
     width = values.type.bit_width // 64
     count = (values.offset + len(values)) * width
     words = pa.Array.from_buffers(pa.uint64(), count, [None, values.buffers()[1]])
@@ -252,8 +228,6 @@ def _words_of_decimals(values: ArrowArray) -> list[ArrowArray]:
 
 def _of_lists(values: ArrowArray, *, as_compared: bool) -> ArrowArray:
     """Return the numbers of lists and maps, from those of their elements and the places of these."""
-    import pyarrow as pa
-
     if pa.types.is_map(values.type):
         entry = pa.struct([values.type.key_field, values.type.item_field])
         values = values.view(pa.list_(pa.field("entries", entry, nullable=False)))
@@ -273,8 +247,6 @@ def _of_lists(values: ArrowArray, *, as_compared: bool) -> ArrowArray:
 def _of_texts(values: ArrowArray) -> ArrowArray:
     """Return the numbers of texts and bytes, eight bytes of all rows at a time; nulls may have any number."""
     from hashlib import blake2b
-
-    import pyarrow as pa
 
     lengths = pc.cast(pc.coalesce(pc.binary_length(values), 0), pa.int64())
     prints = _mixed(pc.cast(lengths, pa.uint64()))
@@ -298,8 +270,6 @@ def _of_texts(values: ArrowArray) -> ArrowArray:
 
 def _words_of_texts(values: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
     """Return where each text starts in the bytes of all, and these bytes as words, with one more word at the end."""
-    import pyarrow as pa
-
     is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     _, offsets_buffer, content = values.buffers()
     kind = pa.int64() if is_large else pa.int32()
@@ -313,8 +283,6 @@ def _words_of_texts(values: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
 
 def _words_at(words: ArrowArray, places: ArrowArray, lengths: ArrowArray) -> ArrowArray:
     """Return the eight bytes at each place, zero behind the rest of a text that is shorter."""
-    import pyarrow as pa
-
     index = pc.shift_right(places, 3)
     bits = pc.cast(pc.multiply(pc.bit_wise_and(places, _WORD - 1), 8), pa.uint64())
     low = pc.shift_right(pc.take(words, index), bits)
@@ -325,12 +293,10 @@ def _words_at(words: ArrowArray, places: ArrowArray, lengths: ArrowArray) -> Arr
 
 
 def _number(value: int) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.scalar(value, pa.uint64())
 
 
-def sha256_rows(rows: pyarrow.Table, begin: bytes) -> str:
+def sha256_rows(rows: pa.Table, begin: bytes) -> str:
     """SHA-256, in hexadecimal, of `begin` and of rows in one order; their columns hold numbers, times and texts."""
     import hashlib  # with OpenSSL, which a plan does without
 
@@ -344,7 +310,5 @@ def sha256_rows(rows: pyarrow.Table, begin: bytes) -> str:
 
 def _shape(column: Any) -> Any:  # Any: an Arrow array; a buffer
     """Return the lengths of the texts, and the positions of nulls."""
-    import pyarrow as pa
-
     is_text = _is_text(column.type)
     return _bytes(pc.fill_null(pc.binary_length(column), -1) if is_text else pc.cast(pc.is_valid(column), pa.uint8()))

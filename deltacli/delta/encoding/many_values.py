@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- sets of integers that are close together, to find duplicates ------------------------------------------------------
 
@@ -41,7 +39,7 @@ class IntegerSet:
         self._chunks: dict[int, int] = {}
         self.is_full = False
 
-    def add(self, values: pyarrow.Int64Array) -> Repeated:
+    def add(self, values: pa.Int64Array) -> Repeated:
         """Add values without nulls, in any order. Return those that were already present or are repeated."""
         ordered = pc.take(values, pc.sort_indices(values))
         repeated = Repeated()
@@ -107,10 +105,8 @@ def _run(low: int, high: int) -> int:
     return _ALL >> (_CHUNK - 1 - high + low) << low
 
 
-def _bits(ordered: pyarrow.Int64Array) -> int:
+def _bits(ordered: pa.Int64Array) -> int:
     """Return a bit for each of some ascending integers of one chunk, some of which may be repeated."""
-    import pyarrow as pa
-
     if len(ordered) <= _FEW:
         bits = 0
         for value in ordered.to_pylist():
@@ -135,8 +131,6 @@ def fingerprints(keys: ArrowArray) -> ArrowArray:
     """Return eight bytes for each key, computed from its last 48 bytes: equal for equal keys, and nearly always
     different for keys with different ends, as file names have.
     """
-    import pyarrow as pa
-
     if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < _PRINTED:
         keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * _PRINTED), keys, b"")
     prints = None
@@ -161,8 +155,6 @@ _HASHED_AT_ONCE = 16_384
 
 def hash_column(keys: ArrowArray) -> ArrowArray:
     """Return Python's hashes (int64) of keys."""
-    import pyarrow as pa
-
     hashes = array("q")
     for begin in range(0, len(keys), _HASHED_AT_ONCE):
         hashes.extend(map(hash, keys.slice(begin, _HASHED_AT_ONCE).to_pylist()))
@@ -173,8 +165,6 @@ class KeyIndex:
     """Binary keys in buckets by their hashes, of about one key each. Thread-safe; another process makes its own."""
 
     def __init__(self, keys: ArrowArray) -> None:
-        import pyarrow as pa
-
         self._shift = 64 - max(len(keys).bit_length(), 1)
         buckets = self._buckets(keys)
         counts = _counts(buckets, 1 << (64 - self._shift))
@@ -191,8 +181,6 @@ class KeyIndex:
 
     def contains(self, keys: ArrowArray) -> ArrowArray:
         """Return which of some keys are among these."""
-        import pyarrow as pa
-
         if len(keys) > _CHUNK:
             return pa.concat_arrays([self.contains(keys.slice(at, _CHUNK)) for at in range(0, len(keys), _CHUNK)])
         found = pa.repeat(False, len(keys))
@@ -212,16 +200,12 @@ class KeyIndex:
 
     def _buckets(self, keys: ArrowArray) -> ArrowArray:
         """Return the highest bits of the hashes."""
-        import pyarrow as pa
-
         hashes = hash_column(keys).view(pa.uint64())
         return pc.cast(pc.shift_right(hashes, pa.scalar(self._shift, pa.uint64())), pa.int32())
 
 
 def _counts(buckets: ArrowArray, total: int) -> ArrowArray:
     """Return how many keys each bucket has."""
-    import pyarrow as pa
-
     found = array("i", bytes(4 * total))
     for bucket in memoryview(buckets.buffers()[1]).cast("i")[: len(buckets)]:
         found[bucket] += 1

@@ -10,10 +10,9 @@ import struct
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import pyarrow
+from deltacli.arrow import pa
 
 PORTABLE, NATIVE = 1_681_511_377, 1_681_511_376
 "The magic numbers of a vector. The second is an older layout of the reference implementation, which reads both."
@@ -103,10 +102,8 @@ class DeletedRows:
                 count += mask.true_count
         return count
 
-    def mask(self, start: int, rows: int) -> pyarrow.BooleanArray | None:
+    def mask(self, start: int, rows: int) -> pa.BooleanArray | None:
         """Return True for those of `rows` rows from `start` that are in the set, or None if none is."""
-        import pyarrow as pa
-
         first, last = start // CHUNK_ROWS, (start + rows - 1) // CHUNK_ROWS
         if not any(number in self._chunks for number in range(first, last + 1)):
             return None

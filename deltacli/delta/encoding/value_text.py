@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowType
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _SEPARATOR = "\x7f"
 """The one ASCII character that is neither printed nor escaped in JSON."""
 
 
-def json_column(column: pyarrow.Array) -> pyarrow.Array:
+def json_column(column: pa.Array) -> pa.Array:
     """Return each value as JSON text: any array in, string array out, null where the value is null."""
-    import pyarrow as pa
-
     kind = column.type
     if pa.types.is_struct(kind):
         return _json_struct(column)
@@ -57,13 +53,13 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     return quoted(escaped(pc.cast(column, pa.string())))  # times of a day
 
 
-def _moments(column: pyarrow.Array) -> pyarrow.Array:
+def _moments(column: pa.Array) -> pa.Array:
     """Timestamps as ISO 8601; those with a zone in UTC, which the text names."""
     text = pc.replace_substring(moment_texts(column), " ", "T")
     return text if column.type.tz is None else pc.binary_join_element_wise(text, "Z", "")
 
 
-def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array:
+def json_lines(batch: pa.RecordBatch, head: str, end: str) -> pa.Array:
     """Return each row as `head`, its non-null fields as `,"name":value`, and `end`: record batch in, string array out.
 
     `head` opens the object and holds at least one field: `{"type":"add"`.
@@ -72,7 +68,7 @@ def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array
     return pc.binary_join_element_wise(*_with_literals([head, *parts, end], len(batch)), "")
 
 
-def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
+def _json_struct(column: pa.StructArray) -> pa.Array:
     """`{"a":1,"c":2}`: each field brings its own leading comma, so that absent ones leave no trace."""
     names = [column.type.field(index).name for index in range(column.type.num_fields)]
     parts = _field_parts(list(zip(names, column.flatten(), strict=True)))
@@ -81,13 +77,11 @@ def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
     return text if column.null_count == 0 else null_where_null(text, column)
 
 
-def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.Array]:
+def _field_parts(fields: list[tuple[str, pa.Array]]) -> list[str | pa.Array]:
     """Return the pieces of an object's fields in order: literals and columns. A column with nulls includes its own
     name.
     """
-    import pyarrow as pa
-
-    parts: list[str | pyarrow.Array] = []
+    parts: list[str | pa.Array] = []
     for name, column in fields:
         if column.null_count == len(column):
             continue
@@ -100,13 +94,11 @@ def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.
     return parts
 
 
-def _value_parts(column: pyarrow.Array) -> tuple[str, str | pyarrow.Array, str]:
+def _value_parts(column: pa.Array) -> tuple[str, str | pa.Array, str]:
     """A column of values as JSON in three parts: the common beginning, the part that differs, and the common end.
 
     Parts shared by all rows are not made columns, which is faster.
     """
-    import pyarrow as pa
-
     if pa.types.is_map(column.type) and column.null_count == 0:
         return map_parts(column)
     if not pa.types.is_string(column.type):
@@ -116,22 +108,18 @@ def _value_parts(column: pyarrow.Array) -> tuple[str, str | pyarrow.Array, str]:
     return ('"', escaped(column), '"') if inner is None else ('"{', inner, '}"')
 
 
-def _constant(column: pyarrow.Array) -> str | None:
+def _constant(column: pa.Array) -> str | None:
     """Return the one value of a whole column of integers or booleans as JSON, or None if it has several."""
-    import pyarrow as pa
-
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
         return None
     ends = pc.min_max(column).as_py()
     return orjson.dumps(ends["min"]).decode() if ends["min"] == ends["max"] else None
 
 
-def map_parts(column: pyarrow.MapArray) -> tuple[str, str | pyarrow.Array, str]:
+def map_parts(column: pa.MapArray) -> tuple[str, str | pa.Array, str]:
     """Return maps without nulls as JSON in three parts: beginning, differing part, and end. If all of them have the
     same single key, only its value differs.
     """
-    import pyarrow as pa
-
     keys, values = map_items(column)
     is_single = len(keys) == len(column) and pa.types.is_string(keys.type) and pa.types.is_string(values.type)
     if is_single and values.null_count == 0:
@@ -142,17 +130,15 @@ def map_parts(column: pyarrow.MapArray) -> tuple[str, str | pyarrow.Array, str]:
     return "{", _map_entries(column), "}"
 
 
-def map_items(column: pyarrow.MapArray) -> tuple[pyarrow.Array, pyarrow.Array]:
+def map_items(column: pa.MapArray) -> tuple[pa.Array, pa.Array]:
     """Return the keys and values of a part of a map column."""
     first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
     return column.keys.slice(first, last - first), column.items.slice(first, last - first)
 
 
-def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | pyarrow.Array]:
+def _with_literals(parts: list[str | pa.Array], rows: int) -> list[str | pa.Array]:
     """Merge adjacent literals. At least one part is a column, so there are `rows` results."""
-    import pyarrow as pa
-
-    merged: list[str | pyarrow.Array] = []
+    merged: list[str | pa.Array] = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
             merged[-1] += part
@@ -163,10 +149,8 @@ def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | py
     return merged
 
 
-def _map_entries(column: pyarrow.MapArray) -> pyarrow.Array:
+def _map_entries(column: pa.MapArray) -> pa.Array:
     """`"k":"v","l":null`; empty where the map is empty or null."""
-    import pyarrow as pa
-
     if len(column) == 0:
         return pa.array([], pa.string())
     keys, values = map_items(column)
@@ -180,12 +164,8 @@ def _map_entries(column: pyarrow.MapArray) -> pyarrow.Array:
     return pc.binary_join(pa.ListArray.from_arrays(relative, entries), ",")
 
 
-def join_items(
-    items: pyarrow.Array, column: pyarrow.ListArray, start: str, end: str, *, null_item: str
-) -> pyarrow.Array:
+def join_items(items: pa.Array, column: pa.ListArray, start: str, end: str, *, null_item: str) -> pa.Array:
     """Return each list with its items, which lie end to end as texts, between `start` and `end`."""
-    import pyarrow as pa
-
     lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(lengths), pa.int32())])
     filled = pc.coalesce(items, pa.scalar(null_item))
@@ -193,10 +173,8 @@ def join_items(
     return text if column.null_count == 0 else null_where_null(text, column)
 
 
-def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
+def _json_floats(column: pa.Array) -> pa.Array:
     """Return NaN and the infinities as strings, as in statistics."""
-    import pyarrow as pa
-
     text = pc.cast(column, pa.string())
     finite = pc.is_finite(column)
     if pc.all(pc.fill_null(finite, True)).as_py():
@@ -205,12 +183,12 @@ def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
     return pc.if_else(finite, text, pc.if_else(pc.is_nan(column), '"NaN"', infinite))
 
 
-def quoted(text: pyarrow.Array) -> pyarrow.Array:
+def quoted(text: pa.Array) -> pa.Array:
     """Return each text between quotes. The texts are already escaped."""
     return pc.binary_join_element_wise('"', text, '"', "")
 
 
-def escaped_objects(text: pyarrow.Array, *, by: Callable[[str], bytes] = orjson.dumps) -> pyarrow.Array | None:
+def escaped_objects(text: pa.Array, *, by: Callable[[str], bytes] = orjson.dumps) -> pa.Array | None:
     """Escape a column of texts that are all `{…}`, as statistics are, without their outer braces; None for any other
     column. `by` escapes a text and quotes it as JSON. Concatenated, such texts meet in `}{` and nowhere else, so no
     separator is needed, which saves two thirds of the time of `escaped`. If there are as many pieces as texts, each is
@@ -230,15 +208,13 @@ def escaped_objects(text: pyarrow.Array, *, by: Callable[[str], bytes] = orjson.
     return pieces if is_plain else None
 
 
-def escaped(text: pyarrow.Array, *, by: Callable[[str], bytes] = orjson.dumps) -> pyarrow.Array:
+def escaped(text: pa.Array, *, by: Callable[[str], bytes] = orjson.dumps) -> pa.Array:
     """Escape quotes, backslashes and control characters.
 
     A column without any is returned unchanged. `by` escapes a text and quotes it as JSON. The column is escaped as one
     string by orjson, with a separator that JSON does not change between the values, in half the time of replacing
     values one by one in Arrow.
     """
-    import pyarrow as pa
-
     raw = characters(text)
     if '"' not in raw and len(orjson.dumps(raw)) == len(raw.encode()) + 2:
         return text
@@ -253,22 +229,18 @@ def escaped(text: pyarrow.Array, *, by: Callable[[str], bytes] = orjson.dumps) -
     return values if text.null_count == 0 else null_where_null(values, text)
 
 
-def null_where_null(values: pyarrow.Array, column: pyarrow.Array) -> pyarrow.Array:
+def null_where_null(values: pa.Array, column: pa.Array) -> pa.Array:
     """Return the texts, null where another column of the same length is."""
-    import pyarrow as pa
-
     return pc.if_else(pc.is_valid(column), values, pa.scalar(None, pa.string()))
 
 
-def _split(data: bytes, first: int, last: int, separator: str) -> pyarrow.Array:
+def _split(data: bytes, first: int, last: int, separator: str) -> pa.Array:
     """The pieces of `data[first:last]` between separators, as a string column."""
-    import pyarrow as pa
-
     ends = pa.array([first, last], pa.int32()).buffers()[1]
     return pc.split_pattern(pa.StringArray.from_buffers(1, ends, pa.py_buffer(data)), separator).values
 
 
-def characters(text: pyarrow.Array) -> str:
+def characters(text: pa.Array) -> str:
     """Return the values of a string column end to end. Raises UnicodeDecodeError for text that is not UTF-8."""
     data = text.buffers()[2]
     if data is None or len(text) == 0:
@@ -283,21 +255,17 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def date_texts(column: pyarrow.Array) -> pyarrow.Array:
+def date_texts(column: pa.Array) -> pa.Array:
     """Return days as texts: date32 array in, string array out, null where the value is null."""
-    import pyarrow as pa
-
     return _texts(column, pa.int32(), _FIRST_DAY, _LAST_DAY, date_text)
 
 
-def moment_texts(column: pyarrow.Array) -> pyarrow.Array:
+def moment_texts(column: pa.Array) -> pa.Array:
     """Return timestamps as texts with a blank before the time, without a zone, those of a time zone in UTC.
 
     The fraction has the digits of the unit; beyond four digits of a year it has six where it is not zero, and there is
     a `T` for the blank.
     """
-    import pyarrow as pa
-
     unit = column.type.unit
     a_second = _UNITS_A_SECOND[unit]
     a_day = 86_400 * a_second
@@ -310,16 +278,8 @@ def moment_texts(column: pyarrow.Array) -> pyarrow.Array:
     )
 
 
-def _texts(
-    column: pyarrow.Array,
-    integer: ArrowType,
-    first: int,
-    last: int,
-    written: Callable[[int], str],
-) -> pyarrow.Array:
+def _texts(column: pa.Array, integer: ArrowType, first: int, last: int, written: Callable[[int], str]) -> pa.Array:
     """Return Arrow's text of dates or times between two values, and a computed text of those outside."""
-    import pyarrow as pa
-
     numbers = column.view(integer)
     ends = pc.min_max(numbers).as_py()
     if ends["min"] is None or (first <= ends["min"] and ends["max"] <= last):
@@ -332,7 +292,7 @@ def _texts(
     return pc.coalesce(beyond, pc.cast(near, pa.string()))
 
 
-def join_texts(texts: pyarrow.StringArray) -> memoryview:
+def join_texts(texts: pa.StringArray) -> memoryview:
     """Return a column of texts without nulls end to end."""
     if len(texts) == 0:
         return memoryview(b"")

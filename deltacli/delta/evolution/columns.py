@@ -52,22 +52,8 @@ from deltacli.delta.evolution.requests import (
 )
 from deltacli.delta.log.state import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, READER_FEATURES_VERSION
+from deltacli.delta.schema import types
 from deltacli.delta.schema.column_path import CODE, ColumnPlace, PathPart, names_in
-from deltacli.delta.schema.types import (
-    CHAR_VARCHAR_KEY,
-    COLLATIONS,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    parts_of,
-    places_of,
-    struct_fields,
-    type_json,
-    types_within,
-)
 from deltacli.delta.schema.widened_schema import Widened, at, widen
 from deltacli.delta.schema.widening import Caution, plan_widening
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
@@ -86,11 +72,11 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     parent, name = draft.finder.find_parent(change.column)
     data_type = parse_sql_type(change.type)
     place_text = quoted_path((*names_of(parent), name))
-    assert isinstance(parent.data_type, StructType)
+    assert isinstance(parent.data_type, types.StructType)
     if (known := next((field for field in parent.data_type.fields if field.name == name), None)) is not None:
         return draft, _as_it_is(draft, change, parent, known, place_text)
     require_free_name(draft, parent, name, place_text)
-    require_valid_names(draft, [name, *(one.name for one in struct_fields(data_type))], place_text)
+    require_valid_names(draft, [name, *(one.name for one in types.struct_fields(data_type))], place_text)
     if parent.steps:
         require_default_keeps_shape(draft, parent, place_text, "added")
     _require_nullable(data_type, place_text)
@@ -98,7 +84,7 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     metadata = {**({} if length is None else length), **({} if not change.comment else {"comment": change.comment})}
     field: dict[str, Any] = {
         "name": name,
-        "type": _without_entries(type_json(data_type)),
+        "type": _without_entries(types.type_json(data_type)),
         "nullable": True,
         "metadata": metadata,
     }
@@ -112,7 +98,7 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
         require_lengths_in_place(parent, place_text, "added")
     needed = [_feature_under_its_name(draft, one) for one in _features_of(data_type)]
     changed = draft.with_schema(root).with_properties(recorded).needing(needed)
-    shown = sql_text(data_type) if length is None else str(length[CHAR_VARCHAR_KEY])
+    shown = sql_text(data_type) if length is None else str(length[types.CHAR_VARCHAR_KEY])
     return changed, Effect(change, place_text, None, shown if words is None else f"{shown}, {words}", place_text, words)
 
 
@@ -127,11 +113,11 @@ def _without_entries(data_type: Json) -> Json:
 _OF_WRITERS = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
-def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: StructField, text: str) -> Effect:
+def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: types.StructField, text: str) -> Effect:
     """Return the effect of adding a column that is already there as requested: none. Raises Forbidden for another."""
     wanted, has = (
         sql_text(parse_sql_type(change.type)),
-        str(known.metadata.get(CHAR_VARCHAR_KEY) or sql_text(known.data_type)),
+        str(known.metadata.get(types.CHAR_VARCHAR_KEY) or sql_text(known.data_type)),
     )
     if wanted != has or not known.nullable:
         said = f"{text} already exists, as {has}{'' if known.nullable else ' NOT NULL'}"
@@ -153,10 +139,10 @@ def _way_to(verb: str, column: str, wanted: str) -> str:
     return command("alter", verb, column, wanted) or f"{verb} it instead"
 
 
-def _require_nullable(data_type: DataType, name: str) -> None:
+def _require_nullable(data_type: types.DataType, name: str) -> None:
     """Raise Forbidden for NOT NULL within a new type: old rows have no value for it."""
     match data_type:
-        case StructType(fields):
+        case types.StructType(fields):
             for field in fields:
                 if not field.nullable:
                     forbid(
@@ -164,22 +150,22 @@ def _require_nullable(data_type: DataType, name: str) -> None:
                         f"{name} cannot be added: {field.name} is NOT NULL, and existing rows are null",
                     )
                 _require_nullable(field.data_type, name)
-        case ArrayType(element, contains_null):
+        case types.ArrayType(element, contains_null):
             if not contains_null:
                 forbid(
                     "alter.not-null", f"{name} cannot be added: no engine enforces NOT NULL for elements of an array"
                 )
             _require_nullable(element, name)
-        case MapType(key, value, contains_null):
+        case types.MapType(key, value, contains_null):
             if not contains_null:
                 forbid("alter.not-null", f"{name} cannot be added: no engine enforces NOT NULL for values of a map")
             _require_nullable(key, name)
             _require_nullable(value, name)
 
 
-def _features_of(data_type: DataType) -> Iterator[str]:
-    for one in types_within(data_type):
-        if isinstance(one, PrimitiveType) and one.name in _FEATURES:
+def _features_of(data_type: types.DataType) -> Iterator[str]:
+    for one in types.types_within(data_type):
+        if isinstance(one, types.PrimitiveType) and one.name in _FEATURES:
             yield _FEATURES[one.name]
 
 
@@ -204,8 +190,8 @@ def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:
     root = draft.root()
     field = at(root, place.field_address)
     field["name"] = new
-    if isinstance(collations := (field.get("metadata") or {}).get(COLLATIONS), dict):
-        field["metadata"][COLLATIONS] = {
+    if isinstance(collations := (field.get("metadata") or {}).get(types.COLLATIONS), dict):
+        field["metadata"][types.COLLATIONS] = {
             new + key[len(old) :] if f"{key}.".startswith(f"{old}.") else key: name for key, name in collations.items()
         }
     properties = {**renamed_in_stats(draft, place, new), **_tracked(draft)}
@@ -246,7 +232,7 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     before, cautions = sql_text(place.data_type), _of_reader_version(draft)
     effect = Effect(change, place.text, before, None, place.text, cautions=cautions)
     parent = _parent_of(draft, place)
-    assert isinstance(parent.data_type, StructType)
+    assert isinstance(parent.data_type, types.StructType)
     if len(parent.data_type.fields) == 1:
         of = parent.text if parent.steps else "the table"
         forbid("alter.last-column", f"{place.text} cannot be dropped: it is the only field of {of}")
@@ -388,7 +374,7 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
             code=CODE,
             facts={"fields": ", ".join(map(_shown, fields[:40]))},
         )
-    found = places_of(name, [field["name"] for field in fields])
+    found = types.places_of(name, [field["name"] for field in fields])
     if len(found) == 1:
         return found[0]
     absent = UsageError(
@@ -437,8 +423,8 @@ def _edited(draft: Draft, place: ColumnPlace, edit: Callable[[tuple[str, ...]], 
 
 # -- `type` of a column ------------------------------------------------------------------------------------------------
 
-_VOID = PrimitiveType("void")
-_STRING = PrimitiveType("string")
+_VOID = types.PrimitiveType("void")
+_STRING = types.PrimitiveType("string")
 
 
 def change_type(draft: Draft, change: ChangeType, settings: Settings) -> Changed:
@@ -446,7 +432,7 @@ def change_type(draft: Draft, change: ChangeType, settings: Settings) -> Changed
     place = draft.finder.find(change.column)
     if place.data_type == _VOID:
         return _of_void(draft, place, change)
-    holder = next((field for field in place.fields if CHAR_VARCHAR_KEY in field.metadata), None)
+    holder = next((field for field in place.fields if types.CHAR_VARCHAR_KEY in field.metadata), None)
     if holder is not None and place.data_type == _STRING:
         return _of_text(draft, place, change)
     plan = plan_widening(
@@ -474,13 +460,13 @@ def change_type(draft: Draft, change: ChangeType, settings: Settings) -> Changed
 def _of_void(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
     """No file has a value of a void column, so it can get any type."""
     data_type = parse_sql_type(change.type)
-    if not isinstance(data_type, PrimitiveType):
+    if not isinstance(data_type, types.PrimitiveType):
         forbid("alter.void", f"{place.text} cannot become {change.type}: only a type without parts can follow void")
     data_type, length = text_type_of(data_type, place.text, is_nested=len(place.steps) > 1)
     require_independent(draft, place, "given a type")
     root = draft.root()
     *above, last = place.address
-    at(root, above)[last] = type_json(data_type)
+    at(root, above)[last] = types.type_json(data_type)
     if length is not None:
         metadata_of(root, place).update(length)
     features = {"timestamp_ntz": ["timestampNtz"], "variant": ["variantType"]}.get(sql_text(data_type), [])
@@ -490,8 +476,8 @@ def _of_void(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
 
 def _of_text(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
     """Give char or varchar more characters, or all."""
-    number = next(n for n, field in enumerate(place.fields) if CHAR_VARCHAR_KEY in field.metadata)
-    declared = parse_sql_type(str(place.fields[number].metadata[CHAR_VARCHAR_KEY]))
+    number = next(n for n, field in enumerate(place.fields) if types.CHAR_VARCHAR_KEY in field.metadata)
+    declared = parse_sql_type(str(place.fields[number].metadata[types.CHAR_VARCHAR_KEY]))
     of_fields = [n for n, step in enumerate(place.steps) if step.part is PathPart.FIELD]
     way = place.steps[of_fields[number] + 1 :]
     if number != len(place.fields) - 1:
@@ -514,26 +500,26 @@ def _of_text(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
     metadata = metadata_of(root, place)
     text = sql_text(_with(declared, parts, after))
     if "char(" in text:
-        metadata[CHAR_VARCHAR_KEY] = text
+        metadata[types.CHAR_VARCHAR_KEY] = text
     else:
-        del metadata[CHAR_VARCHAR_KEY]
+        del metadata[types.CHAR_VARCHAR_KEY]
     return draft.with_schema(root), effect
 
 
-def _at(data_type: DataType, way: list[PathPart]) -> DataType:
+def _at(data_type: types.DataType, way: list[PathPart]) -> types.DataType:
     for step in way:
-        data_type = next((part.data_type for part in parts_of(data_type) if part.name == step.value), data_type)
+        data_type = next((part.data_type for part in types.parts_of(data_type) if part.name == step.value), data_type)
     return data_type
 
 
-def _with(data_type: DataType, way: list[PathPart], new: DataType) -> DataType:
+def _with(data_type: types.DataType, way: list[PathPart], new: types.DataType) -> types.DataType:
     match data_type, way:
-        case ArrayType(element, contains_null), [PathPart.ELEMENT, *rest]:
-            return ArrayType(_with(element, rest, new), contains_null)
-        case MapType(key, value, contains_null), [PathPart.KEY, *rest]:
-            return MapType(_with(key, rest, new), value, contains_null)
-        case MapType(key, value, contains_null), [PathPart.VALUE, *rest]:
-            return MapType(key, _with(value, rest, new), contains_null)
+        case types.ArrayType(element, contains_null), [PathPart.ELEMENT, *rest]:
+            return types.ArrayType(_with(element, rest, new), contains_null)
+        case types.MapType(key, value, contains_null), [PathPart.KEY, *rest]:
+            return types.MapType(_with(key, rest, new), value, contains_null)
+        case types.MapType(key, value, contains_null), [PathPart.VALUE, *rest]:
+            return types.MapType(key, _with(value, rest, new), contains_null)
     return new
 
 

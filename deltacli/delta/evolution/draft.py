@@ -11,46 +11,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from deltacli.core.errors import Refusal, UsageError, command, in_backticks
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
 from deltacli.delta.clustering.clustering_columns import find_column
-from deltacli.delta.evolution.requests import SetMapping, sql_text
+from deltacli.delta.evolution.requests import Change, SetMapping, sql_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, configuration_of, parse_integer
 from deltacli.delta.protocol.feature_use import upgraded, way_to_mapping
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.protocol.property_changes import CHANGE_COLUMNS
+from deltacli.delta.schema import types
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
 from deltacli.delta.schema.type_changes import named_fields
-from deltacli.delta.schema.types import (
-    CHAR_VARCHAR_KEY,
-    ID,
-    MAX_COLUMN_ID,
-    MODE,
-    NESTED_IDS,
-    PHYSICAL_NAME,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    parse_schema,
-    struct_fields,
-    ways_to_parts,
-)
 from deltacli.delta.schema.widened_schema import Verbatim, at, read_exactly, write_exactly
-from deltacli.delta.schema.widening import IDENTITY_PREFIX
+from deltacli.delta.schema.widening import IDENTITY_PREFIX, Caution
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
-
-if TYPE_CHECKING:
-    from deltacli.delta.evolution.requests import Change
-    from deltacli.delta.schema.widening import Caution
 
 # -- a table while it is changed ---------------------------------------------------------------------------------------
 
@@ -64,7 +44,7 @@ class _Column(NamedTuple):
 
     json: Root
     text: str
-    field: StructField
+    field: types.StructField
 
 
 @dataclass(frozen=True)
@@ -76,7 +56,7 @@ class Draft:
     clustering: tuple[ColumnNames, ...] = ()
     needed: tuple[str, ...] = ()
     """Features that the changes use and the protocol lacks."""
-    known_schema: StructType | None = dataclasses.field(default=None, repr=False, compare=False)
+    known_schema: types.StructType | None = dataclasses.field(default=None, repr=False, compare=False)
     known_root: Root | None = dataclasses.field(default=None, repr=False, compare=False)
     columns: dict[int, _Column] = dataclasses.field(default_factory=dict, repr=False, compare=False)
     """Columns by the identity of their JSON. Most stay as they are, and are read and written once for all drafts: 1,000
@@ -84,14 +64,14 @@ class Draft:
     """
 
     @cached_property
-    def schema(self) -> StructType:
-        return self.known_schema or parse_schema(str(self.metadata["schemaString"]))
+    def schema(self) -> types.StructType:
+        return self.known_schema or types.parse_schema(str(self.metadata["schemaString"]))
 
     def _column(self, json: Root) -> _Column:
         known = self.columns.get(id(json))
         if known is None or known.json is not json:  # of a copy, such as a pickled one
             text = write_exactly(json)
-            (parsed,) = parse_schema(f'{{"type":"struct","fields":[{text}]}}').fields
+            (parsed,) = types.parse_schema(f'{{"type":"struct","fields":[{text}]}}').fields
             known = self.columns[id(json)] = _Column(json, text, parsed)
         return known
 
@@ -117,7 +97,7 @@ class Draft:
         columns = [self._column(one) for one in root["fields"]]
         texts = ",".join([one.text for one in columns])
         text = write_exactly({**root, "fields": Verbatim(f"[{texts}]")})
-        schema = StructType(tuple([one.field for one in columns]))
+        schema = types.StructType(tuple([one.field for one in columns]))
         return replace(self, metadata={**self.metadata, "schemaString": text}, known_schema=schema, known_root=root)
 
     def with_metadata(self, changed: Mapping[str, Json]) -> Draft:
@@ -244,7 +224,7 @@ FORBIDDEN = " ,;{}()\n\t="
 
 def require_free_name(draft: Draft, parent: ColumnPlace, name: str, text: str) -> None:
     """Raise Forbidden for a name that a field of the struct has, in any case, or that writers reserve."""
-    assert isinstance(parent.data_type, StructType)
+    assert isinstance(parent.data_type, types.StructType)
     if not name.strip():
         forbid("alter.name", "a column without a name cannot be made")
     known = next((field.name for field in parent.data_type.fields if field.name.lower() == name.lower()), None)
@@ -274,7 +254,9 @@ def require_valid_names(draft: Draft, names: Sequence[str], text: str) -> None:
         )
 
 
-def text_type_of(data_type: DataType, text: str, *, is_nested: bool) -> tuple[DataType, dict[str, Any] | None]:
+def text_type_of(
+    data_type: types.DataType, text: str, *, is_nested: bool
+) -> tuple[types.DataType, dict[str, Any] | None]:
     """Return a type with char and varchar as strings, and the metadata that keeps their lengths, if there are any.
 
     Raises Forbidden where no engine looks for that metadata.
@@ -282,24 +264,24 @@ def text_type_of(data_type: DataType, text: str, *, is_nested: bool) -> tuple[Da
     plain = as_strings(data_type)
     if plain == data_type:
         return data_type, None
-    if is_nested or isinstance(data_type, StructType):
+    if is_nested or isinstance(data_type, types.StructType):
         forbid(
             "alter.char-varchar", f"{text} cannot be added: char and varchar within a struct have no effect; use string"
         )
-    return plain, {CHAR_VARCHAR_KEY: sql_text(data_type)}
+    return plain, {types.CHAR_VARCHAR_KEY: sql_text(data_type)}
 
 
-def as_strings(data_type: DataType) -> DataType:
+def as_strings(data_type: types.DataType) -> types.DataType:
     """Return a type with `string` for char and varchar."""
     match data_type:
-        case PrimitiveType(name):
-            return PrimitiveType("string") if name.startswith(("char(", "varchar(")) else data_type
-        case ArrayType(element, contains_null):
-            return ArrayType(as_strings(element), contains_null)
-        case MapType(key, value, contains_null):
-            return MapType(as_strings(key), as_strings(value), contains_null)
-        case StructType(fields):
-            return StructType(tuple(field._replace(data_type=as_strings(field.data_type)) for field in fields))
+        case types.PrimitiveType(name):
+            return types.PrimitiveType("string") if name.startswith(("char(", "varchar(")) else data_type
+        case types.ArrayType(element, contains_null):
+            return types.ArrayType(as_strings(element), contains_null)
+        case types.MapType(key, value, contains_null):
+            return types.MapType(as_strings(key), as_strings(value), contains_null)
+        case types.StructType(fields):
+            return types.StructType(tuple(field._replace(data_type=as_strings(field.data_type)) for field in fields))
 
 
 _BLOOM_FILTER = "delta.bloomFilter"
@@ -372,7 +354,9 @@ def require_lengths_in_place(parent: ColumnPlace, text: str, verb: str) -> None:
     """Raise Forbidden for a change within a struct whose lengths of char and varchar are kept as text: writers count
     its fields, so they would measure another one.
     """
-    holder = next((field for field in parent.fields if "char(" in str(field.metadata.get(CHAR_VARCHAR_KEY))), None)
+    holder = next(
+        (field for field in parent.fields if "char(" in str(field.metadata.get(types.CHAR_VARCHAR_KEY))), None
+    )
     if holder is not None:
         message = f"{text} cannot be {verb}: {holder.name} keeps the lengths of its fields by their positions"
         forbid("alter.char-varchar", message, f"let an engine make those of {holder.name} strings")
@@ -407,22 +391,24 @@ def enable_mapping(draft: Draft, change: SetMapping, _: Settings) -> tuple[Draft
             facts={"expected": "name"},
         )
     now = draft.config.mapping_mode
-    effect = Effect(change, MODE, now, "name")
+    effect = Effect(change, types.MODE, now, "name")
     if now == "name":
         return draft, effect
     if now == "id":
-        forbid("alter.mapping-mode", f"{MODE} cannot be changed from id to name: existing files were written for ids")
+        forbid(
+            "alter.mapping-mode", f"{types.MODE} cannot be changed from id to name: existing files were written for ids"
+        )
     stray = [one.path for one in named_fields(draft.schema) if _is_mapped(one.field.metadata)]
-    if stray or str(draft.configuration.get(MODE) or "none").lower() != "none":
-        where = f"the columns {', '.join(stray[:5])}" if stray else f"the property {MODE}"
+    if stray or str(draft.configuration.get(types.MODE) or "none").lower() != "none":
+        where = f"the columns {', '.join(stray[:5])}" if stray else f"the property {types.MODE}"
         forbid(
             "alter.mapping-exists",
             f"column mapping cannot be enabled: {where} already have entries of a mapping that is off",
             "commit a metaData without delta.columnMapping entries",
         )
     root = read_exactly(str(draft.metadata["schemaString"]))
-    highest = _number(root, parse_integer(draft.config.properties, MAX_COLUMN_ID) or 0, lambda name, _: name)
-    mapped = draft.with_schema(root).with_properties({MODE: "name", MAX_COLUMN_ID: str(highest)})
+    highest = _number(root, parse_integer(draft.config.properties, types.MAX_COLUMN_ID) or 0, lambda name, _: name)
+    mapped = draft.with_schema(root).with_properties({types.MODE: "name", types.MAX_COLUMN_ID: str(highest)})
     # With the versions (2,5) alone fewer clients would lose access. But deltalake 1.6.6 reads such tables into Arrow by
     # its logical names, which gives wrong values without an error; a listed feature it refuses.
     return replace(mapped, protocol=upgraded(draft.protocol, [FEATURE]) or draft.protocol), effect
@@ -434,9 +420,9 @@ def _is_mapped(metadata: Any) -> bool:
 
 def uses_mapping(config: TableConfiguration) -> bool:
     """Return True if the metadata of a table has anything of column mapping."""
-    if str(config.properties.get(MODE) or "none").lower() != "none":
+    if str(config.properties.get(types.MODE) or "none").lower() != "none":
         return True
-    return any(_is_mapped(one.field.metadata) for one in named_fields(config.schema or StructType(())))
+    return any(_is_mapped(one.field.metadata) for one in named_fields(config.schema or types.StructType(())))
 
 
 def without_mapping(draft: Draft) -> Draft:
@@ -470,7 +456,7 @@ def _number(root: Root, highest: int, name_of: Callable[[str, int], str]) -> int
         _require_room(highest)
         known = field.get("metadata")
         name = name_of(field["name"], highest)
-        field["metadata"] = {**(known if isinstance(known, dict) else {}), ID: highest, PHYSICAL_NAME: name}
+        field["metadata"] = {**(known if isinstance(known, dict) else {}), types.ID: highest, types.PHYSICAL_NAME: name}
     return highest
 
 
@@ -492,16 +478,16 @@ def number_new_field(draft: Draft, field: dict[str, Any], new_name: Callable[[],
     highest = _number(struct, highest_id(config), lambda _, number: f"col-{number if is_plain else new_name()}")
     if any(map(config.is_on, _NEEDS_NESTED_IDS)):
         highest = _number_parts(struct, highest)
-    return {MAX_COLUMN_ID: str(highest)}
+    return {types.MAX_COLUMN_ID: str(highest)}
 
 
 def _number_parts(struct: Root, highest: int) -> int:
     """Give the parts of arrays and maps ids, as Iceberg needs them."""
     for field in fields_within(struct):
-        data_type = parse_schema(write_exactly({"type": "struct", "fields": [field]})).fields[0].data_type
-        ways = list(ways_to_parts(data_type, field["metadata"][PHYSICAL_NAME]))
+        data_type = types.parse_schema(write_exactly({"type": "struct", "fields": [field]})).fields[0].data_type
+        ways = list(types.ways_to_parts(data_type, field["metadata"][types.PHYSICAL_NAME]))
         if ways:
-            field["metadata"][NESTED_IDS] = {way: highest + number for number, way in enumerate(ways, 1)}
+            field["metadata"][types.NESTED_IDS] = {way: highest + number for number, way in enumerate(ways, 1)}
             highest += len(ways)
             _require_room(highest)
     return highest
@@ -509,10 +495,10 @@ def _number_parts(struct: Root, highest: int) -> int:
 
 def highest_id(config: TableConfiguration) -> int:
     """Return the highest id that was ever assigned, as far as the schema and its property record it."""
-    known = [parse_integer(config.properties, MAX_COLUMN_ID) or 0]
-    for one in struct_fields(config.schema or StructType(())):
-        nested = one.metadata.get(NESTED_IDS)
-        numbers = [one.metadata.get(ID), *(nested.values() if isinstance(nested, dict) else ())]
+    known = [parse_integer(config.properties, types.MAX_COLUMN_ID) or 0]
+    for one in types.struct_fields(config.schema or types.StructType(())):
+        nested = one.metadata.get(types.NESTED_IDS)
+        numbers = [one.metadata.get(types.ID), *(nested.values() if isinstance(nested, dict) else ())]
         known += [number for number in numbers if type(number) is int]
     return max(known)
 

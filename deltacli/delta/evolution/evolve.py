@@ -15,6 +15,7 @@ from deltacli.core.errors import Refusal, Refused, UsageError, command, paramete
 from deltacli.core.units import some_of
 from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
 from deltacli.delta.clustering.order_columns import order_columns
+from deltacli.delta.evolution import requests
 from deltacli.delta.evolution.columns import (
     add_column,
     change_type,
@@ -35,25 +36,6 @@ from deltacli.delta.evolution.draft import (
     forbid,
     require_field,
     require_no_identity,
-)
-from deltacli.delta.evolution.requests import (
-    AddColumn,
-    AddConstraint,
-    Change,
-    ChangeType,
-    DropColumn,
-    DropConstraint,
-    DropNotNull,
-    MoveColumn,
-    RenameColumn,
-    SetClustering,
-    SetComment,
-    SetDefault,
-    SetMapping,
-    SetNotNull,
-    SetTableComment,
-    SetTableName,
-    change_json,
 )
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import upgraded, used_features
@@ -93,12 +75,12 @@ class Evolution:
         return tuple(effect for effect in self.effects if effect.is_due)
 
 
-def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evolution:
+def evolve(before: Draft, changes: Sequence[requests.Change], settings: Settings) -> Evolution:
     """Return the table after some changes, and the reasons against them.
 
     Raises UsageError for columns, types and positions that do not exist.
     """
-    if len(changes) > 1 and any(isinstance(change, SetMapping) for change in changes):
+    if len(changes) > 1 and any(isinstance(change, requests.SetMapping) for change in changes):
         raise UsageError("column mapping is enabled by a commit of its own, before other changes", code="usage.change")
     draft = before
     effects: list[Effect] = []
@@ -111,7 +93,7 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
             return Evolution(before, draft, tuple(effects), forbidden.refusals)
         except UsageError as fault:
             if len(changes) > 1:
-                fault.facts |= {"change": f"[{number}] {json.dumps(change_json(change), ensure_ascii=False)}"}
+                fault.facts |= {"change": f"[{number}] {json.dumps(requests.change_json(change), ensure_ascii=False)}"}
             raise
         effects.append(effect)
         draft = changed if effect.is_due else draft
@@ -125,11 +107,11 @@ def evolve(before: Draft, changes: Sequence[Change], settings: Settings) -> Evol
     return Evolution(before, draft, tuple(effects), tuple(refusals), tuple(dict.fromkeys(cautions)))
 
 
-def _with_comment(draft: Draft, change: SetTableComment, _: Settings) -> Changed:
+def _with_comment(draft: Draft, change: requests.SetTableComment, _: Settings) -> Changed:
     return _described(draft, change, "comment of the table", "description", change.comment or None)
 
 
-def set_clustering(draft: Draft, change: SetClustering, _: Settings) -> Changed:
+def set_clustering(draft: Draft, change: requests.SetClustering, _: Settings) -> Changed:
     """Cluster a table by other columns, or by none."""
     columns = order_columns(draft.config, change.columns) if change.columns else ()
     if len(columns) > MOST_CLUSTERING_COLUMNS:
@@ -158,13 +140,13 @@ def logical_names(draft: Draft) -> str:
     return ",".join(".".join(field.name for field in one.fields) or one.name for one in found)
 
 
-def _described(draft: Draft, change: Change, subject: str, key: str, text: str | None) -> Changed:
+def _described(draft: Draft, change: requests.Change, subject: str, key: str, text: str | None) -> Changed:
     known = draft.metadata.get(key)
     before = str(known) if known else None
     return draft.with_metadata({key: text}), Effect(change, subject, before, text)
 
 
-def set_not_null(draft: Draft, change: SetNotNull, _: Settings) -> Changed:
+def set_not_null(draft: Draft, change: requests.SetNotNull, _: Settings) -> Changed:
     """Forbid nulls in a column; existing rows must have none."""
     place = draft.finder.find(change.column)
     require_field(place, "made NOT NULL")
@@ -183,7 +165,7 @@ def set_not_null(draft: Draft, change: SetNotNull, _: Settings) -> Changed:
     return draft.with_schema(root).needing(["invariants"]), effect
 
 
-def add_constraint(draft: Draft, change: AddConstraint, _: Settings) -> Changed:
+def add_constraint(draft: Draft, change: requests.AddConstraint, _: Settings) -> Changed:
     """Add a condition that every row must satisfy; null does not."""
     name, text = change.name.strip(), change.expression.strip().removesuffix(";").strip()
     if not name or name.lower() == _RESERVED.lower():
@@ -218,7 +200,7 @@ def _require_columns(schema: StructType | None, name: str, text: str) -> None:
         ).asking(unknown, near and near.text)
 
 
-def drop_constraint(draft: Draft, change: DropConstraint, _: Settings) -> Changed:
+def drop_constraint(draft: Draft, change: requests.DropConstraint, _: Settings) -> Changed:
     """Drop a constraint; the feature stays in the protocol."""
     known = _key_of(draft, change.name.strip())
     if known is None:
@@ -241,22 +223,24 @@ def _key_of(draft: Draft, name: str) -> str | None:
     return next((key for key in draft.configuration if key.lower() == wanted), None)
 
 
-_MAKERS: Mapping[type[Change], Callable[[Draft, Any, Settings], Changed]] = {  # Any: the change of that type
-    AddColumn: add_column,
-    ChangeType: change_type,
-    RenameColumn: rename_column,
-    DropColumn: drop_column,
-    MoveColumn: move_column,
-    SetComment: comment_column,
-    SetDefault: default_column,
-    DropNotNull: drop_not_null,
-    SetNotNull: set_not_null,
-    AddConstraint: add_constraint,
-    DropConstraint: drop_constraint,
-    SetClustering: set_clustering,
-    SetMapping: enable_mapping,
-    SetTableComment: _with_comment,
-    SetTableName: lambda draft, change, _: _described(draft, change, "name of the table", "name", change.name or None),
+_MAKERS: Mapping[type[requests.Change], Callable[[Draft, Any, Settings], Changed]] = {  # Any: the change of that type
+    requests.AddColumn: add_column,
+    requests.ChangeType: change_type,
+    requests.RenameColumn: rename_column,
+    requests.DropColumn: drop_column,
+    requests.MoveColumn: move_column,
+    requests.SetComment: comment_column,
+    requests.SetDefault: default_column,
+    requests.DropNotNull: drop_not_null,
+    requests.SetNotNull: set_not_null,
+    requests.AddConstraint: add_constraint,
+    requests.DropConstraint: drop_constraint,
+    requests.SetClustering: set_clustering,
+    requests.SetMapping: enable_mapping,
+    requests.SetTableComment: _with_comment,
+    requests.SetTableName: lambda draft, change, _: _described(
+        draft, change, "name of the table", "name", change.name or None
+    ),
 }
 
 

@@ -17,24 +17,13 @@ from deltacli.core.alter_verbs import Details, Verb, left_out
 from deltacli.core.errors import DeltacliError, Refused, UsageError, command, nearest_type, parameter
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import parse_names
+from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import (
     NUMBER_TYPES,
     OF_DECIMALS,
     canonical_name,
     digits_of_decimal,
     hint_for_type,
-)
-from deltacli.delta.schema.types import (
-    MAX_DEPTH,
-    PLAIN_TYPES,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    parse_schema,
-    types_within,
 )
 from deltacli.delta.schema.widening import parses
 from deltacli.delta.sql.parser import Form, Node, parse_expression
@@ -43,7 +32,7 @@ from deltacli.delta.sql.parser import Form, Node, parse_expression
 
 TYPE_CODE = "usage.type"
 _OTHER_NAMES: Mapping[str, str] = {"timestamp_ltz": "timestamp", "bool": "boolean"}
-_PLAIN = PLAIN_TYPES | {"variant"}
+_PLAIN = types.PLAIN_TYPES | {"variant"}
 _TEXTS = re.compile(r"(?:char|character|varchar)\s*\(\s*([1-9]\d{0,8})\s*\)", re.ASCII)
 _WITH_LENGTH, _LENGTH = ("char", "character", "varchar"), 255
 POSSIBLE = (
@@ -57,7 +46,7 @@ _TOKEN = re.compile(
 )
 
 
-def parse_sql_type(text: str) -> DataType:
+def parse_sql_type(text: str) -> types.DataType:
     """Return a type as people write it. `char(n)` and `varchar(n)` keep their names. Raises UsageError (`usage.type`).
 
     Comments of fields are in their metadata, NOT NULL makes them not nullable.
@@ -71,10 +60,10 @@ def parse_sql_type(text: str) -> DataType:
     return found
 
 
-def _parse_json(text: str) -> DataType:
+def _parse_json(text: str) -> types.DataType:
     field = f'{{"name":"x","type":{text},"nullable":true,"metadata":{{}}}}'
     try:
-        found = parse_schema(f'{{"type":"struct","fields":[{field}]}}').fields[0].data_type
+        found = types.parse_schema(f'{{"type":"struct","fields":[{field}]}}').fields[0].data_type
         json.loads(text)
     except (ValueError, DeltacliError) as fault:
         reason = fault.message if isinstance(fault, DeltacliError) else str(fault)
@@ -83,9 +72,9 @@ def _parse_json(text: str) -> DataType:
     return found
 
 
-def _require_known(data_type: DataType, text: str) -> None:
-    for one in types_within(data_type):
-        if not isinstance(one, PrimitiveType) or one.name in _PLAIN or digits_of_decimal(one.name) is not None:
+def _require_known(data_type: types.DataType, text: str) -> None:
+    for one in types.types_within(data_type):
+        if not isinstance(one, types.PrimitiveType) or one.name in _PLAIN or digits_of_decimal(one.name) is not None:
             continue
         if _TEXTS.fullmatch(one.name) is None:
             raise _unknown(text, f"{one.name} is not a type of new columns")
@@ -144,9 +133,9 @@ class _Parser:
         if not self.accepts(mark):
             self.fail(f"{mark!r} is missing")
 
-    def data_type(self, depth: int) -> DataType:
-        if depth > MAX_DEPTH:
-            self.fail(f"types are nested too deeply: more than {MAX_DEPTH} of them")
+    def data_type(self, depth: int) -> types.DataType:
+        if depth > types.MAX_DEPTH:
+            self.fail(f"types are nested too deeply: more than {types.MAX_DEPTH} of them")
         token = self.take()
         if token.kind != "word":
             self.fail(f"{token.text!r} is not a type")
@@ -155,7 +144,7 @@ class _Parser:
                 self.expect("<")
                 element, nullable = self.part(depth)
                 self.expect(">")
-                return ArrayType(element, nullable)
+                return types.ArrayType(element, nullable)
             case "map":
                 self.expect("<")
                 key, key_nullable = self.part(depth)
@@ -163,12 +152,12 @@ class _Parser:
                 value, nullable = self.part(depth)
                 self.expect(">")
                 del key_nullable  # keys are never null
-                return MapType(key, value, nullable)
+                return types.MapType(key, value, nullable)
             case "struct":
                 return self.struct(depth)
         return self.primitive(token.text)
 
-    def part(self, depth: int) -> tuple[DataType, bool]:
+    def part(self, depth: int) -> tuple[types.DataType, bool]:
         return self.data_type(depth + 1), not self.is_not_null()
 
     def is_not_null(self) -> bool:
@@ -178,9 +167,9 @@ class _Parser:
             self.fail("NULL is missing after NOT")
         return True
 
-    def struct(self, depth: int) -> StructType:
+    def struct(self, depth: int) -> types.StructType:
         self.expect("<")
-        fields: list[StructField] = []
+        fields: list[types.StructField] = []
         while not fields or self.accepts(","):
             name = self.take()
             if name.kind not in ("word", "quoted"):
@@ -195,11 +184,11 @@ class _Parser:
                     self.fail("COMMENT is not followed by a text in quotes")
                 metadata = {"comment": _unescaped(comment.text)}
             shown = name.text.replace("``", "`") if name.kind == "quoted" else name.text
-            fields.append(StructField(shown, data_type, nullable, metadata))
+            fields.append(types.StructField(shown, data_type, nullable, metadata))
         self.expect(">")
-        return StructType(tuple(fields))
+        return types.StructType(tuple(fields))
 
-    def primitive(self, word: str) -> PrimitiveType:
+    def primitive(self, word: str) -> types.PrimitiveType:
         text = word
         if self.accepts("("):
             arguments = [self.take().text]
@@ -210,7 +199,7 @@ class _Parser:
         name = canonical_name(text)
         name = _OTHER_NAMES.get(name, name)
         if fixed := _TEXTS.fullmatch(name):
-            return PrimitiveType(f"{'varchar' if name.startswith('v') else 'char'}({int(fixed[1])})")
+            return types.PrimitiveType(f"{'varchar' if name.startswith('v') else 'char'}({int(fixed[1])})")
         if name not in _PLAIN and digits_of_decimal(name) is None:
             reason = f"{text} is not a type of new columns"
             if word.lower() in ("dec", "decimal", "numeric"):
@@ -224,23 +213,23 @@ class _Parser:
                 whole = re.sub(rf"(?<![\w`]){re.escape(word)}(?![\w`:])", near, self.text)
                 raise _unknown(self.text, reason).asking(self.text, whole)
             self.fail(reason)
-        return PrimitiveType(name)
+        return types.PrimitiveType(name)
 
 
 def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)|''", lambda match: match[1] or "'", text, flags=re.DOTALL)
 
 
-def sql_text(data_type: DataType) -> str:
+def sql_text(data_type: types.DataType) -> str:
     """Return a type as Spark writes it in SQL: `array<varchar(5)>`, `struct<a:int>`."""
     match data_type:
-        case ArrayType(element):
+        case types.ArrayType(element):
             return f"array<{sql_text(element)}>"
-        case MapType(key, value):
+        case types.MapType(key, value):
             return f"map<{sql_text(key)},{sql_text(value)}>"
-        case StructType(fields):
+        case types.StructType(fields):
             return f"struct<{','.join(f'{field.name}:{sql_text(field.data_type)}' for field in fields)}>"
-        case PrimitiveType(name):
+        case types.PrimitiveType(name):
             return _SQL_NAMES.get(name, name)
 
 
@@ -574,7 +563,7 @@ _QUOTES = "quote texts twice: \"'unknown'\""
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 
-def default_fault(name: str, data_type: DataType, text: str) -> tuple[str, str] | None:
+def default_fault(name: str, data_type: types.DataType, text: str) -> tuple[str, str] | None:
     """Return why a text cannot be the default of a column of this type, with a way out or '', else None."""
     said = f"{text} cannot be the default of {name}"
     expression = parse_expression(text)
@@ -588,14 +577,14 @@ def default_fault(name: str, data_type: DataType, text: str) -> tuple[str, str] 
     return None if reason is None else (f"{said}, which is of type {sql_text(data_type)}: {reason}", "")
 
 
-def _misfit(node: Node, data_type: DataType) -> str | None:
+def _misfit(node: Node, data_type: types.DataType) -> str | None:
     """Return why a literal certainly is no value of a type; None where it may be one."""
     sign = ""
     if node.form is Form.VALUE and node.name in ("-", "+") and len(node.parts) == 1:
         sign, node = node.name, node.parts[0]
     if node.form in (Form.NULL, Form.CALL, Form.CAST, Form.OTHER):
         return None
-    name = data_type.name if isinstance(data_type, PrimitiveType) else "struct"
+    name = data_type.name if isinstance(data_type, types.PrimitiveType) else "struct"
     is_number = name.startswith(_NUMBERS)
     if node.form is Form.TEXT:
         return None if name in ("string", "variant") else "it is a text"

@@ -10,18 +10,16 @@ Spec: parquet.thrift, SchemaElement; parquet.thrift, Statistics; ColumnOrder.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, STRUCT, CompactReader
 from deltacli.delta.schema.type_changes import to_microseconds
 from deltacli.delta.schema.types import decimal_parts
 from deltacli.delta.stats.schema import StatColumn, StatKind
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the schema of a Parquet file --------------------------------------------------------------------------------------
 
@@ -66,15 +64,13 @@ class FileSchema:
     the top-level groups and columns.
     """
 
-    arrow: pyarrow.Schema
+    arrow: pa.Schema
     leaves: tuple[FileLeaf, ...]
     nodes: tuple[FileNode, ...] = ()
 
 
 def read_schema(schema: bytes) -> FileSchema:
     """Read the schema at the start of a footer (`Footer.schema`). Raises pyarrow's errors if it is invalid."""
-    import pyarrow as pa
-
     footer = schema + _NO_ROWS
     data = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     file = ParquetReader(pa.BufferReader(data))
@@ -160,8 +156,6 @@ def decode_bounds(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> A
     """Return bounds of a leaf, whose Arrow type is `kind`, in the form of `comparable_type`, or None if they have
     none.
     """
-    import pyarrow as pa
-
     types = pa.types
     match column.kind:
         case StatKind.WHOLE if types.is_signed_integer(kind):
@@ -187,8 +181,6 @@ def comparable_type(column: StatColumn) -> ArrowType:
     """Return the type in which values of a column are compared: dates in seconds, times in microseconds, text as its
     bytes; None for types without an order.
     """
-    import pyarrow as pa
-
     match column.kind:
         case StatKind.WHOLE | StatKind.DATE | StatKind.TIMESTAMP | StatKind.BOOLEAN:
             return pa.int64()
@@ -202,8 +194,6 @@ def comparable_type(column: StatColumn) -> ArrowType:
 
 
 def _integers(leaf: FileLeaf, data: Any) -> Any:
-    import pyarrow as pa
-
     width = {"INT32": 4, "INT64": 8}.get(leaf.physical_type)
     if width is None:
         return None
@@ -212,8 +202,6 @@ def _integers(leaf: FileLeaf, data: Any) -> Any:
 
 def _of_width(data: Any, width: int, kind: Any) -> Any:
     """Return bytes of one width as numbers, null for another width."""
-    import pyarrow as pa
-
     sized = pc.if_else(pc.equal(pc.binary_length(data), width), data, pa.scalar(None, pa.binary()))
     fixed = pc.cast(sized, pa.binary(width))
     return pa.Array.from_buffers(kind, len(fixed), fixed.buffers(), offset=fixed.offset)
@@ -221,8 +209,6 @@ def _of_width(data: Any, width: int, kind: Any) -> Any:
 
 def _scaled(numbers: Any, factor: int, divisor: int) -> Any:
     """Return numbers times a fraction, null on overflow of 64 bits."""
-    import pyarrow as pa
-
     if numbers is None or factor == divisor:
         return numbers
     if divisor > 1:
@@ -234,8 +220,6 @@ def _scaled(numbers: Any, factor: int, divisor: int) -> Any:
 
 def _floats(leaf: FileLeaf, kind: Any, data: Any) -> Any:
     """Return doubles. NaN is not a bound."""
-    import pyarrow as pa
-
     if pa.types.is_signed_integer(kind) and kind.bit_width <= 32:
         whole = _integers(leaf, data)
         return None if whole is None else pc.cast(whole, pa.float64())
@@ -247,8 +231,6 @@ def _floats(leaf: FileLeaf, kind: Any, data: Any) -> Any:
 
 
 def _decimals(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> Any:
-    import pyarrow as pa
-
     wanted = comparable_type(column)
     if pa.types.is_signed_integer(kind):
         whole, scale = _integers(leaf, data), 0
@@ -269,8 +251,6 @@ def _decimals(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> Any:
 
 def _big_endian(leaf: FileLeaf, data: Any, scale: int) -> Any:
     """Return decimals of up to 16 bytes, the highest byte first."""
-    import pyarrow as pa
-
     length = pc.binary_length(data)
     is_sized = pc.and_(pc.greater(length, 0), pc.less_equal(length, _MOST_DECIMAL_BYTES))
     if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":

@@ -18,18 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from deltacli.core import made_once
-from deltacli.delta.footers.thrift import (
-    BINARY,
-    BYTE,
-    DOUBLE,
-    INTEGERS,
-    LIST,
-    SET,
-    STRUCT,
-    TRUE,
-    CompactReader,
-    ThriftFaultError,
-)
+from deltacli.delta.footers import thrift
 from deltacli.delta.schema.file_columns import hybrid_types
 
 # -- the shapes of parts of a footer -----------------------------------------------------------------------------------
@@ -151,7 +140,7 @@ class PartReader:
     """Reads a part field by field. `values` has the given number of positions."""
 
     def __init__(self, data: bytes, position: int, places: int) -> None:
-        self.reader = CompactReader(data, position)
+        self.reader = thrift.CompactReader(data, position)
         self.values: Values = [None] * places
 
     def number(self, place: int) -> int:
@@ -220,17 +209,17 @@ class Learner(PartReader):
     def _skip(self, kind: int, depth: int) -> None:
         reader = self.reader
         if depth > _MOST_DEPTH:
-            raise ThriftFaultError("nested too deeply")
-        if kind in INTEGERS:
+            raise thrift.ThriftFaultError("nested too deeply")
+        if kind in thrift.INTEGERS:
             self._literal()
             reader.unsigned()
             self._vary(_ANY_INTEGER)
-        elif kind == STRUCT:
+        elif kind == thrift.STRUCT:
             for _, inner in reader.fields():
                 self._skip(inner, depth + 1)
-        elif kind in (LIST, SET):
+        elif kind in (thrift.LIST, thrift.SET):
             self._skip_elements(kind, depth)
-        elif kind in (BYTE, DOUBLE):
+        elif kind in (thrift.BYTE, thrift.DOUBLE):
             self._literal()
             start = reader.position
             reader.skip(kind)
@@ -242,7 +231,7 @@ class Learner(PartReader):
         reader = self.reader
         start = reader.position
         count, inner = reader.elements()
-        if inner not in INTEGERS and inner != STRUCT:
+        if inner not in thrift.INTEGERS and inner != thrift.STRUCT:
             reader.position = start
             reader.skip(kind, depth)
             return
@@ -359,7 +348,7 @@ class Footer:
         """Raises ThriftFaultError if a number of rows is missing."""
         rows = values[_ROWS] if values[_ROWS] is not None else values[plan.tail]
         if rows is None or rows < 0:
-            raise ThriftFaultError("the footer has no number of rows")
+            raise thrift.ThriftFaultError("the footer has no number of rows")
         self.schema, self.rows = schema, rows
         self.is_encrypted = plan.is_encrypted
         self._plan, self._values, self.hybrid = plan, values, hybrid
@@ -367,10 +356,10 @@ class Footer:
         for open_at, _, close_at in plan.groups:
             of_group = values[open_at] if values[open_at] is not None else values[close_at]
             if of_group is None or of_group < 0:
-                raise ThriftFaultError("a row group has no number of rows")
+                raise thrift.ThriftFaultError("a row group has no number of rows")
             rows -= of_group
         if rows:
-            raise ThriftFaultError(f"it records {self.rows} rows, but its row groups have {self.rows - rows}")
+            raise thrift.ThriftFaultError(f"it records {self.rows} rows, but its row groups have {self.rows - rows}")
 
     def __eq__(self, other: object) -> bool:
         """Compare what the footers record, however it was read."""
@@ -460,7 +449,7 @@ class FooterReader:
         try:
             footer = self._of_schema(data).read(data)
         except IndexError:
-            raise ThriftFaultError("the footer is incomplete") from None
+            raise thrift.ThriftFaultError("the footer is incomplete") from None
         footer.hybrid = hybrid_types(data)
         return footer
 
@@ -470,7 +459,7 @@ class FooterReader:
                 if number:
                     self._schemas.insert(0, self._schemas.pop(number))
                 return known
-        reader = CompactReader(data)
+        reader = thrift.CompactReader(data)
         for field, kind in reader.fields():
             reader.skip(kind)
             if field == 2:
@@ -478,7 +467,7 @@ class FooterReader:
                 self._schemas.insert(0, found)
                 del self._schemas[_MOST_SCHEMAS:]
                 return found
-        raise ThriftFaultError("the footer has no schema")
+        raise thrift.ThriftFaultError("the footer has no schema")
 
 
 class _OfSchema:
@@ -535,7 +524,7 @@ class _OfSchema:
         encrypts = [values[at + _ENCRYPTED] for _, chunks, _ in groups for at in chunks]
         is_encrypted = any((*encrypts, values[_PART_ENCRYPTED], values[tail_at + _PART_ENCRYPTED]))
         if position != len(data) - (_SIGNATURE_BYTES if is_encrypted else 0):
-            raise ThriftFaultError("the footer has bytes after its end")
+            raise thrift.ThriftFaultError("the footer has bytes after its end")
         codecs = frozenset(values[at + _CODEC] for _, chunks, _ in groups for at in chunks)
         writer = values[tail_at + _WRITER] or b""
         plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs, writer)
@@ -550,21 +539,21 @@ class _OfSchema:
 def _walk_head(part: PartReader) -> None:
     """Read what is between the schema and the first row group."""
     for field, kind in part.reader.fields(after=2):
-        if field == 4 and kind == LIST:
+        if field == 4 and kind == thrift.LIST:
             part.values[_COUNT] = _structs(part.reader)
             return
         _walk_field(part, field, kind, encryption=(8,))
-    raise ThriftFaultError("the footer has no row groups")
+    raise thrift.ThriftFaultError("the footer has no row groups")
 
 
 def _walk_opening(part: PartReader) -> None:
     """Read what precedes the first column chunk of a row group."""
     for field, kind in part.reader.fields():
-        if field == 1 and kind == LIST:
+        if field == 1 and kind == thrift.LIST:
             part.values[_COUNT] = _structs(part.reader)
             return
         _walk_field(part, field, kind)
-    raise ThriftFaultError("a row group has no columns")
+    raise thrift.ThriftFaultError("a row group has no columns")
 
 
 def _walk_closing(part: PartReader) -> None:
@@ -576,20 +565,20 @@ def _walk_closing(part: PartReader) -> None:
 def _walk_tail(part: PartReader) -> None:
     """Read the rest of a footer after its row groups."""
     for field, kind in part.reader.fields(after=4):
-        if field == 6 and kind == BINARY:
+        if field == 6 and kind == thrift.BINARY:
             part.values[_WRITER] = part.reader.binary()
-        elif field == 7 and kind == LIST:
-            part.values[_OTHER_ORDERS] = _other_orders(CompactReader(part.reader.data, part.reader.position))
+        elif field == 7 and kind == thrift.LIST:
+            part.values[_OTHER_ORDERS] = _other_orders(thrift.CompactReader(part.reader.data, part.reader.position))
             part.skip(kind)
         else:
             _walk_field(part, field, kind, encryption=(8,))
 
 
-def _other_orders(reader: CompactReader) -> int:
+def _other_orders(reader: thrift.CompactReader) -> int:
     """Return how many of some column orders are not that of the type."""
     count, kind = reader.elements()
     found = 0
-    for _ in range(count if kind == STRUCT else 0):
+    for _ in range(count if kind == thrift.STRUCT else 0):
         for field, kind in reader.fields():
             found += field != 1
             reader.skip(kind)
@@ -597,7 +586,7 @@ def _other_orders(reader: CompactReader) -> int:
 
 
 def _walk_field(part: PartReader, field: int, kind: int, *, encryption: tuple[int, ...] = ()) -> None:
-    if field == 3 and kind in INTEGERS:
+    if field == 3 and kind in thrift.INTEGERS:
         part.number(_ROWS)
         return
     if field in encryption:
@@ -605,10 +594,10 @@ def _walk_field(part: PartReader, field: int, kind: int, *, encryption: tuple[in
     part.skip(kind)
 
 
-def _structs(reader: CompactReader) -> int:
+def _structs(reader: thrift.CompactReader) -> int:
     count, kind = reader.elements()
-    if (kind != STRUCT and count) or count > len(reader.data):
-        raise ThriftFaultError("a field is not a list of structures as expected")
+    if (kind != thrift.STRUCT and count) or count > len(reader.data):
+        raise thrift.ThriftFaultError("a field is not a list of structures as expected")
     return count
 
 
@@ -616,7 +605,7 @@ def _walk_chunk(part: PartReader) -> None:
     """A ColumnChunk."""
     part.values[_ENCRYPTED] = False
     for field, kind in part.reader.fields():
-        if field == 3 and kind == STRUCT:
+        if field == 3 and kind == thrift.STRUCT:
             _walk_metadata(part)
         else:
             if field in (8, 9):
@@ -628,13 +617,13 @@ def _walk_metadata(part: PartReader) -> None:
     """A ColumnMetaData."""
     reader, physical_type = part.reader, -1
     for field, kind in reader.fields():
-        if field == 1 and kind in INTEGERS:
+        if field == 1 and kind in thrift.INTEGERS:
             physical_type = reader.integer()
-        elif field == 4 and kind in INTEGERS:
+        elif field == 4 and kind in thrift.INTEGERS:
             part.values[_CODEC] = reader.integer()
-        elif field == 5 and kind in INTEGERS:
+        elif field == 5 and kind in thrift.INTEGERS:
             part.number(_VALUES)
-        elif field == 12 and kind == STRUCT:
+        elif field == 12 and kind == thrift.STRUCT:
             _walk_statistics(part, physical_type)
         else:
             part.skip(kind)
@@ -642,14 +631,14 @@ def _walk_metadata(part: PartReader) -> None:
 
 def _walk_statistics(part: PartReader, physical_type: int) -> None:
     for field, kind in part.reader.fields():
-        if field == 3 and kind in INTEGERS:
+        if field == 3 and kind in thrift.INTEGERS:
             part.number(_NULLS)
-        elif field in _BOUNDS and kind == BINARY:
+        elif field in _BOUNDS and kind == thrift.BINARY:
             if physical_type == _BYTE_ARRAY:
                 part.any_bytes(_BOUNDS[field])
             else:
                 part.sized_bytes(_BOUNDS[field])
         else:
             if field in _EXACT:
-                part.values[_EXACT[field]] = kind == TRUE
+                part.values[_EXACT[field]] = kind == thrift.TRUE
             part.skip(kind)

@@ -17,17 +17,15 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowType, Json
 from deltacli.core.units import has_bytes
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the fields of every action, declared once -------------------------------------------------------------------------
 
@@ -165,16 +163,12 @@ def respelled_integers(kind: str, action: Mapping[str, Json]) -> list[tuple[str,
 
 
 @lru_cache(maxsize=16)
-def schema_of_action(action: str) -> pyarrow.Schema:
+def schema_of_action(action: str) -> pa.Schema:
     """Return the fields of an action as columns. pyarrow is imported only here."""
-    import pyarrow as pa
-
     return pa.schema([(name, _arrow_type(field.type)) for name, field in FIELDS[action].items()])
 
 
 def _arrow_type(field_type: FieldType) -> ArrowType:
-    import pyarrow as pa
-
     text = pa.string()
     match field_type:
         case FieldType.TEXT:

@@ -14,31 +14,21 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import NOTHING_CHANGED, DoubleQuoted, Refused, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, unique_id, unique_id_column
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, Action, too_deep
 from deltacli.delta.log.file_actions import key_column, num_records_column, parse_num_records
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
-from deltacli.delta.log.state import (
-    ICT_ENABLEMENT_TIMESTAMP,
-    ICT_ENABLEMENT_VERSION,
-    Metadata,
-    has_in_commit_timestamps,
-    is_true,
-    read_metadata,
-    read_protocol,
-)
 from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the content of a new commit, the live files that it depends on ----------------------------------------------------
 
@@ -120,19 +110,19 @@ class Base(NamedTuple):
 
     version: int
     protocol: Protocol
-    metadata: Metadata
+    metadata: state.Metadata
     committed_ms: int | None = None
     row_id_mark: int = NO_MARK
 
     @property
     def is_stamped(self) -> bool:
         """Return True if this version has in-commit timestamps."""
-        return has_in_commit_timestamps(self.protocol, self.metadata)
+        return state.has_in_commit_timestamps(self.protocol, self.metadata)
 
 
 def is_stamped(request: CommitRequest, base: Base) -> bool:
     """Return True if the version made by the request has in-commit timestamps."""
-    return has_in_commit_timestamps(*_after(request, base))
+    return state.has_in_commit_timestamps(*_after(request, base))
 
 
 def encode(
@@ -154,7 +144,7 @@ def encode(
     protocol, metadata = _after(request, base)
     stamp = _stamp(request, base, now_ms)
     tags = dict(request.tags)
-    if FEATURE in protocol.supported_features and is_true(metadata.configuration, ENABLED):
+    if FEATURE in protocol.supported_features and state.is_true(metadata.configuration, ENABLED):
         tags |= _ROWS_KEPT
     info: Action = {
         **({} if stamp is None else {"inCommitTimestamp": stamp}),
@@ -208,7 +198,9 @@ def base_of_new_table(request: CommitRequest) -> Base:
     """Return what version 0 follows. Raises ValueError for a request without a protocol or a metaData."""
     if request.protocol is None or request.metadata is None:
         raise ValueError("version 0 needs a protocol and a metaData")
-    return Base(-1, read_protocol(request.protocol, _OURS), read_metadata(request.metadata, _OURS), committed_ms=-1)
+    return Base(
+        -1, state.read_protocol(request.protocol, _OURS), state.read_metadata(request.metadata, _OURS), committed_ms=-1
+    )
 
 
 def require_allowed(request: CommitRequest, base: Base, *, by_catalog: bool = False) -> None:
@@ -276,10 +268,10 @@ def _require_room(request: CommitRequest, base: Base) -> None:
         )
 
 
-def _after(request: CommitRequest, base: Base) -> tuple[Protocol, Metadata]:
+def _after(request: CommitRequest, base: Base) -> tuple[Protocol, state.Metadata]:
     """Return the configuration in effect after the request."""
-    protocol = base.protocol if request.protocol is None else read_protocol(request.protocol, _OURS)
-    metadata = base.metadata if request.metadata is None else read_metadata(request.metadata, _OURS)
+    protocol = base.protocol if request.protocol is None else state.read_protocol(request.protocol, _OURS)
+    metadata = base.metadata if request.metadata is None else state.read_metadata(request.metadata, _OURS)
     return protocol, metadata
 
 
@@ -290,7 +282,7 @@ def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
     """
     if stamp is None or base.is_stamped:
         return metadata
-    since = {ICT_ENABLEMENT_VERSION: str(base.version + 1), ICT_ENABLEMENT_TIMESTAMP: str(stamp)}
+    since = {state.ICT_ENABLEMENT_VERSION: str(base.version + 1), state.ICT_ENABLEMENT_TIMESTAMP: str(stamp)}
     return metadata | {"configuration": {**(metadata.get("configuration") or {}), **since}}
 
 
@@ -379,10 +371,8 @@ class TouchedFiles:
         """Remember a file."""
         self._prints.add(hash(canonical(path)))
 
-    def among(self, adds: pyarrow.RecordBatch) -> ArrowArray:
+    def among(self, adds: pa.RecordBatch) -> ArrowArray:
         """Return which files they are."""
-        import pyarrow as pa
-
         if not self._prints:
             return pa.repeat(False, adds.num_rows)
         return pa.array(map(self.has, adds.column("path").to_pylist()), pa.bool_())
@@ -411,7 +401,7 @@ _DOES = {"add": "adds", "remove": "removes"}
 
 # -- the lines of the files that a commit adds and removes -------------------------------------------------------------
 
-Batches = Callable[[], Iterable[tuple[str, "pyarrow.RecordBatch"]]]
+Batches = Callable[[], Iterable[tuple[str, "pa.RecordBatch"]]]
 """Returns batches of whole adds or removes with their kind, `add` or `remove`; the same ones each time."""
 
 _ID, _VERSION = "baseRowId", "defaultRowCommitVersion"
@@ -486,9 +476,7 @@ class _RowIds:
             fresh[_VERSION] = self._slot.version
         return add | fresh
 
-    def in_columns(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
+    def in_columns(self, adds: pa.RecordBatch) -> pa.RecordBatch:
         if self._next is None:
             return adds.select([name for name in adds.schema.names if name not in (_ID, _VERSION)])
         ids = adds.column(_ID)
@@ -511,12 +499,12 @@ class _RowIds:
             raise ValueError(f"{self._next - first} rows got ids, not {self._slot.new_rows}")
 
 
-def _with(batch: pyarrow.RecordBatch, name: str, column: ArrowArray) -> pyarrow.RecordBatch:
+def _with(batch: pa.RecordBatch, name: str, column: ArrowArray) -> pa.RecordBatch:
     place = batch.schema.get_field_index(name)
     return batch.set_column(place, batch.schema.field(place), column)
 
 
-def _encoded(kind: str, actions: pyarrow.RecordBatch) -> bytes:
+def _encoded(kind: str, actions: pa.RecordBatch) -> bytes:
     from deltacli.delta.encoding.value_text import escaped, join_texts, json_lines
 
     others = actions.select([name for name in actions.schema.names if name != "path"])
@@ -531,7 +519,7 @@ class _OnlyOnce:
     def __init__(self) -> None:
         self._prints: dict[str, list[ArrowArray]] = {"add": [], "remove": [], "": []}
 
-    def take(self, kind: str, batch: pyarrow.RecordBatch) -> None:
+    def take(self, kind: str, batch: pa.RecordBatch) -> None:
         paths, keys = _names(batch)
         prints = _hashes(paths)
         self._prints[kind].append(prints)
@@ -539,8 +527,6 @@ class _OnlyOnce:
 
     def require(self, batches: Batches) -> None:
         """Raise Refused, naming it, where a path is added twice or removed twice, or a file is added and removed."""
-        import pyarrow as pa
-
         from deltacli.delta.encoding.many_values import repeated
 
         for claimed, prints in self._prints.items():
@@ -558,7 +544,7 @@ class _OnlyOnce:
                     seen.add(name)
 
 
-def _names(batch: pyarrow.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
+def _names(batch: pa.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
     """Return the paths, and the paths with vectors, as replay compares them: one column if there are no vectors."""
     paths, vectors = canonical_column(batch.column("path")), batch.column("deletionVector")
     if vectors.null_count == len(vectors):
@@ -567,8 +553,6 @@ def _names(batch: pyarrow.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
 
 
 def _hashes(names: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     hashes = array("q", map(hash, names.to_pylist()))
     return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 

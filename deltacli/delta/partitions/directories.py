@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import UsageError, parameter
 from deltacli.delta.data_files import decode_hive
 from deltacli.delta.listing import directories_of
@@ -19,9 +19,6 @@ from deltacli.delta.partitions.values import HIVE_DEFAULT, parse_partition_value
 from deltacli.delta.predicate.parse import parse_on_partitions
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import Kind, StructField, places_of, value_kind
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _NAMED_ZONE = re.compile("[A-Za-z]/")
 Texts = Mapping[str, str | None]
@@ -46,13 +43,11 @@ class PartitionSelector:
         self._spellings = [(spelling, name) for name, column in columns for spelling in {name, column.name}]
         self._known: dict[bytes, bool] = {}
 
-    def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
+    def mask(self, paths: pa.BinaryArray) -> pa.BooleanArray:
         """Return True if the directories have every column of the condition, and it is true; never null.
 
         False, so that the file is kept, for a value that is not valid for its column's type, is empty, or occurs twice.
         """
-        import pyarrow as pa
-
         directories = directories_of(paths)
         distinct = directories.dictionary.to_pylist()
         new = [path for path in distinct if path not in self._known]
@@ -62,8 +57,6 @@ class PartitionSelector:
 
     def _judge(self, directories: Sequence[bytes]) -> list[bool]:
         """Return which of some distinct directories are selected."""
-        import pyarrow as pa
-
         if not directories:
             return []
         texts = [self._texts(path) for path in directories]

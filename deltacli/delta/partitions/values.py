@@ -11,37 +11,19 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, Refused, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowType
-from deltacli.delta.encoding.value_text import (
-    interval_microseconds,
-    months_of,
-    nanoseconds_of,
-    parse_date,
-    parse_moment,
-)
+from deltacli.delta.encoding import value_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import arrow_type, typed
-from deltacli.delta.schema.types import (
-    NANOSECONDS,
-    WHOLE_BITS,
-    YEAR_MONTH,
-    NameIndex,
-    PrimitiveType,
-    StructField,
-    decimal_parts,
-    interval_name,
-    places_of,
-)
 from deltacli.delta.stats.columns import exact_decimal, fits_decimal
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- partition values as text ------------------------------------------------------------------------------------------
 
@@ -123,7 +105,7 @@ def kernel_refuses(type_name: str, text: str) -> bool:
     with another number of digits than its scale, a time without seconds, `T` in a time without a zone, blanks around a
     value, a suffix of a float. Measured with deltalake.
     """
-    parts = decimal_parts(type_name)
+    parts = types.decimal_parts(type_name)
     if parts is None and type_name not in _JUDGES:
         return False
     if text != text.strip():
@@ -146,14 +128,14 @@ def best_spelling(type_name: str, texts: Sequence[str | None]) -> str | None:
 
 
 def _spelling(type_name: str, text: str) -> Spelling:
-    if decimal_parts(type_name):
+    if types.decimal_parts(type_name):
         return _decimal(type_name, text)
     judge = _JUDGES.get(type_name)
     return judge(type_name, text) if judge else Spelling.PLAIN
 
 
 def _whole(type_name: str, text: str) -> Spelling:
-    limit = 1 << (WHOLE_BITS[type_name] - 1)
+    limit = 1 << (types.WHOLE_BITS[type_name] - 1)
     if not _WHOLE.fullmatch(text) or not -limit <= int(text) < limit:
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if _PLAIN_WHOLE.fullmatch(text) else Spelling.NOT_CANONICAL
@@ -169,7 +151,7 @@ def _float(_type_name: str, text: str) -> Spelling:
 
 def _decimal(type_name: str, text: str) -> Spelling:
     number = exact_decimal(text)
-    if number is None or not fits_decimal(number, *(decimal_parts(type_name) or (38, 0))):
+    if number is None or not fits_decimal(number, *(types.decimal_parts(type_name) or (38, 0))):
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if _PLAIN_DECIMAL.fullmatch(text) else Spelling.NOT_CANONICAL
 
@@ -181,20 +163,20 @@ def _boolean(_type_name: str, text: str) -> Spelling:
 
 
 def _date(_type_name: str, text: str) -> Spelling:
-    if parse_date(text) is None:
+    if value_text.parse_date(text) is None:
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if _PLAIN_DATE.fullmatch(text) else Spelling.NOT_CANONICAL
 
 
 def _timestamp(_type_name: str, text: str) -> Spelling:
-    moment = parse_moment(text)
+    moment = value_text.parse_moment(text)
     if moment is None:
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if moment.has_zone else Spelling.NO_ZONE
 
 
 def _timestamp_ntz(_type_name: str, text: str) -> Spelling:
-    moment = parse_moment(text)
+    moment = value_text.parse_moment(text)
     if moment is None:
         return Spelling.UNPARSABLE
     if moment.is_date_only:
@@ -203,7 +185,7 @@ def _timestamp_ntz(_type_name: str, text: str) -> Spelling:
 
 
 _JUDGES = {
-    **dict.fromkeys(WHOLE_BITS, _whole),
+    **dict.fromkeys(types.WHOLE_BITS, _whole),
     **dict.fromkeys(("float", "double"), _float),
     "boolean": _boolean,
     "date": _date,
@@ -230,8 +212,8 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
     if type_name == "boolean":
         return text.lower()
     if type_name == "date":
-        return parse_date(text)
-    if type_name in WHOLE_BITS or decimal_parts(type_name):
+        return value_text.parse_date(text)
+    if type_name in types.WHOLE_BITS or types.decimal_parts(type_name):
         return Decimal(text)
     if type_name in ("float", "double"):
         number = float(text.rstrip("fFdD") if _FLOAT.fullmatch(text) else text)
@@ -239,7 +221,7 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
     return text
 
 
-def partition_text(value: Any, kind: PrimitiveType, column: str) -> str | None:
+def partition_text(value: Any, kind: types.PrimitiveType, column: str) -> str | None:
     """Return the text of a Python value of a type; None for null, and for an empty text, which means null.
 
     Times are UTC, with `Z` where they have a zone. Raises Refused (`append.partition-value`) for what no reader gets
@@ -257,7 +239,7 @@ def partition_text(value: Any, kind: PrimitiveType, column: str) -> str | None:
     return text
 
 
-def _text(value: Any, kind: PrimitiveType) -> str | None:
+def _text(value: Any, kind: types.PrimitiveType) -> str | None:
     match value:
         case bool():
             return str(value).lower()
@@ -292,8 +274,6 @@ def _float_text(value: float) -> str:
 
 def partition_type(config: TableConfiguration) -> ArrowType:
     """Return the type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
-    import pyarrow as pa
-
     fields = [
         pa.field(name, kind)
         for name, column in config.partition_columns.items()
@@ -306,13 +286,11 @@ def parse_partition_values(
     maps: Any, config: TableConfiguration, kind: Any
 ) -> Any:  # Any: Arrow arrays and a struct type
     """Return the typed `partitionValues` of adds. A text that is not a value of its type is null."""
-    import pyarrow as pa
-
     columns = []
     for field in kind:
         column = config.partition_columns[field.name]
         texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="first")
-        name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
+        name = column.data_type.name if column and isinstance(column.data_type, types.PrimitiveType) else ""
         encoded = pc.dictionary_encode(texts)
         values = [None if text is None else _value_of(name, text) for text in encoded.dictionary.to_pylist()]
         columns.append(pc.take(_array(values, field.type), encoded.indices))
@@ -320,8 +298,6 @@ def parse_partition_values(
 
 
 def _array(values: list[Any], kind: Any) -> Any:
-    import pyarrow as pa
-
     if not values:
         return pa.nulls(0, kind)
     if pa.types.is_temporal(kind):
@@ -345,9 +321,9 @@ def _value_of(type_name: str, text: str) -> Any:  # Any: what Arrow takes for th
         case "boolean":
             return bare.lower() == "true"
         case "date":
-            return parse_date(bare)
+            return value_text.parse_date(bare)
         case "timestamp" | "timestamp_ntz":
-            moment = parse_moment(bare)
+            moment = value_text.parse_moment(bare)
             return moment.microseconds if moment and abs(moment.microseconds) < 1 << 63 else None
         case "float" | "double":
             return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
@@ -357,10 +333,10 @@ def _value_of(type_name: str, text: str) -> Any:  # Any: what Arrow takes for th
 
 
 def _other_value(type_name: str, bare: str) -> Any:
-    if interval := interval_name(type_name):
-        return months_of(bare) if interval == YEAR_MONTH else interval_microseconds(bare)
-    if type_name in NANOSECONDS:
-        return nanoseconds_of(bare)
+    if interval := types.interval_name(type_name):
+        return value_text.months_of(bare) if interval == types.YEAR_MONTH else value_text.interval_microseconds(bare)
+    if type_name in types.NANOSECONDS:
+        return value_text.nanoseconds_of(bare)
     if not type_name.startswith("decimal"):
         return None  # no text is a value of an array, a map, a struct or a variant
     return Decimal(bare)
@@ -370,14 +346,12 @@ def _other_value(type_name: str, bare: str) -> Any:
 
 
 def partition_columns(
-    actions: pyarrow.RecordBatch, config: TableConfiguration, wanted: Sequence[str]
-) -> dict[str, pyarrow.Array]:
+    actions: pa.RecordBatch, config: TableConfiguration, wanted: Sequence[str]
+) -> dict[str, pa.Array]:
     """Return the values of the partition columns `wanted` (physical names), one per file action.
 
     Raises DataUnreadable (`partition.key-missing`, `partition.unparsable`), naming the first faulty file.
     """
-    import pyarrow as pa
-
     if not wanted or not actions.num_rows:
         return {}
     maps = actions.column("partitionValues")
@@ -406,8 +380,6 @@ def constants_of(
 
     Raises DataUnreadable as `partition_columns` does.
     """
-    import pyarrow as pa
-
     logical = {name: column.name for name, column in config.partition_columns.items() if column is not None}
     maps = pa.array([None if texts is None else list(texts)], pa.map_(pa.string(), pa.string()))
     one = pa.record_batch([pa.array([path], pa.string()), maps], names=["path", "partitionValues"])
@@ -421,7 +393,7 @@ def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
     absent = [name for name in names if name not in known]
     if not absent:  # the usual case, which needs no index of the names
         return ()
-    index = NameIndex(known)
+    index = types.NameIndex(known)
     return tuple(name for name in absent if not index.places_of(name))
 
 
@@ -449,7 +421,7 @@ def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str |
 
 def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
     keys = list(known)
-    return [keys[place] for place in places_of(name, keys)]
+    return [keys[place] for place in types.places_of(name, keys)]
 
 
 def with_spelled_keys(maps: ArrowArray, names: Sequence[str]) -> ArrowArray:
@@ -473,8 +445,6 @@ class _KeysOf:
         count = pc.sum(pc.is_in(self._keys, value_set=_texts(self._spellings(name)))).as_py() or 0
         if count >= len(self._maps):
             return
-        import pyarrow as pa
-
         lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
         for row, known in enumerate(lists.to_pylist()):
             if not set(known or ()) & set(self._spellings(name)):
@@ -486,12 +456,10 @@ class _KeysOf:
                 )
 
     def _spellings(self, name: str) -> list[str]:
-        return [self._distinct[place] for place in places_of(name, self._distinct)]
+        return [self._distinct[place] for place in types.places_of(name, self._distinct)]
 
     def spelled(self, names: Sequence[str]) -> Any:
         """Return the maps with their keys as the table spells them."""
-        import pyarrow as pa
-
         wrong = {key: name for name in names for key in self._spellings(name) if key != name}
         if not wrong:
             return self._maps
@@ -501,12 +469,10 @@ class _KeysOf:
 
 
 def _texts(texts: Sequence[str]) -> Any:
-    import pyarrow as pa
-
     return pa.array(texts, pa.string())
 
 
-def _unparsable(actions: Any, column: StructField | None, texts: Any, row: int) -> DataUnreadable:
+def _unparsable(actions: Any, column: types.StructField | None, texts: Any, row: int) -> DataUnreadable:
     assert column is not None
     kind = getattr(column.data_type, "name", "value")
     return DataUnreadable(

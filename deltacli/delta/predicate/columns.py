@@ -9,18 +9,8 @@ from dataclasses import dataclass, field
 from deltacli.core.errors import UsageError, command, in_backticks, nearest_path, sql_name
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
+from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import Judge, typed, unread_type
-from deltacli.delta.schema.types import (
-    COLLATIONS,
-    DataType,
-    Kind,
-    NameIndex,
-    StructField,
-    StructType,
-    decimal_parts,
-    simple_name,
-    value_kind,
-)
 from deltacli.delta.sql.parser import Form, Node, parse_expression
 
 # -- unsupported parts of a predicate ----------------------------------------------------------------------------------
@@ -161,8 +151,8 @@ def _shown(text: str) -> str:
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""
 
-NUMBERS = frozenset({Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT})
-TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
+NUMBERS = frozenset({types.Kind.WHOLE, types.Kind.DECIMAL, types.Kind.FLOAT})
+TIMES = frozenset({types.Kind.DATE, types.Kind.TIMESTAMP, types.Kind.NTZ})
 
 
 @dataclass(frozen=True)
@@ -170,11 +160,11 @@ class Column:
     """A column, or a field of a struct. `path`: logical names, as the schema spells them."""
 
     path: ColumnPath
-    data_type: DataType = field(compare=False)  # a struct has no hash
+    data_type: types.DataType = field(compare=False)  # a struct has no hash
 
     @property
-    def kind(self) -> Kind:
-        return value_kind(self.data_type)
+    def kind(self) -> types.Kind:
+        return types.value_kind(self.data_type)
 
     @property
     def is_nested(self) -> bool:
@@ -187,12 +177,12 @@ class Column:
 
     @property
     def type_name(self) -> str:
-        return simple_name(self.data_type)
+        return types.simple_name(self.data_type)
 
     @property
     def scale(self) -> int:
         """The digits behind the point of a decimal; 0 for any other type."""
-        parts = decimal_parts(self.type_name)
+        parts = types.decimal_parts(self.type_name)
         return parts[1] if parts else 0
 
     @property
@@ -203,13 +193,13 @@ class Column:
 class PredicateColumns:
     """Finds the columns of a schema by the names of a predicate, and remembers which were asked for."""
 
-    def __init__(self, text: str, schema: StructType, judge: Judge = unread_type) -> None:
+    def __init__(self, text: str, schema: types.StructType, judge: Judge = unread_type) -> None:
         self._text = text
         self._judge = judge
         self._schema = schema
         self.found: dict[ColumnPath, Column] = {}
         self._collated: set[ColumnPath] = set()
-        self._indexes: dict[ColumnPath, NameIndex] = {}
+        self._indexes: dict[ColumnPath, types.NameIndex] = {}
 
     def find(self, names: Sequence[str], position: int) -> Column:
         """Return the column at a path of names. Raises UsageError if there is none, more than one, or one whose type is
@@ -230,7 +220,7 @@ class PredicateColumns:
         assert field is not None
         column = Column(tuple(path), field.data_type)
         self.found[column.path] = column
-        if COLLATIONS in field.metadata:
+        if types.COLLATIONS in field.metadata:
             self._collated.add(column.path)
         return column
 
@@ -243,22 +233,28 @@ class PredicateColumns:
         if self.is_collated(column):
             reason = f"{column.name} has a collation, so only IS [NOT] NULL is supported"
             raise refuse(self._text, position, reason)
-        if column.kind is Kind.OTHER:
+        if column.kind is types.Kind.OTHER:
             reason = f"{column.name} is of type {column.type_name}, so only IS [NOT] NULL is supported"
-            hint = f"name a field of it: {column.name}.field" if isinstance(column.data_type, StructType) else None
+            hint = (
+                f"name a field of it: {column.name}.field" if isinstance(column.data_type, types.StructType) else None
+            )
             raise refuse(self._text, position, reason, hint=hint)
 
-    def _fields_below(self, parent: StructField, above: str, name: str, position: int) -> tuple[StructField, ...]:
-        if not isinstance(parent.data_type, StructType):
-            type_name = simple_name(parent.data_type)
+    def _fields_below(
+        self, parent: types.StructField, above: str, name: str, position: int
+    ) -> tuple[types.StructField, ...]:
+        if not isinstance(parent.data_type, types.StructType):
+            type_name = types.simple_name(parent.data_type)
             reason = f"{above} is of type {type_name} and has no field {name}"
             raise refuse_column(self._text, position, reason, (column.name for column in self._schema.fields))
         return parent.data_type.fields
 
-    def _field(self, fields: tuple[StructField, ...], name: str, above: ColumnPath, position: int) -> StructField:
+    def _field(
+        self, fields: tuple[types.StructField, ...], name: str, above: ColumnPath, position: int
+    ) -> types.StructField:
         index = self._indexes.get(above)
         if index is None:
-            index = self._indexes[above] = NameIndex(one.name for one in fields)
+            index = self._indexes[above] = types.NameIndex(one.name for one in fields)
         alike = [fields[place] for place in index.places_of(name)]
         if len(alike) == 1:
             return alike[0]
@@ -267,16 +263,16 @@ class PredicateColumns:
         if alike:
             reason = f"{name}{place} may be any of the columns {', '.join(one.name for one in alike)}"
         near = "" if alike else name
-        nested = () if above else _nested(StructType(fields))
+        nested = () if above else _nested(types.StructType(fields))
         compared = next(reversed(self.found.values()), None)
-        is_text = compared is not None and compared.kind is Kind.TEXT
+        is_text = compared is not None and compared.kind is types.Kind.TEXT
         raise refuse_column(self._text, position, reason, (one.name for one in fields), near, nested, is_text=is_text)
 
 
-def _nested(struct: StructType, above: ColumnPath = ()) -> Iterator[ColumnPath]:
+def _nested(struct: types.StructType, above: ColumnPath = ()) -> Iterator[ColumnPath]:
     """Yield the paths of fields within columns that are structs."""
     for one in struct.fields:
         if above:
             yield (*above, one.name)
-        if isinstance(one.data_type, StructType):
+        if isinstance(one.data_type, types.StructType):
             yield from _nested(one.data_type, (*above, one.name))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
@@ -216,8 +218,6 @@ def evaluate_leaf(condition: Leaf, columns: Columns, count: int) -> Any:
     """Return a simple condition for each of `count` rows."""
     match condition:
         case Constant(value):
-            import pyarrow as pa
-
             return pa.repeat(pa.scalar(value, pa.bool_()), count)
         case Flag(column):
             return columns(column)
@@ -234,8 +234,6 @@ def evaluate_leaf(condition: Leaf, columns: Columns, count: int) -> Any:
 
 
 def _contained(values: Any, limits: tuple[Limit, ...]) -> Any:
-    import pyarrow as pa
-
     members = [limit.member.as_py() for limit in limits if limit.member is not None]
     if not members:
         return limits[0].compare(Order.EQUAL, values)  # not a value of the column's type: false, or null
@@ -249,8 +247,6 @@ def _contained(values: Any, limits: tuple[Limit, ...]) -> Any:
 
 
 def _as_numbers(values: Any) -> Any:
-    import pyarrow as pa
-
     return pc.cast(values, pa.int8())
 
 
@@ -282,8 +278,6 @@ def _compare_doubles(order: Order, left: Any, right: Any) -> Any:
 
 def _microseconds(values: Any) -> Any:
     """Return times as decimals: the microseconds of the last representable dates exceed 64-bit integers."""
-    import pyarrow as pa
-
     is_date = pa.types.is_date32(values.type)
     numbers = pc.cast(whole_numbers(values), pa.decimal128(19, 0))
     unit = MICROSECONDS_A_DAY if is_date else 1
@@ -292,14 +286,10 @@ def _microseconds(values: Any) -> Any:
 
 def _wide_decimals(values: Any, scale: int) -> Any:
     """Numbers as decimals with room for 38 digits before the point, whatever is behind it."""
-    import pyarrow as pa
-
     if not pa.types.is_decimal(values.type):
         values = pc.cast(whole_numbers(values), pa.decimal128(19, 0))
     return pc.cast(values, pa.decimal256(38 + scale, scale))
 
 
 def _decimal(number: int) -> Any:
-    from decimal import Decimal
-
     return Decimal(number)

@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
@@ -430,8 +431,6 @@ class WholeLimit:
         return values if self.column.kind is Kind.DECIMAL else whole_numbers(values)
 
     def _scalar(self, number: int) -> Any:
-        import pyarrow as pa
-
         if self.column.kind is Kind.DECIMAL:
             return pa.scalar(decimal_of(number, self.column.scale), pa.decimal128(38, self.column.scale))
         return pa.scalar(number, pa.int64())
@@ -469,8 +468,6 @@ class BytesLimit:
 
     @property
     def member(self) -> ArrowScalar:
-        import pyarrow as pa
-
         return pa.scalar(self.value, pa.string() if self.is_text else pa.binary())
 
 
@@ -504,8 +501,6 @@ def _sortable(limit: Limit) -> Any:
 
 def _constant(values: ArrowArray, answer: bool) -> ArrowArray:
     """Return the same answer for every value, null if the value is null."""
-    import pyarrow as pa
-
     return pc.if_else(pc.is_valid(values), pa.scalar(answer), pa.scalar(None, pa.bool_()))
 
 
@@ -517,8 +512,6 @@ def _nan(values: Any, is_wanted: bool) -> Any:
 
 def as_doubles(values: Any) -> Any:
     """Numbers as doubles, each the nearest one."""
-    import pyarrow as pa
-
     if pa.types.is_decimal(values.type):
         # Arrow's conversion from decimals to doubles rounds more than once, the one from texts does not.
         return pc.cast(pc.cast(values, pa.string()), pa.float64())
@@ -527,8 +520,6 @@ def as_doubles(values: Any) -> Any:
 
 def whole_numbers(values: Any) -> Any:
     """Integers, dates and timestamps as 64-bit integers of their unit."""
-    import pyarrow as pa
-
     if pa.types.is_date32(values.type):
         values = pc.cast(values, pa.int32())
     elif pa.types.is_timestamp(values.type):

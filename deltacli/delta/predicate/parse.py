@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import UsageError, sql_name
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
@@ -59,9 +60,6 @@ from deltacli.delta.schema.to_arrow import Judge, unread_type
 from deltacli.delta.schema.types import Kind, StructField, StructType
 from deltacli.delta.sql.parser import Form, Node, parse_expression
 
-if TYPE_CHECKING:
-    import pyarrow
-
 Operand: TypeAlias = Column | Literal | Condition
 
 _COMPARISONS = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="}
@@ -78,7 +76,7 @@ class Predicate:
     columns: tuple[ColumnPath, ...]
     condition: Condition
 
-    def matches(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
+    def matches(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return True for rows that are kept, never null.
 
         The batch has at least the top-level columns used, under their logical names, in the table's Arrow types.
@@ -93,10 +91,8 @@ class Predicate:
         return pc.fill_null(evaluate(self.condition, values, batch.num_rows), False)
 
 
-def _values_of(batch: pyarrow.RecordBatch, column: Column) -> Any:
+def _values_of(batch: pa.RecordBatch, column: Column) -> Any:
     """Return the values of a column. A field of a null struct is null."""
-    import pyarrow as pa
-
     values = batch.column(batch.schema.get_field_index(column.path[0]))
     for name in column.path[1:]:
         values = pc.struct_field(values, [values.type.get_field_index(name)])
@@ -255,8 +251,6 @@ class _Binder:
         return Like(value, self._pattern(node, words))
 
     def _pattern(self, node: Node, words: list[str]) -> Pattern:
-        import pyarrow as pa
-
         try:
             pattern = Pattern(*words)
             pattern.match(pa.nulls(0, pa.string()))

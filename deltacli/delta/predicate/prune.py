@@ -18,32 +18,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, ArrowSchema
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import parse_partition_values
+from deltacli.delta.predicate import conditions
 from deltacli.delta.predicate.columns import Column, ColumnPath
-from deltacli.delta.predicate.conditions import (
-    And,
-    Compare,
-    CompareConditions,
-    Condition,
-    Contained,
-    Flag,
-    IsNull,
-    Leaf,
-    Like,
-    Not,
-    Or,
-    Truth,
-    columns_of,
-    evaluate_leaf,
-)
 from deltacli.delta.predicate.literals import Limit, Order, ends_of, names_a_place
 from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.schema.types import Kind, StructType
@@ -61,9 +47,6 @@ from deltacli.delta.stats.columns import (
     with_numbers,
 )
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the possible results of a condition for the rows of many files at once --------------------------------------------
 
@@ -107,19 +90,19 @@ class Possible(NamedTuple):
     null: Any
 
 
-def possible(condition: Condition, source: Source, count: int) -> Possible:
+def possible(condition: conditions.Condition, source: Source, count: int) -> Possible:
     """Return the possible results of a condition in each of `count` files."""
     match condition:
-        case Not(part):
+        case conditions.Not(part):
             mask = possible(part, source, count)
             return Possible(mask.false, mask.true, mask.null)
-        case And(parts):
+        case conditions.And(parts):
             return reduce(_both, (possible(part, source, count) for part in parts))
-        case Or(parts):
+        case conditions.Or(parts):
             return reduce(_either, (possible(part, source, count) for part in parts))
-        case Truth(part, wanted):
+        case conditions.Truth(part, wanted):
             return _truth(possible(part, source, count), wanted, count)
-        case CompareConditions(left, order, right):
+        case conditions.CompareConditions(left, order, right):
             return _compared(possible(left, source, count), order, possible(right, source, count))
     return _possible_of_leaf(condition, source, count)
 
@@ -157,8 +140,8 @@ def _compared(left: Possible, order: Order, right: Possible) -> Possible:
 # -- single conditions ------------------------------------------------------------------------------------------------
 
 
-def _possible_of_leaf(condition: Leaf, source: Source, count: int) -> Possible:
-    known = {column: source(column) for column in columns_of(condition)}
+def _possible_of_leaf(condition: conditions.Leaf, source: Source, count: int) -> Possible:
+    known = {column: source(column) for column in conditions.columns_of(condition)}
     exact = {column: value for column, value in known.items() if isinstance(value, Exact)}
     if len(exact) == len(known):
         return _exact(condition, exact, count)
@@ -168,8 +151,8 @@ def _possible_of_leaf(condition: Leaf, source: Source, count: int) -> Possible:
     return _bounded(condition, bounds, count)
 
 
-def _exact(condition: Leaf, known: dict[Column, Exact], count: int) -> Possible:
-    mask = evaluate_leaf(condition, lambda column: known[column].values, count)
+def _exact(condition: conditions.Leaf, known: dict[Column, Exact], count: int) -> Possible:
+    mask = conditions.evaluate_leaf(condition, lambda column: known[column].values, count)
     unknown = constant(False, count)
     for column in known.values():
         unknown = pc.or_(unknown, pc.invert(column.is_known))
@@ -180,17 +163,17 @@ def _exact(condition: Leaf, known: dict[Column, Exact], count: int) -> Possible:
     )
 
 
-def _bounded(condition: Leaf, bounds: Bounds, count: int) -> Possible:
+def _bounded(condition: conditions.Leaf, bounds: Bounds, count: int) -> Possible:
     null, has_values = bounds.may_be_null, bounds.has_values
     match condition:
-        case Flag():
+        case conditions.Flag():
             return Possible(has_values, has_values, null)
-        case IsNull():
+        case conditions.IsNull():
             return Possible(null, has_values, constant(False, count))
-        case Compare(column, order, limit):
+        case conditions.Compare(column, order, limit):
             true, false = _ordered(column, order, limit, bounds)
             return Possible(pc.and_(has_values, true), pc.and_(has_values, false), null)
-        case Contained(column, limits):
+        case conditions.Contained(column, limits):
             # Between the least and the greatest of them: a thousand limits cost as much as two.
             least, greatest = ends_of(limits)
             true = pc.and_(
@@ -198,7 +181,7 @@ def _bounded(condition: Leaf, bounds: Bounds, count: int) -> Possible:
                 _reaches(column, least, bounds.high, or_equal=True),
             )
             return Possible(pc.and_(has_values, true), has_values, null)
-        case Like(_, pattern):
+        case conditions.Like(_, pattern):
             true = _may_begin_with(pattern.prefix, bounds) if pattern.prefix else has_values
             return Possible(pc.and_(has_values, true), has_values, null)
     return Possible(*[constant(True, count)] * 3)
@@ -234,8 +217,6 @@ def _is_cut_of(text: str, high: Any) -> Any:
     """Return which upper bounds, without their tie-breakers, may be the beginning of a text, because they may have been
     truncated.
     """
-    import pyarrow as pa
-
     bare = pc.utf8_rtrim(high, characters=TIE_BREAKERS)
     beginnings = pa.array([text[:length] for length in range(min(len(text), _LONGEST_PREFIX) + 1)], pa.string())
     mask = pc.is_in(bare, value_set=beginnings)
@@ -258,8 +239,6 @@ def _known_or(mask: Any) -> Any:
 
 def constant(value: bool, count: int) -> ArrowArray:
     """Return the same answer for every file."""
-    import pyarrow as pa
-
     return pa.repeat(pa.scalar(value), count)
 
 
@@ -275,11 +254,7 @@ and times before 1900 in the local mean time of their zone, which is less than a
 calendar.
 """
 _FIRST_MICROSECOND = _FIRST_DAY * MICROSECONDS_A_DAY
-_FIRST_OF_ONE_CALENDAR = {
-    Kind.DATE: _FIRST_DAY,
-    Kind.TIMESTAMP: _FIRST_MICROSECOND,
-    Kind.NTZ: _FIRST_MICROSECOND,
-}
+_FIRST_OF_ONE_CALENDAR = {Kind.DATE: _FIRST_DAY, Kind.TIMESTAMP: _FIRST_MICROSECOND, Kind.NTZ: _FIRST_MICROSECOND}
 _WITH_BOUNDS = frozenset({Kind.WHOLE, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.NTZ, Kind.TEXT})
 _ZONED = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z$"
 _ZONELESS = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?$"
@@ -298,8 +273,6 @@ class _Wanted(NamedTuple):
 
 def read_bounds(texts: ArrowArray, columns: Mapping[Column, ColumnPath]) -> dict[Column, Bounds]:
     """Return what the statistics of files record about columns, given with their physical paths."""
-    import pyarrow as pa
-
     wanted = [_Wanted(column, path) for column, path in columns.items()]
     fields = _fields(wanted)
     # Only objects are read; anything else is unknown.
@@ -316,16 +289,12 @@ def read_bounds(texts: ArrowArray, columns: Mapping[Column, ColumnPath]) -> dict
 
 
 def _fields(wanted: Sequence[_Wanted]) -> ArrowSchema:
-    import pyarrow as pa
-
     bounds = _nested([(one.path, _bound_type(one.column)) for one in wanted if one.has_bounds])
     counts = _nested([(one.path, pa.int64()) for one in wanted])
     return pa.schema([("numRecords", pa.int64()), *((part, bounds) for part in BOUNDS), (NULL_COUNT, counts)])
 
 
 def _nested(leaves: Sequence[tuple[ColumnPath, Any]]) -> Any:
-    import pyarrow as pa
-
     below: dict[str, list[tuple[ColumnPath, Any]]] = {}
     for path, kind in leaves:
         below.setdefault(path[0], []).append((path[1:], kind))
@@ -336,8 +305,6 @@ def _bound_type(column: Column) -> Any:
     """Return the type in which a bound is read: times are kept as texts, because their meaning depends on their
     zone.
     """
-    import pyarrow as pa
-
     match column.kind:
         case Kind.WHOLE:
             return pa.int64()
@@ -350,7 +317,6 @@ def _bound_type(column: Column) -> Any:
 
 def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
     """Return the statistics of a block of texts, as tables in the order of the texts."""
-    import pyarrow as pa
 
     def read(piece: Any) -> Any:
         lines = safe_lines(piece)
@@ -414,8 +380,6 @@ def _plain_decimal(given: Any) -> Decimal | None:
 
 
 def _bounds(one: _Wanted, table: Any) -> Bounds:
-    import pyarrow as pa
-
     records, nulls = _leaf(table, ("numRecords",)), _leaf(table, (NULL_COUNT, *one.path))
     # If one number is wrong, the others are not trusted either.
     is_wrong = pc.or_(_known_and(pc.less(nulls, 0)), _known_and(pc.less(records, nulls)))
@@ -451,8 +415,6 @@ def _leaf(table: Any, path: ColumnPath) -> Any:
 
 def _typed(column: Column, values: Any) -> Any:
     """Return bounds in comparable form, null if they are not trusted."""
-    import pyarrow as pa
-
     match column.kind:
         case Kind.FLOAT:
             # NaN and the infinities are read as the largest doubles, and are not bounds.
@@ -473,8 +435,6 @@ def _typed(column: Column, values: Any) -> Any:
 
 def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
     """Return times as whole numbers: all at once if all are plain, else each distinct text separately."""
-    import pyarrow as pa
-
     if pc.all(pc.fill_null(pc.match_substring_regex(texts, plain), True)).as_py():
         try:
             return _numbers(pc.cast(texts, kind))
@@ -488,8 +448,6 @@ def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
 
 
 def _numbers(values: Any) -> Any:
-    import pyarrow as pa
-
     return pc.cast(pc.cast(values, pa.int32()) if pa.types.is_date32(values.type) else values, pa.int64())
 
 
@@ -516,8 +474,6 @@ def _of_one_calendar(column: Column, values: Any) -> Any:
     """Return bounds of dates and timestamps, null before 1900-01-02, where their writer may have counted days
     differently.
     """
-    import pyarrow as pa
-
     first = _FIRST_OF_ONE_CALENDAR.get(column.kind)
     if first is None:
         return values
@@ -526,8 +482,6 @@ def _of_one_calendar(column: Column, values: Any) -> Any:
 
 def _widened(column: Column, low: Any, high: Any) -> tuple[Any, Any]:
     """Return bounds that hold whatever their writer truncated or rounded."""
-    import pyarrow as pa
-
     match column.kind:
         case Kind.TIMESTAMP | Kind.NTZ:
             nothing, cut = pa.scalar(None, pa.int64()), CUT_MICROSECONDS
@@ -546,8 +500,6 @@ def _widened(column: Column, low: Any, high: Any) -> tuple[Any, Any]:
 
 def _wider_decimals(bound: Any, scale: int, apart: Any) -> Any:
     """Decimals of more than 15 digits, moved by one part in 10^15."""
-    import pyarrow as pa
-
     part = pa.scalar(Decimal((0, (1,), -EXACT_DIGITS)), pa.decimal256(16, EXACT_DIGITS))
     slack = pc.multiply(pc.abs(bound), part)
     limit = pa.scalar(Decimal((0, (1,), EXACT_DIGITS - scale)), bound.type)
@@ -557,8 +509,6 @@ def _wider_decimals(bound: Any, scale: int, apart: Any) -> Any:
 
 
 def _unless(is_wrong: Any, values: Any) -> Any:
-    import pyarrow as pa
-
     return pc.if_else(is_wrong, pa.scalar(None, values.type), values)
 
 
@@ -579,7 +529,7 @@ class Pruned(NamedTuple):
     by_partition: Any
 
 
-def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableConfiguration) -> Pruned:
+def prune_files(adds: pa.RecordBatch, predicate: Predicate, config: TableConfiguration) -> Pruned:
     """Return which of the files in whole add actions may have rows that match a predicate."""
     count = adds.num_rows
     partitions, others = _columns_by_source(predicate, config)
@@ -594,7 +544,7 @@ def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableCo
     return Pruned(kept, by_partition)
 
 
-def certainly_true(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableConfiguration) -> ArrowArray:
+def certainly_true(adds: pa.RecordBatch, predicate: Predicate, config: TableConfiguration) -> ArrowArray:
     """Return for which of the files a predicate is true in every row, by partition values and statistics."""
     found = _possible_by_statistics(adds, predicate, config, *_columns_by_source(predicate, config))
     return pc.invert(pc.or_(found.false, found.null))
@@ -607,7 +557,7 @@ def _columns_by_source(
     column that the table does not have, such as row ids, nothing is known.
     """
     names = {field.name for field in config.schema.fields} if config.schema else set()
-    known = (column for column in dict.fromkeys(columns_of(predicate.condition)) if column.path[0] in names)
+    known = (column for column in dict.fromkeys(conditions.columns_of(predicate.condition)) if column.path[0] in names)
     paths = {column: path_in_files(config, column.path) for column in known}
     partitions = {column: path[0] for column, path in paths.items() if is_partition(config, path)}
     others = {
@@ -617,7 +567,7 @@ def _columns_by_source(
 
 
 def _possible_by_statistics(
-    adds: pyarrow.RecordBatch,
+    adds: pa.RecordBatch,
     predicate: Predicate,
     config: TableConfiguration,
     partitions: dict[Column, str],
@@ -634,8 +584,6 @@ def _possible_by_statistics(
 
 def _spread(kept: Any, rows: Any, count: int) -> Any:
     """Return the answers for some rows among all; the others are not kept."""
-    import pyarrow as pa
-
     if len(rows) == count:
         return kept
     return pc.is_in(pa.array(range(count), pa.uint64()), value_set=pc.cast(pc.filter(rows, kept), pa.uint64()))
@@ -660,7 +608,7 @@ def is_partition(config: TableConfiguration, path: ColumnPath) -> bool:
 
 
 def partition_source(
-    adds: pyarrow.RecordBatch, config: TableConfiguration, partitions: dict[Column, str]
+    adds: pa.RecordBatch, config: TableConfiguration, partitions: dict[Column, str]
 ) -> Callable[[Column], Known]:
     """Return a function that returns the partition values of a column, parsed at the first request."""
 
@@ -673,8 +621,6 @@ def partition_source(
 
 def _partition_values(maps: Any, config: TableConfiguration, column: Column, name: str) -> Known:
     """One partition column: its values if the texts are unambiguous."""
-    import pyarrow as pa
-
     kind = column.arrow_type
     if kind is None:
         return None
@@ -693,8 +639,6 @@ def _partition_values(maps: Any, config: TableConfiguration, column: Column, nam
 
 def _names_key(maps: Any, name: str, texts: Any) -> Any:
     """Return which of the maps without a text have the key: null is a value, but a missing key is unknown."""
-    import pyarrow as pa
-
     count = len(texts)
     if texts.null_count == 0:
         return constant(False, count)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.footers.thrift import LeafStatistics, read_statistics
@@ -66,8 +67,6 @@ def kept_row_groups(
 
 
 def _known(reader: _FooterReader, column: Column, leaf: PredicateLeaf) -> Known:
-    import pyarrow as pa
-
     count = reader.count
     if leaf.absent or leaf.constant is not None:
         value = pa.scalar(None, column.arrow_type or pa.null()) if leaf.absent else leaf.constant
@@ -94,8 +93,6 @@ _AS_INTEGERS = frozenset({Kind.WHOLE, Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
 
 
 def _roomy(arrow: ArrowType) -> ArrowType:
-    import pyarrow as pa
-
     return pa.decimal128(38, arrow.scale) if pa.types.is_decimal(arrow) else arrow
 
 
@@ -142,8 +139,6 @@ def _ends(column: Column, kind: str, arrow: Any, statistics: LeafStatistics) -> 
 
 def _value(column: Column, kind: str, arrow: Any, data: bytes | None, *, is_low: bool) -> Any:
     """Return a bound from its bytes, in the column's type, or None if it is invalid."""
-    import pyarrow as pa
-
     if data is None:
         return None
     match column.kind:
@@ -172,8 +167,6 @@ def _whole(kind: str, data: bytes) -> int | None:
 
 def _number(kind: str, arrow: Any, data: bytes) -> int | float | Decimal | None:
     """An integer, a double or a decimal, as the file stores it."""
-    import pyarrow as pa
-
     if pa.types.is_signed_integer(arrow):
         return _whole(kind, data)
     if pa.types.is_decimal(arrow):
@@ -206,8 +199,6 @@ def _as_decimal(column: Column, number: int | float | Decimal | None) -> Decimal
 
 def _microseconds(kind: str, arrow: Any, data: bytes, *, is_low: bool) -> int | None:
     """Return a time in microseconds, rounded outwards. A date that became a timestamp is its midnight."""
-    import pyarrow as pa
-
     number = _whole(kind, data)
     if number is None:
         return None
@@ -222,8 +213,6 @@ def _microseconds(kind: str, arrow: Any, data: bytes, *, is_low: bool) -> int | 
 
 
 def _is_text(arrow: Any) -> bool:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))

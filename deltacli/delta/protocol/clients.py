@@ -13,16 +13,8 @@ from typing import NamedTuple
 
 from deltacli.core.typing import Json
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.protocol import features
 from deltacli.delta.protocol.feature_use import constraint_uses, feature_of_type, property_uses, schema_uses
-from deltacli.delta.protocol.features import (
-    FEATURES,
-    NEWEST_READER_VERSION,
-    READER_FEATURES_VERSION,
-    WRITER_FEATURES_VERSION,
-    FeatureKind,
-    Protocol,
-    stable_name,
-)
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import (
     FIXED_TEXTS,
@@ -231,7 +223,7 @@ def _needed(fact: Fact | None) -> str | None:
 def _needing(feature: str) -> Iterator[str]:
     """Yield a feature and those that need it: what stops these cannot be told apart."""
     yield feature
-    for one in FEATURES.values():
+    for one in features.FEATURES.values():
         if feature in one.requires:
             yield from _needing(one.name)
 
@@ -301,10 +293,7 @@ misread it.
 
 READER_VERSION = "protocol.reader-version"
 WRITER_VERSION = "protocol.writer-version"
-VERSIONS: Mapping[str, str] = {
-    READER_VERSION: "reader version",
-    WRITER_VERSION: "writer version",
-}
+VERSIONS: Mapping[str, str] = {READER_VERSION: "reader version", WRITER_VERSION: "writer version"}
 """Traits of protocols with versions that no specification has, in words; what clients do with them is unknown."""
 
 _DIGITS_OF_LONG = 18
@@ -318,14 +307,14 @@ def traits_of(config: TableConfiguration, domains: Collection[str] = ()) -> froz
 def feature_of(trait: str) -> str:
     """Return the feature that a trait is about, or the trait itself where it is about none."""
     feature = trait.partition(".")[0]
-    return feature if feature in FEATURES or trait in (feature + USED, feature + WRITER_ONLY) else trait
+    return feature if feature in features.FEATURES or trait in (feature + USED, feature + WRITER_ONLY) else trait
 
 
 def needs_readers(trait: str) -> bool:
     """Return False for a trait that readers may ignore: a writer feature, or its use."""
-    feature = FEATURES.get(feature_of(trait))
+    feature = features.FEATURES.get(feature_of(trait))
     return trait not in ("features.writer", "sql.quoted-column", WRITER_VERSION) and (
-        feature is None or feature.kind is FeatureKind.READER_WRITER
+        feature is None or feature.kind is features.FeatureKind.READER_WRITER
     )
 
 
@@ -340,7 +329,7 @@ def traits_without(traits: Collection[str], before: TableConfiguration, after: T
 def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[str]:
     protocol = config.protocol
     for feature in config.features:
-        is_for_readers = feature in FEATURES or protocol is None or feature in (protocol.reader_features or ())
+        is_for_readers = feature in features.FEATURES or protocol is None or feature in (protocol.reader_features or ())
         yield feature if is_for_readers else feature + WRITER_ONLY
     if protocol is not None:
         yield from _of_versions(protocol)
@@ -352,7 +341,7 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
     if domains:
         uses.add("domainMetadata")
     for feature in config.features:
-        if stable_name(feature) in uses:
+        if features.stable_name(feature) in uses:
             yield feature + USED
     if config.schema is not None:
         if _has_quoted_column(config, config.schema):
@@ -372,20 +361,20 @@ def _has_quoted_column(config: TableConfiguration, schema: StructType) -> bool:
     return any(one.text is not None and has_quoted_column(one.text, schema) for one in stored_sql(config))
 
 
-def _of_versions(protocol: Protocol) -> Iterator[str]:
-    if protocol.min_reader_version >= READER_FEATURES_VERSION:
+def _of_versions(protocol: features.Protocol) -> Iterator[str]:
+    if protocol.min_reader_version >= features.READER_FEATURES_VERSION:
         yield "features.reader"
-    if protocol.min_writer_version >= WRITER_FEATURES_VERSION:
+    if protocol.min_writer_version >= features.WRITER_FEATURES_VERSION:
         yield "features.writer"
     yield from invalid_versions(protocol)
 
 
-def invalid_versions(protocol: Protocol) -> dict[str, str]:
+def invalid_versions(protocol: features.Protocol) -> dict[str, str]:
     """Return the versions of a protocol that no specification has, in words, by their traits."""
     found: dict[str, str] = {}
-    if not 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION:
+    if not 1 <= protocol.min_reader_version <= features.NEWEST_READER_VERSION:
         found[READER_VERSION] = f"{VERSIONS[READER_VERSION]} {protocol.min_reader_version}"
-    if not 1 <= protocol.min_writer_version <= WRITER_FEATURES_VERSION:
+    if not 1 <= protocol.min_writer_version <= features.WRITER_FEATURES_VERSION:
         found[WRITER_VERSION] = f"{VERSIONS[WRITER_VERSION]} {protocol.min_writer_version}"
     return found
 

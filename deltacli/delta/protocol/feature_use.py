@@ -23,16 +23,7 @@ from deltacli.delta.protocol.features import (
     FeatureKind,
     stable_name,
 )
-from deltacli.delta.schema.types import (
-    PLAIN_TYPES,
-    DataType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    parts_of,
-    types_within,
-    walk,
-)
+from deltacli.delta.schema import types
 
 # -- what a table uses of each feature ---------------------------------------------------------------------------------
 
@@ -78,7 +69,7 @@ _NAMED: Mapping[str, str] = {
 "Properties that use a feature if they are set."
 
 
-def schema_uses(schema: StructType) -> Iterator[Use]:
+def schema_uses(schema: types.StructType) -> Iterator[Use]:
     """Yield the uses of columns and nested fields, by type or by metadata; each feature once per field."""
     yield from _struct_uses(schema, "")
 
@@ -111,7 +102,7 @@ def property_uses(properties: Mapping[str, str]) -> Iterator[Use]:
         yield Use("materializePartitionColumns", f"{knob} is true", knob, True)
 
 
-def _struct_uses(struct: StructType, prefix: str) -> Iterator[Use]:
+def _struct_uses(struct: types.StructType, prefix: str) -> Iterator[Use]:
     for field in struct.fields:
         path = f"{prefix}{field.name}"
         seen = set()
@@ -123,17 +114,17 @@ def _struct_uses(struct: StructType, prefix: str) -> Iterator[Use]:
         yield from _type_uses(field.data_type, path, field)
 
 
-def _type_uses(data_type: DataType, path: str, field: StructField) -> Iterator[Use]:
+def _type_uses(data_type: types.DataType, path: str, field: types.StructField) -> Iterator[Use]:
     match data_type:
-        case PrimitiveType(name):
+        case types.PrimitiveType(name):
             feature = feature_of_type(name)
             if feature:
                 was_widened = feature == "timestampNtz" and "delta.typeChanges" in field.metadata
                 yield Use(feature, f"column {path} is of type {name}", path, was_widened)
-        case StructType():
+        case types.StructType():
             yield from _struct_uses(data_type, f"{path}.")
         case _:
-            for part in parts_of(data_type):
+            for part in types.parts_of(data_type):
                 yield from _type_uses(part.data_type, f"{path}.{part.name}", field)
 
 
@@ -161,7 +152,7 @@ OF_THE_LOG = frozenset(
 _BY_USE = frozenset({"columnMapping", "deletionVectors", "typeWidening", "timestampNtz", "variantType"})
 _TYPE_CHANGES = "delta.typeChanges"
 _OF_TYPES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
-_IN_PARQUET = PLAIN_TYPES - {"timestamp_ntz"}
+_IN_PARQUET = types.PLAIN_TYPES - {"timestamp_ntz"}
 """The types of the parquet format, besides decimals and nested types. Spec: Primitive Types."""
 
 
@@ -181,27 +172,27 @@ def used_features(config: TableConfiguration, *, has_vectors: bool) -> tuple[tup
     if config.mapping_mode != "none":
         used.add("columnMapping")
         if config.mapping_mode != "name" or not all(
-            config.physical_name(field) == field.name for _, field in walk(config.schema)
+            config.physical_name(field) == field.name for _, field in types.walk(config.schema)
         ):
             blocking.add("column mapping")
     blocking |= {f"columns of type {name}" for name in _types_not_in_parquet(config.schema)}
     return tuple(sorted(used)), tuple(sorted(blocking))
 
 
-def _features_of_schema(schema: StructType) -> Iterator[str]:
-    if any(field.metadata.get(_TYPE_CHANGES) for _, field in walk(schema)):
+def _features_of_schema(schema: types.StructType) -> Iterator[str]:
+    if any(field.metadata.get(_TYPE_CHANGES) for _, field in types.walk(schema)):
         yield "typeWidening"
     yield from (_OF_TYPES[name] for name in _primitives(schema) if name in _OF_TYPES)
 
 
-def _types_not_in_parquet(schema: StructType) -> set[str]:
+def _types_not_in_parquet(schema: types.StructType) -> set[str]:
     known = _IN_PARQUET | _OF_TYPES.keys()
     return {name for name in _primitives(schema) if name not in known and not name.startswith("decimal")}
 
 
-def _primitives(data_type: DataType) -> Iterator[str]:
+def _primitives(data_type: types.DataType) -> Iterator[str]:
     """Yield the names of the types without parts, with repetitions."""
-    return (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
+    return (one.name for one in types.types_within(data_type) if isinstance(one, types.PrimitiveType))
 
 
 # -- a protocol with more features -------------------------------------------------------------------------------------

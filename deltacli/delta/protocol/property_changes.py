@@ -37,20 +37,9 @@ from deltacli.delta.log.state import (
     parse_interval,
     retentions_out_of_order,
 )
+from deltacli.delta.protocol import known_properties
 from deltacli.delta.protocol.feature_use import property_uses, way_to_mapping
 from deltacli.delta.protocol.features import stable_name
-from deltacli.delta.protocol.known_properties import (
-    CHOICES,
-    INTEGER,
-    MAX_LONG,
-    NUMBERS,
-    PATTERNS,
-    PropertyKind,
-    is_of_protocol,
-    known_keys,
-    property_kind,
-    right_spelling,
-)
 
 # -- properties that a metadata change alone must not touch ------------------------------------------------------------
 
@@ -259,17 +248,17 @@ _LONGEST = 1000
 
 def expected_of(key: str) -> str:
     """Return the valid values of a property, for messages."""
-    if key in CHOICES:
-        return " or ".join(CHOICES[key])
-    if key in PATTERNS:
-        return PATTERNS[key][1]
-    match property_kind(key):
-        case PropertyKind.BOOLEAN:
+    if key in known_properties.CHOICES:
+        return " or ".join(known_properties.CHOICES[key])
+    if key in known_properties.PATTERNS:
+        return known_properties.PATTERNS[key][1]
+    match known_properties.property_kind(key):
+        case known_properties.PropertyKind.BOOLEAN:
             return "true or false"
-        case PropertyKind.NUMBER:
-            lowest, highest = NUMBERS[key]
+        case known_properties.PropertyKind.NUMBER:
+            lowest, highest = known_properties.NUMBERS[key]
             return f"an integer from {lowest} to {highest}"
-        case PropertyKind.INTERVAL:
+        case known_properties.PropertyKind.INTERVAL:
             return "an interval without months and years, such as interval 30 days or 30d"
         case _:
             return "text"
@@ -279,23 +268,23 @@ def normal_form(key: str, value: str) -> str | None:
     """Return the value as every engine reads it, None where it is not valid: `True` is `true`, `+7` is `7`,
     `30 DAYS` is `interval 30 days`. What takes any text is left as it is.
     """
-    if key in CHOICES:
-        return value if value in CHOICES[key] else None
-    if key in PATTERNS:
-        return value if PATTERNS[key][0](value) else None
-    match property_kind(key):
-        case PropertyKind.BOOLEAN:
+    if key in known_properties.CHOICES:
+        return value if value in known_properties.CHOICES[key] else None
+    if key in known_properties.PATTERNS:
+        return value if known_properties.PATTERNS[key][0](value) else None
+    match known_properties.property_kind(key):
+        case known_properties.PropertyKind.BOOLEAN:
             return value.lower() if value.lower() in ("true", "false") else None
-        case PropertyKind.NUMBER:
-            return _number(value, *NUMBERS[key])
-        case PropertyKind.INTERVAL:
+        case known_properties.PropertyKind.NUMBER:
+            return _number(value, *known_properties.NUMBERS[key])
+        case known_properties.PropertyKind.INTERVAL:
             return _interval(value)
         case _:
             return value
 
 
 def _number(value: str, lowest: int, highest: int) -> str | None:
-    if len(value) > _LONGEST or not INTEGER.fullmatch(value):
+    if len(value) > _LONGEST or not known_properties.INTEGER.fullmatch(value):
         return None
     number = int(value)
     return str(number) if lowest <= number <= highest else None
@@ -306,7 +295,7 @@ def _interval(value: str) -> str | None:
     anything else.
     """
     length_ms = parse_interval(value) if len(value) <= _LONGEST else None
-    if length_ms is None or length_ms > MAX_LONG // 1000:
+    if length_ms is None or length_ms > known_properties.MAX_LONG // 1000:
         return None
     if PORTABLE_INTERVAL.fullmatch(value):
         return " ".join(value.split())
@@ -397,11 +386,7 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _planned(
-    config: TableConfiguration,
-    raw_metadata: Action,
-    edits: Mapping[str, str | None],
-    *,
-    upgrade_protocol: bool = False,
+    config: TableConfiguration, raw_metadata: Action, edits: Mapping[str, str | None], *, upgrade_protocol: bool = False
 ) -> PropertiesPlan:
     raw = raw_metadata.get("configuration") or {}
     due = {key: value for key, value in edits.items() if (key in raw if value is None else raw.get(key) != value)}
@@ -436,14 +421,14 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
         raise _bad("a property without a name cannot be set", "key=value")
     if not key.lower().startswith("delta."):
         return
-    if is_of_protocol(key):
+    if known_properties.is_of_protocol(key):
         name = key.removeprefix("delta.feature.")
         hint = command("features add", name) if name != key else command("features")
         message = f"{key} belongs in the protocol; as a property it has no effect"
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key, lambda right: command("properties set", {right: value}))
-    if property_kind(key) is None and not force:
-        nearest = nearest_name(key, known_keys())
+    if known_properties.property_kind(key) is None and not force:
+        nearest = nearest_name(key, known_properties.known_keys())
         raise Refused(
             f"no known engine recognizes the property {key}",
             code="properties.unknown-key",
@@ -456,19 +441,22 @@ def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
     """Raise Refused for a key that differs from a known one only in case. Engines compare keys exactly, so it has no
     effect.
     """
-    right = right_spelling(key)
+    right = known_properties.right_spelling(key)
     if right is not None and right != key:
         message = f"{key} must be spelled {right}; in another case it has no effect"
         raise Refused(message, code="properties.key-case", facts={"right": right}, hint=meant(right))
 
 
 def _normal(config: TableConfiguration, key: str, value: str) -> str:
-    normal = normal_form(key, _interval_of(value) if property_kind(key) is PropertyKind.INTERVAL else value)
+    normal = normal_form(
+        key,
+        _interval_of(value) if known_properties.property_kind(key) is known_properties.PropertyKind.INTERVAL else value,
+    )
     if normal is None:
         fault = _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
-        if property_kind(key) is PropertyKind.INTERVAL and value.isdecimal():
+        if known_properties.property_kind(key) is known_properties.PropertyKind.INTERVAL and value.isdecimal():
             fault.hint = command("properties set", {key: f"{value}d"})
-        elif property_kind(key) is PropertyKind.BOOLEAN and value.lower() in _TRUTHS:
+        elif known_properties.property_kind(key) is known_properties.PropertyKind.BOOLEAN and value.lower() in _TRUTHS:
             fault.hint = command("properties set", {key: _TRUTHS[value.lower()]})
         raise fault
     if key == "delta.dataSkippingStatsColumns":

@@ -14,16 +14,7 @@ from typing import NamedTuple
 from deltacli.core.errors import UsageError, command, in_backticks, nearest_path
 from deltacli.core.made_once import pattern
 from deltacli.core.units import some_of
-from deltacli.delta.schema.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    NameIndex,
-    StructField,
-    StructType,
-    parts_of,
-    simple_name,
-)
+from deltacli.delta.schema import types
 
 CODE = "usage.column"
 _SHOWN_NAMES = 40
@@ -56,18 +47,18 @@ class ColumnPlace(NamedTuple):
     """
 
     steps: tuple[Step, ...]
-    fields: tuple[StructField, ...]
-    data_type: DataType
+    fields: tuple[types.StructField, ...]
+    data_type: types.DataType
     address: tuple[str | int, ...] = ()
     field_address: tuple[str | int, ...] = ()
 
     @property
-    def column(self) -> StructField:
+    def column(self) -> types.StructField:
         """Return the top-level column."""
         return self.fields[0]
 
     @property
-    def nearest(self) -> StructField:
+    def nearest(self) -> types.StructField:
         """Return the field that keeps the history of the type."""
         return self.fields[-1]
 
@@ -101,8 +92,8 @@ _PARTS = frozenset({PathPart.ELEMENT.value, PathPart.KEY.value, PathPart.VALUE.v
 class ColumnFinder:
     """Finds many columns of one schema. The names of each struct are indexed once, not once per column."""
 
-    schema: StructType
-    _indexes: dict[int, NameIndex] = field(default_factory=dict, init=False, repr=False, compare=False)
+    schema: types.StructType
+    _indexes: dict[int, types.NameIndex] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By the identity of a struct, which the schema keeps alive."""
 
     def find(self, text: str) -> ColumnPlace:
@@ -125,16 +116,16 @@ class ColumnFinder:
         place = _root(self.schema)
         for step, is_quoted in above:
             place = self._step(place, step, text, is_quoted=is_quoted, new=(name,))
-        if not isinstance(place.data_type, StructType):
+        if not isinstance(place.data_type, types.StructType):
             parts = [part.steps[-1].name for part in _parts_of(place)]
-            reason = f"{place.text} is of type {simple_name(place.data_type)}, not a struct"
+            reason = f"{place.text} is of type {types.simple_name(place.data_type)}, not a struct"
             raise _refused(text, _unusable(text, reason), parts)
         return place, name
 
     def _step(
         self, place: ColumnPlace, name: str, text: str, *, is_quoted: bool, new: tuple[str, ...] = ()
     ) -> ColumnPlace:
-        if isinstance(place.data_type, StructType):
+        if isinstance(place.data_type, types.StructType):
             fields = place.data_type.fields
             places = self._index_of(place.data_type).places_of(name)
             if not places and "\\" in name:  # half a surrogate pair, which no argument holds, as messages write it
@@ -157,18 +148,18 @@ class ColumnFinder:
         """Return the path that was meant, which ends with the name of a new field where there is one."""
         names = names_in(text)
         near = nearest_place(self.schema, names[: len(names) - len(new)])
-        if near is None or (new and not isinstance(near.data_type, StructType)):
+        if near is None or (new and not isinstance(near.data_type, types.StructType)):
             return None
         return ".".join([near.text, *(_step_text(Step(name)) for name in new)])
 
-    def _index_of(self, struct: StructType) -> NameIndex:
+    def _index_of(self, struct: types.StructType) -> types.NameIndex:
         index = self._indexes.get(id(struct))
         if index is None:
-            index = self._indexes[id(struct)] = NameIndex(field.name for field in struct.fields)
+            index = self._indexes[id(struct)] = types.NameIndex(field.name for field in struct.fields)
         return index
 
 
-def places(schema: StructType) -> Iterator[ColumnPlace]:
+def places(schema: types.StructType) -> Iterator[ColumnPlace]:
     """Yield every place of a schema, parents first."""
     waiting = [_root(schema)]
     while waiting:
@@ -178,7 +169,7 @@ def places(schema: StructType) -> Iterator[ColumnPlace]:
         waiting.extend(reversed(_parts_of(place)))
 
 
-def nearest_place(schema: StructType, names: Sequence[str]) -> ColumnPlace | None:
+def nearest_place(schema: types.StructType, names: Sequence[str]) -> ColumnPlace | None:
     """Return the place, nested or not, that was probably meant by names that lead nowhere; None without one."""
     if names[-1].lower() in _PARTS:
         return None
@@ -192,7 +183,7 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name for name, _ in _names_of(text))
 
 
-def _root(schema: StructType) -> ColumnPlace:
+def _root(schema: types.StructType) -> ColumnPlace:
     return ColumnPlace((), (), schema)
 
 
@@ -217,28 +208,28 @@ def _names_of(text: str) -> Iterator[tuple[str, bool]]:
 
 def _parts_of(place: ColumnPlace) -> list[ColumnPlace]:
     match place.data_type:
-        case StructType(fields):
+        case types.StructType(fields):
             return [_field(place, index, field) for index, field in enumerate(fields)]
-        case ArrayType() | MapType():
-            return [_part(place, PathPart(part.name), part.data_type) for part in parts_of(place.data_type)]
+        case types.ArrayType() | types.MapType():
+            return [_part(place, PathPart(part.name), part.data_type) for part in types.parts_of(place.data_type)]
     return []
 
 
-def _field(place: ColumnPlace, index: int, field: StructField) -> ColumnPlace:
+def _field(place: ColumnPlace, index: int, field: types.StructField) -> ColumnPlace:
     address = (*place.address, "fields", index)
     return ColumnPlace(
         (*place.steps, Step(field.name)), (*place.fields, field), field.data_type, (*address, "type"), address
     )
 
 
-def _part(place: ColumnPlace, part: PathPart, data_type: DataType) -> ColumnPlace:
+def _part(place: ColumnPlace, part: PathPart, data_type: types.DataType) -> ColumnPlace:
     steps = (*place.steps, Step(part.value, part))
     return ColumnPlace(steps, place.fields, data_type, (*place.address, f"{part.value}Type"), place.field_address)
 
 
 def _no_field(place: ColumnPlace, name: str, text: str) -> str:
     if place.steps:
-        return _unusable(text, f"{place.text} is of type {simple_name(place.data_type)} and has no {name}")
+        return _unusable(text, f"{place.text} is of type {types.simple_name(place.data_type)} and has no {name}")
     absent = f"there is no column {name}"
     return absent if name == text else _unusable(text, absent)
 

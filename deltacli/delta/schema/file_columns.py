@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, command
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.type_changes import Convert, conversion, file_type_mismatch
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, NameIndex, PrimitiveType, StructField, StructType
 from deltacli.delta.schema.variants import is_shredded, require_values, shredded
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the columns of a table in one data file ---------------------------------------------------------------------------
 
@@ -96,7 +95,7 @@ class FileColumns:
         """Return what another process needs: the fields of the last file are not sent."""
         return {**self.__dict__, "_seen": None}
 
-    def find(self, schema: pyarrow.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
+    def find(self, schema: pa.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
         """Find each column in the Arrow schema of a file; None for one that was added after the file.
 
         Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`, `mapping.file-with-logical-names`), naming
@@ -105,7 +104,7 @@ class FileColumns:
         fields = self._top_fields(schema)
         return [self._known(fields, column) for column in columns]
 
-    def leaf(self, schema: pyarrow.Schema, path: Sequence[StructField]) -> tuple[int, Any] | None:
+    def leaf(self, schema: pa.Schema, path: Sequence[StructField]) -> tuple[int, Any] | None:
         """Return the leaf of a column, or of a field within structs, and its Arrow type in the file, or None if it was
         added after the file. `path` are the fields from the top-level column on.
         """
@@ -123,7 +122,7 @@ class FileColumns:
             found = fields.firsts[position], fields.kind(position)
         return found
 
-    def _top_fields(self, schema: pyarrow.Schema) -> _FileFields:
+    def _top_fields(self, schema: pa.Schema) -> _FileFields:
         """Return the top-level columns of a file; those of the last file are cached, as the next one is often alike."""
         seen = self._seen
         if seen is None or not (seen[0] is schema or seen[0].equals(schema, check_metadata=self._by_id)):
@@ -176,8 +175,6 @@ class FileColumns:
 
     def _read(self, kind: Any, first: int, data_type: DataType, path: str) -> Found:
         """Return how a value of an Arrow type, whose leaves begin at `first`, is converted to the table's type."""
-        import pyarrow as pa
-
         wanted = arrow_type(data_type, path)
         if isinstance(kind, pa.BaseExtensionType):
             inner = self._read(kind.storage_type, first, data_type, path)
@@ -242,8 +239,6 @@ class FileColumns:
 
 def count_leaves(kind: Any) -> int:
     """Return how many Parquet columns a value of an Arrow type takes."""
-    import pyarrow as pa
-
     if isinstance(kind, pa.BaseExtensionType):
         return count_leaves(kind.storage_type)
     if pa.types.is_struct(kind):
@@ -259,15 +254,11 @@ def _is_void(data_type: DataType) -> bool:
 
 def is_struct(kind: Any) -> bool:
     """Return True for a struct."""
-    import pyarrow as pa
-
     return bool(pa.types.is_struct(kind))
 
 
 def is_list(kind: Any) -> bool:
     """Return True for a list in every form of Arrow."""
-    import pyarrow as pa
-
     types = pa.types
     return any(
         (
@@ -300,8 +291,6 @@ def absent(rows: int, present: int, field: ArrowField, path: str) -> ArrowArray:
 
 def nulls_of(rows: int, kind: Any) -> ArrowArray:
     """Return as many nulls of a type. Both parts of a variant are required in files, also of one that is null."""
-    import pyarrow as pa
-
     if not is_struct(kind) or not kind.num_fields:
         return pa.nulls(rows, kind)
     if kind.equals(variant_type()):
@@ -326,8 +315,6 @@ def _struct_of(places: Sequence[tuple[int, Convert | None]], wanted: Any, path: 
     """Return structs with the fields of the table. `places`: the position of each field among those that were read (-1:
     absent), and its conversion.
     """
-    import pyarrow as pa
-
     fields = list(wanted)
 
     def convert(values: Any) -> Any:
@@ -347,8 +334,6 @@ def _struct_of(places: Sequence[tuple[int, Convert | None]], wanted: Any, path: 
 
 
 def _list_of(inner: Convert | None, wanted: Any) -> Convert:
-    import pyarrow as pa
-
     def convert(values: Any) -> Any:
         if not pa.types.is_list(values.type):
             values = _as_list(values)
@@ -362,16 +347,12 @@ def _list_of(inner: Convert | None, wanted: Any) -> Convert:
 
 def _as_list(values: Any) -> Any:
     """Return a list of another form as a plain list. The cast of list views of pyarrow 26.0.1 drops an offset."""
-    import pyarrow as pa
-
     lengths = pc.cast(pc.if_else(pc.is_valid(values), pc.list_value_length(values), 0), pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
     return pa.ListArray.from_arrays(offsets, pc.list_flatten(values), mask=pc.is_null(values))
 
 
 def _map_of(key: Convert | None, item: Convert | None, wanted: Any) -> Convert:
-    import pyarrow as pa
-
     fields = [wanted.key_field, wanted.item_field]
 
     def convert(values: Any) -> Any:
@@ -454,8 +435,6 @@ def hybrid_types(footer: bytes) -> frozenset[str]:
 
 def is_old(values: ArrowArray) -> bool:
     """Return whether dates or times may differ between the calendars."""
-    import pyarrow as pa
-
     if not pa.types.is_date(values.type) and not pa.types.is_timestamp(values.type):
         return False
     least = pc.min_max(values)["min"]
@@ -469,8 +448,6 @@ def is_old(values: ArrowArray) -> bool:
 
 def rebased(values: ArrowArray, of: Hybrid) -> ArrowArray:
     """Return dates and times, also within arrays, maps and structs, in the calendar of the table's types."""
-    import pyarrow as pa
-
     kind = values.type
     if isinstance(values, pa.ChunkedArray):
         return pa.chunked_array([rebased(chunk, of) for chunk in values.chunks], kind)
@@ -507,7 +484,6 @@ def _gregorian_days(days: ArrowArray) -> ArrowArray:
     """Return days of the hybrid calendar as the days with the same year, month and day. A 29th of February that the
     other calendar lacks is the 1st of March. In both, years that begin in March differ in their last day alone.
     """
-    import pyarrow as pa
 
     def number(value: int) -> Any:
         return pa.scalar(value, pa.int64())
@@ -521,8 +497,6 @@ def _gregorian_days(days: ArrowArray) -> ArrowArray:
 
 def _times(times: ArrowArray, unit: int, zone: str) -> ArrowArray:
     """Return times as those with the same local date and time in the zone, before 1900."""
-    import pyarrow as pa
-
     day = pa.scalar(86_400 * unit, pa.int64())
     standard, offset_of = _offsets(zone)
     local = pc.add(times, pa.scalar(standard * unit, pa.int64()))
@@ -544,7 +518,6 @@ def _offsets(zone: str) -> tuple[int, Any]:
     """Return the offset in seconds that Java's older calendar has before 1900, which is the standard one of today, and
     a function for the offset at a local time, which was that of the place; None for UTC, and where a zone is not known.
     """
-    from datetime import datetime, timedelta
     from zoneinfo import ZoneInfo
 
     if zone in ("UTC", "Z", "GMT", "Etc/UTC"):

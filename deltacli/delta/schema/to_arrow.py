@@ -13,34 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from deltacli.arrow import pa
 from deltacli.core.errors import Refused, Unreadable, command
 from deltacli.core.typing import ArrowField, ArrowType, Json
 from deltacli.core.units import has_bytes, some_of
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.types import (
-    NANOSECONDS,
-    PLAIN_TYPES,
-    YEAR_MONTH,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    decimal_parts,
-    interval_name,
-    parts_of,
-)
-
-if TYPE_CHECKING:
-    import pyarrow
+from deltacli.delta.schema import types
 
 # -- a table schema as an Arrow schema ---------------------------------------------------------------------------------
 
 
-def table_schema(schema: pyarrow.Schema) -> dict[str, Json]:
+def table_schema(schema: pa.Schema) -> dict[str, Json]:
     """Return the schema of a Parquet file as in a schemaString; every field is nullable.
 
     A type that tables do not have keeps its name in Arrow.
@@ -54,8 +39,6 @@ def _struct(fields: Iterable[Any]) -> dict[str, Any]:
 
 
 def _type(kind: Any) -> Any:  # Any: an Arrow type in, JSON values out
-    import pyarrow as pa
-
     if pa.types.is_struct(kind):
         return _struct(kind)
     if pa.types.is_map(kind):
@@ -79,20 +62,16 @@ def _type(kind: Any) -> Any:  # Any: an Arrow type in, JSON values out
 
 @cache
 def _names() -> Mapping[str, str]:
-    return {str(plain_type(name)): name for name in PLAIN_TYPES}
+    return {str(plain_type(name)): name for name in types.PLAIN_TYPES}
 
 
-def arrow_schema(columns: Iterable[StructField]) -> pyarrow.Schema:
+def arrow_schema(columns: Iterable[types.StructField]) -> pa.Schema:
     """Return the exact Arrow schema of columns of a table. Raises Refused (`type.unsupported`), naming the column."""
-    import pyarrow as pa
-
     return pa.schema([arrow_field(column) for column in columns])
 
 
-def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
+def arrow_field(field: types.StructField, path: str = "") -> pa.Field:
     """Return a column or nested field under its logical name, with its nullability."""
-    import pyarrow as pa
-
     place = f"{path}.{field.name}" if path else field.name
     if not has_bytes(field.name):
         raise Refused(
@@ -103,23 +82,21 @@ def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
     return pa.field(field.name, arrow_type(field.data_type, place), field.nullable)
 
 
-def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
+def arrow_type(data_type: types.DataType, path: str = "") -> pa.DataType:
     """Return the Arrow type that holds values of a table's type; `path` is the column, for errors.
 
     Timestamps are microseconds or nanoseconds, in UTC or without a zone; intervals are numbers of months or
     microseconds; variants are the struct in files. Raises Refused (`type.unsupported`) if `unread_type` names a type.
     """
-    import pyarrow as pa
-
     match data_type:
-        case StructType(fields):
+        case types.StructType(fields):
             return pa.struct([arrow_field(field, path) for field in fields])
-        case ArrayType(element, contains_null):
+        case types.ArrayType(element, contains_null):
             return pa.list_(pa.field("element", arrow_type(element, f"{path}.element"), contains_null))
-        case MapType(key, value, value_contains_null):
+        case types.MapType(key, value, value_contains_null):
             item = pa.field("value", arrow_type(value, f"{path}.value"), value_contains_null)
             return pa.map_(pa.field("key", arrow_type(key, f"{path}.key"), nullable=False), item)
-        case PrimitiveType(name):
+        case types.PrimitiveType(name):
             primitive = _primitive(name)
             if primitive is None:
                 raise Refused(
@@ -131,39 +108,35 @@ def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
             return primitive
 
 
-def unread_type(data_type: DataType) -> str | None:
+def unread_type(data_type: types.DataType) -> str | None:
     """Return the name of the first type within a type whose values deltacli does not read; None if it reads all.
 
     This is the one place that judges whether a type is supported. Everything that reads, rewrites, checks or compares
     values asks it, mostly through `unread_columns`, which leaves out only the columns concerned.
     """
     match data_type:
-        case PrimitiveType(name):
+        case types.PrimitiveType(name):
             return name[:80] if _primitive(name) is None else None
         case _:
-            return next((found for part in parts_of(data_type) if (found := unread_type(part.data_type))), None)
+            return next((found for part in types.parts_of(data_type) if (found := unread_type(part.data_type))), None)
 
 
 @lru_cache(maxsize=256)
-def _primitive(name: str) -> pyarrow.DataType | None:
-    import pyarrow as pa
-
+def _primitive(name: str) -> pa.DataType | None:
     if name == "void":
         return pa.null()
     if name == "variant":
         return variant_type()
-    if name in NANOSECONDS:
-        return pa.timestamp("ns", tz=NANOSECONDS[name])
-    if interval := interval_name(name):
-        return pa.int32() if interval == YEAR_MONTH else pa.int64()
+    if name in types.NANOSECONDS:
+        return pa.timestamp("ns", tz=types.NANOSECONDS[name])
+    if interval := types.interval_name(name):
+        return pa.int32() if interval == types.YEAR_MONTH else pa.int64()
     return pa.string() if name.startswith("string collate ") else plain_type(name)
 
 
-def plain_type(name: str) -> pyarrow.DataType | None:
+def plain_type(name: str) -> pa.DataType | None:
     """Return the Arrow type of a primitive type whose values can be compared, or None for any other name."""
-    import pyarrow as pa
-
-    if parts := decimal_parts(name):
+    if parts := types.decimal_parts(name):
         return pa.decimal128(*parts)
     if name.startswith(("char(", "varchar(")):
         return pa.string()
@@ -183,19 +156,17 @@ def plain_type(name: str) -> pyarrow.DataType | None:
     }.get(name)
 
 
-def variant_type() -> pyarrow.StructType:
+def variant_type() -> pa.StructType:
     """Return a variant as in files. Spec: Variant Data Type."""
-    import pyarrow as pa
-
     return pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])
 
 
 _FIELD_ID = b"PARQUET:field_id"
 _ID, _NESTED_IDS = "delta.columnMapping.id", "delta.columnMapping.nested.ids"
-_VOID = PrimitiveType("void")
+_VOID = types.PrimitiveType("void")
 
 
-def stored_columns(config: TableConfiguration) -> tuple[StructField, ...]:
+def stored_columns(config: TableConfiguration) -> tuple[types.StructField, ...]:
     """Return the columns that new data files contain, in the order of the table, without void fields at any depth and
     without columns of types that are not read: files that have these are not rewritten.
 
@@ -231,19 +202,15 @@ def iceberg_compat(config: TableConfiguration) -> int:
     )
 
 
-def file_schema(config: TableConfiguration, columns: Sequence[StructField]) -> pyarrow.Schema:
+def file_schema(config: TableConfiguration, columns: Sequence[types.StructField]) -> pa.Schema:
     """Return the schema of a data file with these columns of a table.
 
     Raises Refused (`type.unsupported`), naming the column.
     """
-    import pyarrow as pa
-
     return pa.schema([_field(config, column) for column in columns])
 
 
-def _field(config: TableConfiguration, column: StructField) -> ArrowField:
-    import pyarrow as pa
-
+def _field(config: TableConfiguration, column: types.StructField) -> ArrowField:
     name = config.physical_name(column)
     is_mapped = config.mapping_mode != "none"
     nested = column.metadata.get(_NESTED_IDS) if is_mapped else None
@@ -255,46 +222,45 @@ def _metadata(field_id: object) -> dict[bytes, bytes] | None:
     return {_FIELD_ID: str(field_id).encode()} if type(field_id) is int else None
 
 
-def _stored_type(config: TableConfiguration, kind: DataType, place: str, ids: Mapping[str, object]) -> Any:
+def _stored_type(config: TableConfiguration, kind: types.DataType, place: str, ids: Mapping[str, object]) -> Any:
     """Return the Arrow type of values. The keys of `ids` for their parts begin with `place`."""
-    import pyarrow as pa
 
-    def part(name: str, inner: DataType, *, nullable: bool = True) -> Any:
+    def part(name: str, inner: types.DataType, *, nullable: bool = True) -> Any:
         path = f"{place}.{name}"
         return pa.field(name, _stored_type(config, inner, path, ids), nullable, metadata=_metadata(ids.get(path)))
 
     match kind:
-        case StructType(fields):
+        case types.StructType(fields):
             return pa.struct([_field(config, field) for field in fields])
-        case ArrayType(element):
+        case types.ArrayType(element):
             return pa.list_(part("element", element))
-        case MapType(key, value):
+        case types.MapType(key, value):
             return pa.map_(part("key", key, nullable=False), part("value", value))
-        case PrimitiveType("variant"):
+        case types.PrimitiveType("variant"):
             # Spec: Variant Data Type. Both fields are required: only the whole variant can be null.
             return pa.struct([pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")])
     return arrow_type(kind, place)
 
 
-def _without_void(column: StructField, path: str) -> StructField:
+def _without_void(column: types.StructField, path: str) -> types.StructField:
     return column._replace(data_type=_type_without_void(column.data_type, path))
 
 
-def _type_without_void(kind: DataType, path: str) -> DataType:
+def _type_without_void(kind: types.DataType, path: str) -> types.DataType:
     match kind:
-        case StructType(fields):
+        case types.StructType(fields):
             kept = [_without_void(field, f"{path}.{field.name}") for field in fields if field.data_type != _VOID]
             if not kept:
                 raise _not_writable(f"column {path} has no field that a data file could contain", path)
-            return StructType(tuple(kept))
-        case ArrayType(element, contains_null):
-            return ArrayType(_part(element, f"{path}.element"), contains_null)
-        case MapType(key, value, contains_null):
-            return MapType(_part(key, f"{path}.key"), _part(value, f"{path}.value"), contains_null)
+            return types.StructType(tuple(kept))
+        case types.ArrayType(element, contains_null):
+            return types.ArrayType(_part(element, f"{path}.element"), contains_null)
+        case types.MapType(key, value, contains_null):
+            return types.MapType(_part(key, f"{path}.key"), _part(value, f"{path}.value"), contains_null)
     return kind
 
 
-def _part(kind: DataType, path: str) -> DataType:
+def _part(kind: types.DataType, path: str) -> types.DataType:
     """Return a part of a list or map, which has to be in files to show how many there are."""
     if kind == _VOID:
         raise _not_writable(f"column {path} is void, which a data file cannot contain", path)
@@ -331,7 +297,7 @@ def stray_partitions(config: TableConfiguration) -> Iterator[StrayPartition]:
             yield _stray(name, columns, config.schema)
 
 
-def _stray(name: str, columns: list[str], schema: StructType) -> StrayPartition:
+def _stray(name: str, columns: list[str], schema: types.StructType) -> StrayPartition:
     same = next((column for column in columns if column.casefold() == name.casefold()), None)
     inside = next((path for path in _nested(schema, "") if path == name or path.rpartition(".")[2] == name), None)
     if same is not None:
@@ -345,11 +311,11 @@ def _stray(name: str, columns: list[str], schema: StructType) -> StrayPartition:
     )
 
 
-def _nested(data_type: DataType, prefix: str) -> Iterator[str]:
+def _nested(data_type: types.DataType, prefix: str) -> Iterator[str]:
     """Return the dotted paths of all fields below the top level."""
-    for part in parts_of(data_type):
+    for part in types.parts_of(data_type):
         path = f"{prefix}{part.name}"
-        if prefix and isinstance(data_type, StructType):
+        if prefix and isinstance(data_type, types.StructType):
             yield path
         yield from _nested(part.data_type, f"{path}.")
 
@@ -369,7 +335,7 @@ def require_partitions(config: TableConfiguration, version: int) -> None:
 
 UNSUPPORTED = "type.unsupported"
 _NAMED = 5
-Judge: TypeAlias = Callable[[DataType], str | None]
+Judge: TypeAlias = Callable[[types.DataType], str | None]
 """Returns the name of a type that cannot be read, as `unread_type` does."""
 
 
@@ -387,13 +353,13 @@ class UnreadColumn(NamedTuple):
         return {"name": self.name, "type": self.type}
 
 
-def unread_columns(fields: Iterable[StructField], judge: Judge = unread_type) -> tuple[UnreadColumn, ...]:
+def unread_columns(fields: Iterable[types.StructField], judge: Judge = unread_type) -> tuple[UnreadColumn, ...]:
     """Return the columns that are left out, in their order."""
     found = ((field.name, judge(field.data_type)) for field in fields)
     return tuple(UnreadColumn(name, unread) for name, unread in found if unread is not None)
 
 
-def read_columns(fields: Iterable[StructField], judge: Judge = unread_type) -> tuple[StructField, ...]:
+def read_columns(fields: Iterable[types.StructField], judge: Judge = unread_type) -> tuple[types.StructField, ...]:
     """Return the columns that are not left out."""
     return tuple(field for field in fields if judge(field.data_type) is None)
 
@@ -403,10 +369,10 @@ def with_read_columns(config: TableConfiguration) -> TableConfiguration:
     schema = config.schema
     if schema is None or not unread_columns(schema.fields):
         return config
-    return replace(config, schema=StructType(read_columns(schema.fields)))
+    return replace(config, schema=types.StructType(read_columns(schema.fields)))
 
 
-def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[StructField] = ()) -> Refused:
+def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[types.StructField] = ()) -> Refused:
     """Return the error for columns that were asked for, or have to be there. `others` are those that can be read."""
     first = left_out[0]
     names = [column.name for column in others]
@@ -426,6 +392,6 @@ def note_of(left_out: Sequence[UnreadColumn]) -> str:
     return f"{what.format(shown)} not read by this version of deltacli"
 
 
-def typed(data_type: DataType) -> ArrowType:
+def typed(data_type: types.DataType) -> ArrowType:
     """Return the Arrow type that holds values of a primitive type of the table."""
-    return plain_type(data_type.name) if isinstance(data_type, PrimitiveType) else None
+    return plain_type(data_type.name) if isinstance(data_type, types.PrimitiveType) else None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, Unreadable, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, Json
@@ -372,8 +373,6 @@ def to_microseconds(numbers: ArrowArray) -> ArrowArray:
     """Return nanoseconds as the microseconds that contain them, also before 1970, where a cast would return the next
     one.
     """
-    import pyarrow as pa
-
     least = pc.min_max(numbers).as_py()["min"]
     if least is None or least >= _FIRST:
         # 30 ns per row; the division below takes 100.
@@ -395,8 +394,6 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
     """Return the conversion of an Arrow type to `wanted`, the Arrow type of the primitive type `name`, or None if they
     are equal. Raises DataUnreadable (`data.type-mismatch`); so does the function for a value that does not fit.
     """
-    import pyarrow as pa
-
     if kind.equals(wanted):
         return None
     if pa.types.is_dictionary(kind):
@@ -422,8 +419,6 @@ def file_type_mismatch(path: str, actual: Any, wanted: Any) -> DataUnreadable:
 
 def fits_type(kind: Any, name: str) -> bool:
     """Return True if every value of an Arrow type is one of the table's type `name`, or may be and is checked."""
-    import pyarrow as pa
-
     types = pa.types
     if name in WHOLE_BITS:
         # Parquet has no integers of less than 32 bits, and a writer may omit that a column has only 8 or 16.
@@ -453,8 +448,6 @@ def fits_type(kind: Any, name: str) -> bool:
 
 
 def _fits_decimal(kind: Any, precision: int, scale: int) -> bool:
-    import pyarrow as pa
-
     if pa.types.is_integer(kind):
         return precision - scale >= _DIGITS[kind.bit_width]
     return bool(pa.types.is_decimal(kind) and kind.scale <= scale and kind.precision - kind.scale <= precision - scale)
@@ -462,8 +455,6 @@ def _fits_decimal(kind: Any, precision: int, scale: int) -> bool:
 
 def _is_bytes(kind: Any) -> bool:
     """Return True for text and bytes in every form."""
-    import pyarrow as pa
-
     types = pa.types
     return any(
         (
@@ -480,7 +471,6 @@ def _is_bytes(kind: Any) -> bool:
 
 def _checked(wanted: Any, path: str) -> Convert:
     """Return a cast that refuses values that do not fit."""
-    import pyarrow as pa
 
     def convert(values: Any) -> Any:
         try:
@@ -499,8 +489,6 @@ def _checked(wanted: Any, path: str) -> Convert:
 
 def _decoded(value_type: Any, path: str) -> Convert:
     """Return the values that a dictionary represents."""
-    import pyarrow as pa
-
     checked = _checked(value_type, path)
 
     def convert(values: Any) -> Any:
@@ -512,8 +500,6 @@ def _decoded(value_type: Any, path: str) -> Convert:
 
 def _time(kind: Any, wanted: Any, path: str) -> Convert:
     """Return timestamps in microseconds. One without a zone, in a column with one, is in UTC."""
-    import pyarrow as pa
-
     checked = _checked(wanted, path)
     if kind.unit != "ns":
         return checked

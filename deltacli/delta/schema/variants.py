@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowType
@@ -265,8 +266,6 @@ def require_values(values: Any, path: str) -> Any:
 
     Raises DataUnreadable for one without its metadata or its value.
     """
-    import pyarrow as pa
-
     for part in values.flatten():
         if part.null_count > values.null_count:
             reason = "its metadata or its value is null"
@@ -293,8 +292,6 @@ def _unreadable(path: str, kind: Any, fault: MalformedVariant, **more: str) -> D
 
 def _whole(encode: _Encode, values: Any, wanted: Any) -> Any:
     """Return variants as structs of metadata and value."""
-    import pyarrow as pa
-
     parts = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
     if parts[METADATA].null_count > values.null_count:
         raise MalformedVariant("its metadata is null")
@@ -315,8 +312,6 @@ def _whole(encode: _Encode, values: Any, wanted: Any) -> Any:
 
 def _group(kind: Any, place: str, more: Sequence[str] = ()) -> _Encode:
     """Return the encoder of a group; `more` are its other fields. Raises MalformedVariant for what is not a group."""
-    import pyarrow as pa
-
     if not pa.types.is_struct(kind):
         raise MalformedVariant(f"{place} is not a group")
     positions = {field.name: position for position, field in enumerate(kind)}
@@ -343,8 +338,6 @@ def _group(kind: Any, place: str, more: Sequence[str] = ()) -> _Encode:
 
 def _typed(kind: Any, place: str) -> _Encode:
     """Return the encoder of a `typed_value`."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_dictionary(kind):
         inner = _typed(kind.value_type, place)
@@ -422,8 +415,6 @@ def _object(kind: Any, place: str) -> _Encode:
 
 
 def _primitive(kind: Any, place: str) -> Callable[[Any, Sequence[Names]], Encoded]:
-    import pyarrow as pa
-
     types = pa.types
     if types.is_boolean(kind):
         return lambda values, _: [_BOOLEANS[value] for value in values.to_pylist()]
@@ -469,7 +460,6 @@ def _decimal(kind: Any) -> Callable[[Any, Sequence[Names]], Encoded]:
 
 def _fixed(prefix: bytes, width: int) -> Callable[[Any, Sequence[Names]], Encoded]:
     """Return the encoder of values of a fixed width: the first `width` bytes of each, which are little-endian."""
-    import pyarrow as pa
 
     def encode(values: Any, _: Sequence[Names]) -> Encoded:
         if isinstance(values, pa.ExtensionArray):
@@ -493,8 +483,6 @@ def _each(encode: Callable[[bytes], bytes], contents: Encoded) -> Encoded:
 
 def _valid(values: Any) -> Any:
     """Return decimals or strings. Raises MalformedVariant for too many digits, and for what is not UTF-8."""
-    import pyarrow as pa
-
     try:
         values.validate(full=True)
     except pa.ArrowInvalid as fault:
@@ -503,14 +491,10 @@ def _valid(values: Any) -> Any:
 
 
 def _is_binary(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _content(values: Any) -> Encoded:
     """Return the bytes of binaries and strings."""
-    import pyarrow as pa
-
     content: Encoded = pc.cast(values, pa.large_binary()).to_pylist()
     return content

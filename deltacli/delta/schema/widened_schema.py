@@ -10,28 +10,12 @@ from typing import Any, NamedTuple, cast
 from deltacli.core.errors import Unreadable, UsageError, command, nearest_type
 from deltacli.core.typing import Json
 from deltacli.core.units import has_bytes
+from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.column_path import ColumnPlace
-from deltacli.delta.schema.type_changes import (
-    INTEGER_DIGITS,
-    MAX_DECIMAL_PRECISION,
-    NUMBER_TYPES,
-    OF_DECIMALS,
-    TYPE_CHANGES_KEY,
-    WIDER,
-    BadEntry,
-    TypeChange,
-    can_be,
-    canonical_name,
-    digits_of_decimal,
-    hint_for_type,
-    primitive_paths,
-    read_type_changes,
-    type_at,
-)
 from deltacli.delta.schema.types import PrimitiveType, StructField
 
 _CODE = "usage.type"
-POSSIBLE = f"{NUMBER_TYPES}, date, timestamp_ntz"
+POSSIBLE = f"{type_changes.NUMBER_TYPES}, date, timestamp_ntz"
 """How the types that a column can be widened to are written."""
 _NAMES = frozenset({"byte", "short", "integer", "long", "float", "double", "date", "timestamp_ntz"})
 _LOOKS_DECIMAL = re.compile(r"\s*(?:decimal|dec|numeric)\s*\(", re.IGNORECASE)
@@ -43,12 +27,12 @@ def parse_type(text: str) -> str:
 
     Raises UsageError (`usage.type`) for invalid types, and for types that no column can be widened to.
     """
-    name = canonical_name(text)
-    if name in _NAMES or digits_of_decimal(name) is not None:
+    name = type_changes.canonical_name(text)
+    if name in _NAMES or type_changes.digits_of_decimal(name) is not None:
         return name
     reason, near = "it is not a type that a column can be widened to", None
     if _LOOKS_DECIMAL.match(text):
-        reason = OF_DECIMALS if ")" in text else "')' is missing"
+        reason = type_changes.OF_DECIMALS if ")" in text else "')' is missing"
     elif name in _INSTANTS:
         reason = "it is a time with a zone; a date can become timestamp_ntz"
     else:
@@ -57,7 +41,7 @@ def parse_type(text: str) -> str:
         f"the type {text!r} cannot be used: {reason}",
         code=_CODE,
         facts={"possible": POSSIBLE},
-        hint=hint_for_type(text),
+        hint=type_changes.hint_for_type(text),
     ).asking(text, near)
 
 
@@ -66,13 +50,13 @@ _SQL_NAMES = ("tinyint", "smallint", "int", "bigint", "real", "decimal", "numeri
 
 def possible_targets(from_type: str) -> str:
     """Return what a type can become by widening, in words, or an empty string."""
-    name = canonical_name(from_type)
-    targets = sorted(WIDER.get(name, ()), key=_ORDER.index)
-    digits = INTEGER_DIGITS.get(name)
+    name = type_changes.canonical_name(from_type)
+    targets = sorted(type_changes.WIDER.get(name, ()), key=_ORDER.index)
+    digits = type_changes.INTEGER_DIGITS.get(name)
     if digits is not None:
         targets.append(f"decimal(p,s) with p-s >= {digits}")
-    decimal = digits_of_decimal(name)
-    if decimal is not None and (decimal.precision < MAX_DECIMAL_PRECISION):
+    decimal = type_changes.digits_of_decimal(name)
+    if decimal is not None and (decimal.precision < type_changes.MAX_DECIMAL_PRECISION):
         targets.append(f"decimal(p,s) with s >= {decimal.scale} and p-s >= {decimal.whole_digits}")
     return " or ".join([", ".join(targets[:-1]), targets[-1]] if len(targets) > 1 else targets)
 
@@ -163,14 +147,14 @@ def _record(field: dict[str, Any], change: Widened, table_version: int | None) -
     if table_version is not None:
         entry["tableVersion"] = table_version
     metadata = {} if field.get("metadata") is None else field["metadata"]
-    entries = (metadata.get(TYPE_CHANGES_KEY) or []) if isinstance(metadata, dict) else None
+    entries = (metadata.get(type_changes.TYPE_CHANGES_KEY) or []) if isinstance(metadata, dict) else None
     if not isinstance(entries, list):
         raise Unreadable(
             f"the history of {change.place.text} cannot be continued because its metadata does not follow the protocol",
             code="typewidening.bad-entry",
             hint=command("validate", select=["typewidening.*"]),
         )
-    field["metadata"] = {**metadata, TYPE_CHANGES_KEY: [*entries, entry]}
+    field["metadata"] = {**metadata, type_changes.TYPE_CHANGES_KEY: [*entries, entry]}
 
 
 class History(NamedTuple):
@@ -180,16 +164,16 @@ class History(NamedTuple):
     in the wrong place and belong to this one (a change of `element.value` as `element.key`).
     """
 
-    entries: tuple[TypeChange, ...] = ()
+    entries: tuple[type_changes.TypeChange, ...] = ()
     fault: str | None = None
     misplaced: tuple[str | None, ...] = ()
 
 
 def history_of(place: ColumnPlace) -> History:
     """Return the recorded changes of a type, in order."""
-    own: list[TypeChange] = []
-    for entry in read_type_changes(place.nearest):
-        if isinstance(entry, BadEntry):
+    own: list[type_changes.TypeChange] = []
+    for entry in type_changes.read_type_changes(place.nearest):
+        if isinstance(entry, type_changes.BadEntry):
             return History(fault=entry.reason)
         if meant_path(place.nearest, entry) == place.field_path:
             own.append(entry)
@@ -197,16 +181,18 @@ def history_of(place: ColumnPlace) -> History:
     return History(tuple(own), _chain_fault(place, own), misplaced)
 
 
-def meant_path(field: StructField, entry: TypeChange) -> str | None:
+def meant_path(field: StructField, entry: type_changes.TypeChange) -> str | None:
     """Return the fieldPath that an entry should have: its own, or the only possible one if that is wrong."""
-    target = type_at(field.data_type, entry.field_path)
-    if isinstance(target, PrimitiveType) and can_be(entry.to_type, target.name):
+    target = type_changes.type_at(field.data_type, entry.field_path)
+    if isinstance(target, PrimitiveType) and type_changes.can_be(entry.to_type, target.name):
         return entry.field_path
-    fitting = [path for path, name in primitive_paths(field.data_type) if can_be(entry.to_type, name)]
+    fitting = [
+        path for path, name in type_changes.primitive_paths(field.data_type) if type_changes.can_be(entry.to_type, name)
+    ]
     return fitting[0] if len(fitting) == 1 else entry.field_path
 
 
-def _chain_fault(place: ColumnPlace, entries: Sequence[TypeChange]) -> str | None:
+def _chain_fault(place: ColumnPlace, entries: Sequence[type_changes.TypeChange]) -> str | None:
     known = entries[0].from_type if entries else None
     for entry in entries:
         if entry.from_type != known:
@@ -214,5 +200,5 @@ def _chain_fault(place: ColumnPlace, entries: Sequence[TypeChange]) -> str | Non
         known = entry.to_type
     if known is None or not isinstance(place.data_type, PrimitiveType):
         return None
-    current = canonical_name(place.data_type.name)
+    current = type_changes.canonical_name(place.data_type.name)
     return None if known == current else f"its last change is to {known}, but its type is {current}"

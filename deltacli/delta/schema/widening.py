@@ -21,14 +21,8 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.state import (
-    CHANGE_FEED,
-    TYPE_WIDENING_ENABLED,
-    TableConfiguration,
-    plain_action,
-    plain_metadata,
-)
 from deltacli.delta.partitions.values import Spelling, spelling_of
 from deltacli.delta.protocol.feature_use import added_features, upgraded
 from deltacli.delta.protocol.features import (
@@ -38,14 +32,8 @@ from deltacli.delta.protocol.features import (
     TYPE_WIDENING,
     TYPE_WIDENING_PREVIEW,
 )
+from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
-from deltacli.delta.schema.type_changes import (
-    canonical_name,
-    digits_of_decimal,
-    is_allowed_change,
-    is_iceberg_change,
-    refused_change,
-)
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, PrimitiveType, StructType, parse_schema, simple_name
 from deltacli.delta.schema.widened_schema import Widened, history_of, parse_type, possible_targets, widened_schema
 from deltacli.delta.sql.parser import Form, Node, parse_expression
@@ -83,7 +71,7 @@ class Caution(NamedTuple):
 class Ground:
     """The table to be changed. `partition_values` is None if they were not read."""
 
-    config: TableConfiguration
+    config: state.TableConfiguration
     schema: StructType
     partition_values: PartitionValues | None = None
 
@@ -115,7 +103,7 @@ def cautions_of_widening(change: Widened, ground: Ground) -> Iterator[Caution]:
             f"to read the table, {_FAILING_READER} for one"
         )
         yield Caution("widen.partition-date", message)
-    to_decimal = digits_of_decimal(change.to_type)
+    to_decimal = type_changes.digits_of_decimal(change.to_type)
     if to_decimal is not None and to_decimal.scale > _scale_of(change.from_type):
         message = (
             f"partition values of {name} keep {plural(_scale_of(change.from_type), 'decimal place')}: readers that "
@@ -129,11 +117,11 @@ def cautions_of_widening(change: Widened, ground: Ground) -> Iterator[Caution]:
 
 def _scale_of(type_name: str) -> int:
     """Return the decimal places of a type; 0 for integers."""
-    decimal = digits_of_decimal(type_name)
+    decimal = type_changes.digits_of_decimal(type_name)
     return 0 if decimal is None else decimal.scale
 
 
-def is_partition_column(change: Widened, config: TableConfiguration) -> bool:
+def is_partition_column(change: Widened, config: state.TableConfiguration) -> bool:
     """Return True if a change is one of a partition column."""
     names = {name.lower() for name in config.metadata.partition_columns} if config.metadata else set()
     return change.place.column.name.lower() in names
@@ -153,7 +141,7 @@ def _type_refusals(change: Widened) -> Iterator[Refusal]:
         message = f"{name} cannot become {change.to_type}: {place} keeps the types of a char or varchar column as text"
         yield Refusal("widen.char-varchar", message, f"ALTER TABLE … ALTER COLUMN {place} TYPE with STRING, then again")
         return
-    if is_allowed_change(change.from_type, change.to_type):
+    if type_changes.is_allowed_change(change.from_type, change.to_type):
         return
     is_narrower = {change.from_type, change.to_type} <= {*_INTEGERS}
     verb = "narrowed to" if is_narrower else "read as"
@@ -173,7 +161,7 @@ def _iceberg(change: Widened, ground: Ground) -> Iterator[Refusal]:
         if feature not in config.features and not config.is_on(f"delta.enable{feature[0].upper()}{feature[1:]}"):
             continue
         is_too_small = feature == "icebergWriterCompatV1" and change.to_type == "short"
-        if is_too_small or not is_iceberg_change(change.from_type, change.to_type):
+        if is_too_small or not type_changes.is_iceberg_change(change.from_type, change.to_type):
             message = f"{change.place.text} cannot become {change.to_type}: {feature} does not support this change"
             yield Refusal("widen.iceberg-compat", message, _iceberg_way_out(change))
             return
@@ -181,20 +169,20 @@ def _iceberg(change: Widened, ground: Ground) -> Iterator[Refusal]:
 
 def _uniform(change: Widened, ground: Ground) -> Iterator[Refusal]:
     formats = uniform_formats(ground.config)
-    if formats and not is_iceberg_change(change.from_type, change.to_type):
+    if formats and not type_changes.is_iceberg_change(change.from_type, change.to_type):
         shown = ", ".join(formats)
         message = f"{change.place.text} cannot become {change.to_type}: the table is also kept as {shown}"
         yield Refusal("widen.uniform", message, _iceberg_way_out(change))
 
 
-def uniform_formats(config: TableConfiguration) -> list[str]:
+def uniform_formats(config: state.TableConfiguration) -> list[str]:
     """Return the other formats in which the table is kept."""
     texts = [text for key, text in config.properties.items() if key.lower() == UNIFORM_KEY.lower()]
     return [name.strip() for text in texts for name in str(text).split(",") if name.strip()]
 
 
 def _iceberg_way_out(change: Widened) -> str:
-    decimal = digits_of_decimal(change.from_type)
+    decimal = type_changes.digits_of_decimal(change.from_type)
     if decimal is not None:
         return f"keep the scale: decimal(p,{decimal.scale}) with p > {decimal.precision}"
     if change.from_type in ("byte", "short"):
@@ -393,15 +381,15 @@ class WideningPlan:
         if self.is_noop or self.all_refusals:
             return None
         widened = [Widened(change.place, change.from_type, change.to_type) for change in self.due]
-        action = plain_metadata(self.metadata_before)
+        action = state.plain_metadata(self.metadata_before)
         action["schemaString"] = widened_schema(str(action["schemaString"]), widened, self.table_version)
         if self.enables_property:
-            action["configuration"] = {**action.get("configuration", {}), TYPE_WIDENING_ENABLED: "true"}
+            action["configuration"] = {**action.get("configuration", {}), state.TYPE_WIDENING_ENABLED: "true"}
         return action
 
 
 def plan_widening(
-    config: TableConfiguration,
+    config: state.TableConfiguration,
     raw_metadata: Action,
     changes: Sequence[tuple[str, str]],
     *,
@@ -421,9 +409,9 @@ def plan_widening(
     before = _protocol_of(config)
     after, refusals = _protocol(config, before, due, upgrade_protocol=upgrade_protocol)
     refusals += _refusals_of_readers(config, before, after)
-    enables = bool(due) and not config.is_on(TYPE_WIDENING_ENABLED)
+    enables = bool(due) and not config.is_on(state.TYPE_WIDENING_ENABLED)
     if enables and not enable:
-        message = f"type widening is not enabled: {TYPE_WIDENING_ENABLED} is not true"
+        message = f"type widening is not enabled: {state.TYPE_WIDENING_ENABLED} is not true"
         refusals.append(Refusal("widen.not-enabled", message, parameter("widen-type.enable", True)))
     is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     return WideningPlan(
@@ -439,7 +427,7 @@ def plan_widening(
     )
 
 
-def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
+def _schema_of(config: state.TableConfiguration, raw_metadata: Action) -> StructType:
     text = raw_metadata.get("schemaString")
     if not isinstance(text, str) or config.metadata is None or config.protocol is None:
         raise Unreadable(
@@ -471,8 +459,8 @@ def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Wi
 
 def _types(from_type: str, to_type: str) -> tuple[str, str]:
     """Return both types as schemas spell them. The column's own type is allowed even if nothing widens to it."""
-    name = canonical_name(from_type)
-    return name, name if canonical_name(to_type) == name else parse_type(to_type)
+    name = type_changes.canonical_name(from_type)
+    return name, name if type_changes.canonical_name(to_type) == name else parse_type(to_type)
 
 
 def _planned(change: Widened, ground: Ground) -> PlannedChange:
@@ -481,15 +469,15 @@ def _planned(change: Widened, ground: Ground) -> PlannedChange:
     return PlannedChange(change.place.text, change.from_type, change.to_type, refusals, change.place)
 
 
-def _protocol_of(config: TableConfiguration) -> Action:
+def _protocol_of(config: state.TableConfiguration) -> Action:
     if config.raw_protocol is not None:
-        return plain_action(config.raw_protocol)
+        return state.plain_action(config.raw_protocol)
     assert config.protocol is not None
     return config.protocol.as_json()
 
 
 def _protocol(
-    config: TableConfiguration, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
+    config: state.TableConfiguration, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
 ) -> tuple[Action | None, list[Refusal]]:
     """Return the protocol that the changes need, or None if the table has it, and the reasons against it."""
     if not due:
@@ -505,16 +493,16 @@ def _protocol(
     return after, [Refusal("widen.protocol-upgrade-needed", message, parameter("widen-type.upgrade_protocol", True))]
 
 
-def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[Refusal]:
+def _refusals_of_readers(config: state.TableConfiguration, before: Action, after: Action | None) -> Iterator[Refusal]:
     """Yield a refusal if recorded type changes without effect so far would make every reader refuse the table."""
     added = added_features(before, after) if after else ()
-    refusal = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
+    refusal = type_changes.refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
     if refusal is not None:
         message = f"with the feature {TYPE_WIDENING} no reader could read the table: {refusal.reason}"
         yield Refusal("widen.history-refused", message, command("validate", select=["typewidening.*"]))
 
 
-def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list[str]:
+def _needed_features(config: state.TableConfiguration, due: Sequence[Widened]) -> list[str]:
     """Type widening under the name that the table has, and the type that the changes bring."""
     is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     needed = [TYPE_WIDENING_PREVIEW if is_of_preview else TYPE_WIDENING]
@@ -525,7 +513,7 @@ def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list
 
 def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
     warnings = [warning for change in due for warning in cautions_of_widening(change, ground)]
-    if due and ground.config.is_on(CHANGE_FEED):
+    if due and ground.config.is_on(state.CHANGE_FEED):
         message = "change data written before keeps the older types, so reading changes across this version may fail"
         warnings.append(Caution("widen.change-data-feed", message))
     if due and (formats := uniform_formats(ground.config)):

@@ -22,6 +22,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import date_text, moment_text
@@ -137,8 +138,6 @@ class _ClaimedColumn:
         self._high = high if self._high is None or high > self._high else self._high
 
     def _take_text(self, values: Any) -> None:
-        import pyarrow as pa
-
         low, high = self._low_claim, self._high_claim
         is_low = low is not None and pc.any(pc.less(values, pa.scalar(low, values.type))).as_py()
         is_high = high is not None and pc.any(pc.greater(values, pa.scalar(high, values.type))).as_py()
@@ -173,8 +172,6 @@ def _is_text(given: Any) -> bool:
 
 
 def _comparable(end: Any) -> Any:  # Any: an Arrow scalar, and its value in the form of `comparable_type`
-    import pyarrow as pa
-
     if not end.is_valid:
         return None
     if pa.types.is_timestamp(end.type):
@@ -197,10 +194,7 @@ _LAST_ASCII, _LAST = "\x7f", "\U0010ffff"
 _DAYS = (-719_162, 2_932_896)
 """Year 1 to year 9999."""
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
-KNOWN_TIMES = {
-    StatKind.DATE: (-141_427, _DAYS[1]),
-    StatKind.TIMESTAMP: (-2_208_988_800_000_000, _MICROSECONDS[1]),
-}
+KNOWN_TIMES = {StatKind.DATE: (-141_427, _DAYS[1]), StatKind.TIMESTAMP: (-2_208_988_800_000_000, _MICROSECONDS[1])}
 """The first and the last day and microsecond that a footer of any writer means in the same way: some writers count
 times before 1582-10-15 and 1900-01-01 by another calendar, or by local time.
 """
@@ -360,8 +354,6 @@ class _Column:
 
 def _ends(values: Any) -> tuple[Any, Any]:
     """Return the least and the greatest of values, not all of which are null."""
-    import pyarrow as pa
-
     if pa.types.is_string(values.type):
         values = pc.cast(values, pa.binary())
         if values.nbytes > _BYTES * len(values):  # Arrow copies the ends several times

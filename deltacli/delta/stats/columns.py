@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
 from deltacli.core.units import has_bytes
@@ -36,9 +37,6 @@ from deltacli.delta.stats.schema import (
     shape_of_value,
     stats_fields,
 )
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- statistics of one file, value by value ----------------------------------------------------------------------------
 
@@ -211,10 +209,6 @@ def _read_float(given: Any) -> Any:
 
 def as_single(number: float) -> float:
     """Return a double as the nearest float. One beyond all floats is infinite."""
-    import pyarrow as pa
-
-    from deltacli.arrow import compute as pc
-
     rounded: float = pc.cast(pa.scalar(number, pa.float64()), pa.float32()).as_py()
     return rounded
 
@@ -354,8 +348,6 @@ class StatsBlock:
         """Return a column of the view as a column of this block."""
         if self.rows is None:
             return values
-        import pyarrow as pa
-
         return pc.take(values, self.rows if isinstance(self.rows, pa.Array) else pa.array(self.rows, pa.int64()))
 
 
@@ -396,8 +388,6 @@ class _Parser:
         self._odd: list[int] = []
 
     def run(self) -> StatsColumns:
-        import pyarrow as pa
-
         texts = self._texts
         if texts.null_count == len(texts) or not self._found.schema.is_known:
             return self._found
@@ -416,8 +406,6 @@ class _Parser:
     def _parse(self, texts: Any, rows: Any) -> None:
         if len(texts) == 0:
             return
-        import pyarrow as pa
-
         for start, piece, parsed in read_in_pieces(texts, partial(_read_block, self._found.schema)):
             if parsed is not None and len(piece) == len(texts):
                 self._take(parsed, rows)
@@ -430,8 +418,6 @@ class _Parser:
 
     def _take_odd_rows(self) -> None:
         """Read the texts that Arrow cannot read, and put their valid values into a separate block."""
-        import pyarrow as pa
-
         found = self._found
         kept: list[int] = []
         values: list[dict[str, Any]] = []
@@ -449,7 +435,7 @@ class _Parser:
             fields = stats_fields(found.schema, shape)
             self._take(pa.Table.from_pylist(values, schema=fields), kept)
 
-    def _take(self, parsed: pyarrow.Table, rows: Any) -> None:
+    def _take(self, parsed: pa.Table, rows: Any) -> None:
         columns = {name: _one_chunk(parsed.column(name)) for name in ("numRecords", "tightBounds", *PER_COLUMN)}
         block = StatsBlock(rows, columns["numRecords"], columns["tightBounds"])
         for part in PER_COLUMN:
@@ -497,8 +483,6 @@ def read_in_pieces(texts: Any, read: Callable[[Any], Any]) -> Iterator[tuple[int
 
 def safe_lines(texts: ArrowArray) -> bytes | None:
     """Return texts that all begin and end with a brace as lines for Arrow's reader, or None if it must not get them."""
-    import pyarrow as pa
-
     lines: bytes = pc.binary_join_element_wise(texts, pa.scalar(""), "\n").buffers()[2].to_pybytes()
     refused = f"{_TOP_LEVEL_NULL}|{_BARE_FLOAT}" if _names_floats(lines) else _TOP_LEVEL_NULL
     if pc.match_substring_regex(pa.array([lines], pa.large_binary()), refused)[0].as_py():
@@ -530,8 +514,6 @@ def _decimals_fit(columns: ArrowArray) -> bool:
     """Return False if a decimal has more digits than its type. Arrow's reader checks the written digits before it fills
     up the scale.
     """
-    import pyarrow as pa
-
     for column in columns:
         if pa.types.is_struct(column.type):
             if not _decimals_fit(column.flatten()):
@@ -559,8 +541,6 @@ def _sample(texts: Any) -> dict[str, Any]:
 
 
 def _names_of_floats(fields: ArrowType) -> Iterator[str]:
-    import pyarrow as pa
-
     for part in fields:
         if pa.types.is_struct(part.type):
             yield from _names_of_floats(part.type)

@@ -8,25 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.state import TableConfiguration, parse_integer
+from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.types import (
-    FIXED_TEXTS,
-    DataType,
-    Kind,
-    PrimitiveType,
-    StructField,
-    StructType,
-    decimal_parts,
-    simple_name,
-    value_kind,
-)
-
-if TYPE_CHECKING:
-    import pyarrow
 
 ColumnPath = tuple[str, ...]
 """Physical names from the root to a column."""
@@ -53,14 +41,14 @@ class StatKind(StrEnum):
 
 
 _WRITTEN = {
-    Kind.WHOLE: StatKind.WHOLE,
-    Kind.FLOAT: StatKind.FLOAT,
-    Kind.DECIMAL: StatKind.DECIMAL,
-    Kind.DATE: StatKind.DATE,
-    Kind.TIMESTAMP: StatKind.TIMESTAMP,
-    Kind.NTZ: StatKind.TIMESTAMP,
-    Kind.TEXT: StatKind.TEXT,
-    Kind.BOOLEAN: StatKind.BOOLEAN,
+    types.Kind.WHOLE: StatKind.WHOLE,
+    types.Kind.FLOAT: StatKind.FLOAT,
+    types.Kind.DECIMAL: StatKind.DECIMAL,
+    types.Kind.DATE: StatKind.DATE,
+    types.Kind.TIMESTAMP: StatKind.TIMESTAMP,
+    types.Kind.NTZ: StatKind.TIMESTAMP,
+    types.Kind.TEXT: StatKind.TEXT,
+    types.Kind.BOOLEAN: StatKind.BOOLEAN,
 }
 
 
@@ -69,12 +57,12 @@ class StatColumn(NamedTuple):
 
     name: str
     kind: StatKind
-    data_type: DataType
+    data_type: types.DataType
     is_partition: bool
 
     @property
     def type_name(self) -> str:
-        return simple_name(self.data_type)
+        return types.simple_name(self.data_type)
 
 
 class StatSchema:
@@ -83,7 +71,7 @@ class StatSchema:
     def __init__(self, config: TableConfiguration) -> None:
         self._config = config
         self._partitions = config.partition_columns
-        self._fields: dict[ColumnPath, dict[str, StructField]] = {(): config.columns}
+        self._fields: dict[ColumnPath, dict[str, types.StructField]] = {(): config.columns}
         self._columns: dict[ColumnPath, StatColumn | None] = {}
 
     @property
@@ -118,41 +106,39 @@ class StatSchema:
             name, bound_kind(field.data_type), field.data_type, not parent and path[0] in self._partitions
         )
 
-    def _fields_below(self, path: ColumnPath) -> dict[str, StructField]:
+    def _fields_below(self, path: ColumnPath) -> dict[str, types.StructField]:
         if path not in self._fields:
             column = self.column(path)
-            nested = column.data_type.fields if column and isinstance(column.data_type, StructType) else ()
+            nested = column.data_type.fields if column and isinstance(column.data_type, types.StructType) else ()
             self._fields[path] = {self._config.physical_name(field): field for field in nested}
         return self._fields[path]
 
 
-def bound_kind(data_type: DataType) -> StatKind:
+def bound_kind(data_type: types.DataType) -> StatKind:
     """Return how bounds of a type are written."""
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, types.StructType):
         return StatKind.STRUCT
-    if not isinstance(data_type, PrimitiveType):
+    if not isinstance(data_type, types.PrimitiveType):
         return StatKind.OTHER
     name = data_type.name
     if name.startswith("interval"):
         return StatKind.INTERVAL
     if name == "variant":
         return StatKind.VARIANT
-    if name.startswith(FIXED_TEXTS):  # not a type of a table schema: nothing is known of its bounds
+    if name.startswith(types.FIXED_TEXTS):  # not a type of a table schema: nothing is known of its bounds
         return StatKind.OTHER
-    return _WRITTEN.get(value_kind(data_type), StatKind.OTHER)
+    return _WRITTEN.get(types.value_kind(data_type), StatKind.OTHER)
 
 
 def bound_type(column: StatColumn) -> ArrowType:
     """Return the Arrow type as which a column's bounds are read, or None for any text."""
-    import pyarrow as pa
-
     match column.kind:
         case StatKind.WHOLE:
             return plain_type(column.type_name)
         case StatKind.FLOAT:
             return pa.float64()
         case StatKind.DECIMAL:
-            return pa.decimal128(*(decimal_parts(column.type_name) or (38, 0)))
+            return pa.decimal128(*(types.decimal_parts(column.type_name) or (38, 0)))
         case StatKind.DATE:
             return pa.timestamp("s")
         case StatKind.TIMESTAMP:
@@ -165,18 +151,14 @@ def bound_type(column: StatColumn) -> ArrowType:
             return None
 
 
-def stats_fields(schema: StatSchema, shape: dict[str, Any]) -> pyarrow.Schema:  # Any: shapes within shapes
+def stats_fields(schema: StatSchema, shape: dict[str, Any]) -> pa.Schema:  # Any: shapes within shapes
     """Return the Arrow schema by which statistics of a shape (nested names, None at the ends) are read."""
-    import pyarrow as pa
-
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
     fields += [pa.field(part, _struct(schema, part, (), shape.get(part) or {})) for part in PER_COLUMN]
     return pa.schema(fields)
 
 
-def _struct(schema: StatSchema, part: str, parent: ColumnPath, shape: dict[str, Any]) -> pyarrow.DataType:
-    import pyarrow as pa
-
+def _struct(schema: StatSchema, part: str, parent: ColumnPath, shape: dict[str, Any]) -> pa.DataType:
     fields = []
     for name, below in shape.items():
         path = (*parent, name)
@@ -208,8 +190,6 @@ def shape_of_value(value: dict[str, Any]) -> dict[str, Any]:
 
 def shape_of_type(fields: Any) -> dict[str, Any]:
     """Return the shape of an Arrow schema or struct type."""
-    import pyarrow as pa
-
     return {field.name: shape_of_type(field.type) if pa.types.is_struct(field.type) else None for field in fields}
 
 
@@ -220,7 +200,7 @@ _DEFAULT_INDEXED_COLUMNS = 32
 
 def indexed_columns(
     config: TableConfiguration, clustering: Collection[ColumnPath] = ()
-) -> Iterator[tuple[ColumnPath, DataType]]:
+) -> Iterator[tuple[ColumnPath, types.DataType]]:
     """Yield physical path and type of the leaves that get statistics: the named ones, or the first ones in the order of
     the schema, and in any case those of the physical paths `clustering`.
     """
@@ -240,7 +220,7 @@ def indexed_columns(
             yield physical, kind
 
 
-def leaf_columns(config: TableConfiguration) -> list[tuple[ColumnPath, ColumnPath, DataType]]:
+def leaf_columns(config: TableConfiguration) -> list[tuple[ColumnPath, ColumnPath, types.DataType]]:
     """Return logical path, physical path and type of every leaf except the partition columns, in the order of the
     schema.
     """
@@ -248,8 +228,8 @@ def leaf_columns(config: TableConfiguration) -> list[tuple[ColumnPath, ColumnPat
 
 
 def _leaves(
-    config: TableConfiguration, fields: Sequence[StructField], logical: ColumnPath, physical: ColumnPath
-) -> Iterator[tuple[ColumnPath, ColumnPath, DataType]]:
+    config: TableConfiguration, fields: Sequence[types.StructField], logical: ColumnPath, physical: ColumnPath
+) -> Iterator[tuple[ColumnPath, ColumnPath, types.DataType]]:
     """Yield logical path, physical path and type of each leaf except the partition columns. Maps and arrays are
     leaves.
     """
@@ -257,7 +237,7 @@ def _leaves(
         name = config.physical_name(field)
         if not physical and name in config.partition_columns:
             continue
-        if isinstance(field.data_type, StructType):
+        if isinstance(field.data_type, types.StructType):
             yield from _leaves(config, field.data_type.fields, (*logical, field.name), (*physical, name))
         else:
             yield (*logical, field.name), (*physical, name), field.data_type

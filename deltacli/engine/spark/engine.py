@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, Any, NoReturn
 
+from deltacli.arrow import pa
 from deltacli.core.errors import (
     ClusterFailed,
     DeltacliError,
@@ -62,13 +63,11 @@ from deltacli.engine.spark.jobs import (
     run_job,
 )
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
+from deltacli.storage import ReadStorage
 from deltacli.storage.base import Openable, StoreWithBounds
 from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
-
-if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage
 
 # -- the engine --------------------------------------------------------------------------------------------------------
 
@@ -125,10 +124,6 @@ def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
     """Ask once per slot: a range of numbers has as many partitions as the cluster has slots by default."""
 
     def answer(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-        import pickle
-
-        import pyarrow as pa
-
         for _ in batches:
             pass
         try:
@@ -488,9 +483,7 @@ def _require_urls(settings: SparkSettings) -> None:
     """Raise UsageError for what Spark would refuse half a minute later, or with a stack trace."""
     if settings.remote and not settings.remote.startswith("sc://"):
         raise UsageError(
-            "the URL of the Spark Connect server does not begin with sc://",
-            code="cluster.url",
-            hint=_remote(),
+            "the URL of the Spark Connect server does not begin with sc://", code="cluster.url", hint=_remote()
         )
     if settings.master and not _MASTER.match(settings.master):
         raise UsageError(

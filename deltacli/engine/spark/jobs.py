@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from deltacli.arrow import pa
 from deltacli.core.errors import ClusterFailed, DeltacliError, spelled
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, ArrowTable, RecordBatch, SparkFrame
@@ -22,9 +23,7 @@ from deltacli.engine.spark.cluster import Cluster, TaskWatch
 from deltacli.engine.spark.worker import BEAT, DONE, FAULT, Job, Row, context_of, pickled_fault
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
-
-if TYPE_CHECKING:
-    from deltacli.work.task import TaskContext
+from deltacli.work.task import TaskContext
 
 # -- tasks of a job ----------------------------------------------------------------------------------------------------
 
@@ -59,7 +58,6 @@ def local_frame(session: Any, columns: Mapping[str, tuple[Any, Any]]) -> Any:  #
     Without a schema, Spark would take timestamps without a zone for times in the zone of the session, where some do
     not exist and some exist twice.
     """
-    import pyarrow as pa
     from pyspark.sql import types
 
     named = {"bigint": types.LongType, "int": types.IntegerType, "string": types.StringType, "binary": types.BinaryType}
@@ -73,8 +71,6 @@ def local_frame(session: Any, columns: Mapping[str, tuple[Any, Any]]) -> Any:  #
 
 def spread_frame(session: Any, parts: Sequence[int], **columns: tuple[Any, str]) -> Any:
     """Return a frame of columns whose rows are in the task that `parts` gives for each, from 0."""
-    import pyarrow as pa
-
     frame = local_frame(session, {"part": (pa.array(parts, pa.int64()), "bigint"), **columns})
     return frame.repartitionByRange(max(parts) + 1, "part")
 
@@ -146,8 +142,6 @@ def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts:
     run = _task(job)
 
     def choose(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-        import pyarrow as pa
-
         for batch in batches:
             for part in batch.column("id").to_pylist():
                 numbers, chosen = zip(*tasks[part], strict=True)
@@ -159,8 +153,6 @@ def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts:
 
 def _as_a_table(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: pyspark
     """Return the frame of results where every task gets its own pieces only."""
-    import pyarrow as pa
-
     numbers = pa.array(range(len(pieces)), pa.int64())
     spread = spread_frame(session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary"))
     return spread.mapInArrow(_task(job), RESULT)
@@ -170,10 +162,6 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
     """Return the function of a Spark task. It is sent by value, so it also runs where deltacli is missing."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:  # Any: as above
-        import pickle
-
-        import pyarrow as pa
-
         def answer(rows: Sequence[tuple[int, str, bytes]]) -> Any:  # Any: as above
             numbers, statuses, contents = zip(*rows, strict=True)
             columns = [pa.array(numbers, pa.int64()), pa.array(statuses, pa.string()), pa.array(contents, pa.binary())]
@@ -227,8 +215,6 @@ class PickledResults:
 
 
 def _row(status: str, content: bytes) -> RecordBatch:
-    import pyarrow as pa
-
     columns = [pa.array([status], pa.string()), pa.array([content], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["status", "content"])
 
@@ -242,8 +228,6 @@ def regrouped(
     session: Any, slots: int, jobs: Sequence[tuple[Job, Sequence[Any]]], groups: int, finish: Any, schema: Any
 ) -> SparkFrame:  # Any: of PySpark; `finish` has the methods of `PickledResults`
     """Return the frame, of a schema of Spark, of what `finish` makes of each group of the pieces of some jobs."""
-    import pyarrow as pa
-
     pieces = [(side, piece) for side, (_, of_job) in enumerate(jobs) for piece in of_job]
     if not pieces:
         return session.createDataFrame([], schema)
@@ -278,7 +262,6 @@ def _merger(finish: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordB
 
 def kept_rows(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
     """Yield what pieces keep, as rows of `_KEPT`; after an error, that."""
-    import pyarrow as pa
 
     def row(number: int, side: int, content: Any) -> RecordBatch:
         columns = [pa.array([number], pa.int64()), pa.array([side], pa.int32()), pa.array([content], pa.binary())]
@@ -299,8 +282,6 @@ def kept_rows(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
 
 def merged_rows(finish: bytes, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     """Yield what `finish` makes of the groups of a partition, whose rows are in their order."""
-    import pyarrow as pa
-
     described, sides = pickle.loads(finish)
     current: int | None = None
     held: list[list[RecordBatch]] = []

@@ -142,8 +142,6 @@ def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
 
 def _named(fault: DeltacliError) -> DeltacliError:
     """Say which executor cannot open the table: its environment and its files are not those of the driver."""
-    import socket
-
     fault.facts = {"executor": socket.gethostname(), **fault.facts}
     return fault
 

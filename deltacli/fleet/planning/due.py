@@ -16,17 +16,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.errors import (
-    EXIT_BUG,
-    EXIT_OK,
-    QUOTED,
-    CommitCorrupt,
-    DeltacliError,
-    PartlyDone,
-    UsageError,
-    nearest_name,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
@@ -34,19 +24,7 @@ from deltacli.core.units import format_age, format_duration, format_size, format
 from deltacli.delta.log.segment import Hint, choose_segment, read_listing
 from deltacli.delta.log.state import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
 from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, Opener, discover
-from deltacli.fleet.policy_file.model import (
-    DESTRUCTIVE,
-    CheckpointPolicy,
-    Entry,
-    ExpirePolicy,
-    FleetFile,
-    Group,
-    OptimizePolicy,
-    Policy,
-    VacuumPolicy,
-    ValidatePolicy,
-    plain_name,
-)
+from deltacli.fleet.policy_file import model
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import note_backups
@@ -116,7 +94,9 @@ def read_facts(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts:
     segment = choose_segment(listing)
     for file in segment.commits:
         if not file.size_bytes:
-            raise CommitCorrupt(f"commit {file.version} is empty", code="commit.empty", facts={"file": file.name})
+            raise errors.CommitCorrupt(
+                f"commit {file.version} is empty", code="commit.empty", facts={"file": file.name}
+            )
     start = segment.checkpoint
     newest = listing.commits.get(segment.version) or (start.files[0] if start else files[-1])
     boundary = max(
@@ -183,17 +163,19 @@ def estimate(step: str, facts: TableFacts, settings: object, cost: _StoreCost) -
         case "log-expire":
             calls, size = 3 * replay + 4 + facts.expirable_files, 3 * state
         case "vacuum":
-            listed = 0 if isinstance(settings, VacuumPolicy) and settings.mode == "lite" else live // _LISTED_PER_CALL
+            listed = (
+                0 if isinstance(settings, model.VacuumPolicy) and settings.mode == "lite" else live // _LISTED_PER_CALL
+            )
             calls, size = 2 * replay + 6 + listed, facts.log_bytes
         case "optimize" | "copy":
             return _priced(2 * replay + 6, state, cost)._replace(size_bytes=None)
         case _:
-            assert isinstance(settings, ValidatePolicy)
+            assert isinstance(settings, model.ValidatePolicy)
             return _of_check(settings, facts, live, cost)
     return _priced(calls, size, cost)
 
 
-def _of_check(settings: ValidatePolicy, facts: TableFacts, live: int, cost: _StoreCost) -> _Estimate:
+def _of_check(settings: model.ValidatePolicy, facts: TableFacts, live: int, cost: _StoreCost) -> _Estimate:
     calls, size = facts.log_files + 3, facts.log_bytes
     if settings.level != "log":
         calls += live // _LISTED_PER_CALL + 1
@@ -259,7 +241,7 @@ class PlannedStep:
 
     @property
     def is_destructive(self) -> bool:
-        return self.kind in DESTRUCTIVE
+        return self.kind in model.DESTRUCTIVE
 
     def as_json(self) -> dict[str, Json]:
         found = {"kind": self.kind, "reason": self.reason, "urgency": round(self.urgency, 3)}
@@ -268,7 +250,9 @@ class PlannedStep:
         return found | {"destructive": self.is_destructive, "estimate": self.estimate.as_json()}
 
 
-def plan_steps(facts: TableFacts, policy: Policy, past: Past, now_ms: int, cost: _StoreCost) -> tuple[PlannedStep, ...]:
+def plan_steps(
+    facts: TableFacts, policy: model.Policy, past: Past, now_ms: int, cost: _StoreCost
+) -> tuple[PlannedStep, ...]:
     """Return the steps that are due, in the order in which they are done."""
     steps = []
     for kind in [kind for kind in ORDER if kind in policy.steps]:
@@ -280,16 +264,16 @@ def plan_steps(facts: TableFacts, policy: Policy, past: Past, now_ms: int, cost:
     return tuple(steps)
 
 
-def expiry_cutoff_ms(policy: Policy, now_ms: int) -> int:
+def expiry_cutoff_ms(policy: model.Policy, now_ms: int) -> int:
     """Return the time before which log files may expire, as the listing is judged: by the policy's retention, else by
     the default of tables.
     """
     settings = policy.steps.get("log-expire")
-    own = settings.retention_ms if isinstance(settings, ExpirePolicy) else None
+    own = settings.retention_ms if isinstance(settings, model.ExpirePolicy) else None
     return log_cutoff_ms(now_ms, DEFAULT_LOG_RETENTION_MS if own is None else own)
 
 
-def _checkpoint(settings: CheckpointPolicy, facts: TableFacts, _: LastRun | None, _now: int) -> Due | None:
+def _checkpoint(settings: model.CheckpointPolicy, facts: TableFacts, _: LastRun | None, _now: int) -> Due | None:
     commits, size = facts.commits_behind, facts.bytes_behind
     since = f"since the checkpoint of version {facts.checkpoint}" if facts.checkpoint >= 0 else "without a checkpoint"
     found = []
@@ -306,7 +290,7 @@ def _checkpoint(settings: CheckpointPolicy, facts: TableFacts, _: LastRun | None
     return max(found, key=lambda due: due.urgency, default=None)
 
 
-def _log_expire(settings: ExpirePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:
+def _log_expire(settings: model.ExpirePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:
     due = _scheduled(settings, facts, last, now_ms)
     if due is None or not facts.expirable_files:
         return None
@@ -335,7 +319,7 @@ def _scheduled(settings: Any, _: TableFacts, last: LastRun | None, now_ms: int) 
     return Due(f"done {format_age(last.timestamp_ms, now_ms)}{tried} (every {every})", urgency)
 
 
-def _optimize(settings: OptimizePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:
+def _optimize(settings: model.OptimizePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:
     is_closed = settings.window is not None and not settings.window.left_ms(now_ms)
     return None if is_closed else _scheduled(settings, facts, last, now_ms)
 
@@ -357,16 +341,16 @@ _IN_FLIGHT = 32
 _POLL_SECONDS = 0.2
 
 
-def other_table(fault: DeltacliError) -> str | None:
+def other_table(fault: errors.DeltacliError) -> str | None:
     """Return the URI of the table of `protect-from`, or of the clone, that an error is about instead of its own."""
     other = fault.facts.get("protected table")
     return None if other is None or other != fault.table else without_secrets(other)
 
 
-def said_by(fault: DeltacliError) -> str:
+def said_by(fault: errors.DeltacliError) -> str:
     """Return the message of an error, behind the other table that it is about, if it is about one."""
     message, other = without_secrets(fault.message), other_table(fault)
-    return message if other is None else f"{plain_name(other)}: {message}"
+    return message if other is None else f"{model.plain_name(other)}: {message}"
 
 
 class PlanProblem(NamedTuple):
@@ -377,7 +361,7 @@ class PlanProblem(NamedTuple):
     exit_code: int
 
     @classmethod
-    def of(cls, fault: DeltacliError) -> PlanProblem:
+    def of(cls, fault: errors.DeltacliError) -> PlanProblem:
         return cls(fault.code, said_by(fault), fault.exit_code)
 
     @property
@@ -432,7 +416,7 @@ class SearchProblem(NamedTuple):
 class FleetPlan:
     """The tables in the order of the work, and what could not be searched."""
 
-    file: FleetFile
+    file: model.FleetFile
     now_ms: int
     tables: tuple[TablePlan, ...]
     problems: tuple[SearchProblem, ...] = ()
@@ -440,7 +424,7 @@ class FleetPlan:
     """Tables of other formats, which a fleet does not maintain."""
     backups: tuple[str, ...] = ()
     """Backups of logs, which are no tables."""
-    empty: tuple[Entry, ...] = ()
+    empty: tuple[model.Entry, ...] = ()
     """Globs and prefixes that lead to no table."""
     found: Mapping[str, FoundTable] = field(default_factory=dict, repr=False)
     """The tables by name."""
@@ -458,13 +442,13 @@ class FleetPlan:
     @property
     def exit_code(self) -> int:
         """Return 5 if a table or a directory could not be read, else 0."""
-        return PartlyDone.exit_code if self.unreadable or self.problems else EXIT_OK
+        return errors.PartlyDone.exit_code if self.unreadable or self.problems else errors.EXIT_OK
 
     def note_search(self, note: Callable[[str], None]) -> None:
         """Note what the search skipped, and where it found nothing."""
         note_backups(note, self.backups)
         for entry in self.empty:
-            note(f"note: {self.file.path}:{entry.line}: no table at or below {plain_name(entry.text)}")
+            note(f"note: {self.file.path}:{entry.line}: no table at or below {model.plain_name(entry.text)}")
 
     def summary(self) -> dict[str, Json]:
         """Return counts for documents."""
@@ -482,22 +466,22 @@ class FleetPlan:
         }
 
 
-def choose_groups(file: FleetFile, only: Collection[str]) -> Sequence[Group]:
+def choose_groups(file: model.FleetFile, only: Collection[str]) -> Sequence[model.Group]:
     """Return the groups with these names, all of them for none. Raises UsageError."""
     known = {group.name: group for group in file.groups}
     for name in only:
         if name not in known:
-            nearest = nearest_name(name, known, ignores_case=True)
-            raise UsageError(
-                f"{parameter('fleet plan.only', name)}: {file.path} has no such group",
+            nearest = errors.nearest_name(name, known, ignores_case=True)
+            raise errors.UsageError(
+                f"{errors.parameter('fleet plan.only', name)}: {file.path} has no such group",
                 code="fleet.group",
                 facts={"groups": ", ".join(known)},
-            ).asking(name, nearest, QUOTED)
+            ).asking(name, nearest, errors.QUOTED)
     return [group for group in file.groups if not only or group.name in only]
 
 
 def plan_fleet(
-    file: FleetFile,
+    file: model.FleetFile,
     open_: Opener,
     engine: Engine,
     now_ms: int,
@@ -574,10 +558,10 @@ def look(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts | PlanProble
     """Return the facts of a table, or why they cannot be read."""
     try:
         return read_facts(store, at, cutoff_ms)
-    except DeltacliError as fault:
+    except errors.DeltacliError as fault:
         return PlanProblem.of(fault)
     except Exception as fault:  # noqa: BLE001  (recorded as exit 70: no table hides the others)
-        return PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", EXIT_BUG)
+        return PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", errors.EXIT_BUG)
 
 
 def plan_table(table: FoundTable, past: Past, now_ms: int) -> TablePlan:
@@ -603,21 +587,21 @@ def _problems(found: Discovery, chosen: Collection[str]) -> list[SearchProblem]:
     ]
 
 
-def plan_vacuum_step(table: TableHandle, policy: Policy) -> VacuumPlan:
+def plan_vacuum_step(table: TableHandle, policy: model.Policy) -> VacuumPlan:
     """Return the plan of a vacuum with the settings of a policy. Raises what `plan_vacuum` raises."""
     from deltacli.operations.vacuum.full_plan import plan_vacuum
 
     settings = policy.steps["vacuum"]
-    assert isinstance(settings, VacuumPolicy)
+    assert isinstance(settings, model.VacuumPolicy)
     return plan_vacuum(table, settings)
 
 
-def expiry_step(policy: Policy, *, proves: bool) -> LogExpiry:
+def expiry_step(policy: model.Policy, *, proves: bool) -> LogExpiry:
     """Return the log expiry with the settings of a policy."""
     from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 
     settings = policy.steps["log-expire"]
-    assert isinstance(settings, ExpirePolicy)
+    assert isinstance(settings, model.ExpirePolicy)
     request = ExpiryRequest(
         retention_ms=settings.retention_ms,
         allow_retention_below_ms=settings.allow_retention_below_ms,

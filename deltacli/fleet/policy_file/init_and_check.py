@@ -18,18 +18,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import DURATIONS_MS
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.fleet.planning.discovery import exclusion, split_pattern
-from deltacli.fleet.policy_file.model import (
-    GROUP_KEYS,
-    POLICY_KEYS,
-    SECTION_KEYS,
-    TOP_KEYS,
-    WEBHOOK_KEYS,
-    Entry,
-    FleetFile,
-    Group,
-    Key,
-    Problem,
-)
+from deltacli.fleet.policy_file import model
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.storage.secrets import without_secrets
 
@@ -148,16 +137,16 @@ _KINDS: dict[Kind, Schema] = {
 
 def fleet_file_schema() -> Schema:
     """Return the JSON Schema of the content of a policy file, in the draft that editors know."""
-    sections = {name: {"anyOf": [{"const": False}, _table(keys)]} for name, keys in SECTION_KEYS.items()}
-    policy = _table(POLICY_KEYS)
+    sections = {name: {"anyOf": [{"const": False}, _table(keys)]} for name, keys in model.SECTION_KEYS.items()}
+    policy = _table(model.POLICY_KEYS)
     policy["properties"] |= sections
-    group = _table(GROUP_KEYS) | {
+    group = _table(model.GROUP_KEYS) | {
         "required": ["policy"],
         "anyOf": [{"required": [name]} for name in ("globs", "prefixes", "tables", "lists")],
     }
-    top = _table(TOP_KEYS)
+    top = _table(model.TOP_KEYS)
     top["properties"] |= {
-        "webhook": _table(WEBHOOK_KEYS) | {"required": ["url"]},
+        "webhook": _table(model.WEBHOOK_KEYS) | {"required": ["url"]},
         "policies": {"type": "object", "additionalProperties": policy},
         "groups": {"type": "object", "minProperties": 1, "additionalProperties": group},
     }
@@ -170,15 +159,11 @@ def fleet_file_schema() -> Schema:
     }
 
 
-def _table(keys: Iterable[Key]) -> Schema:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {key.name: _value(key) for key in keys},
-    }
+def _table(keys: Iterable[model.Key]) -> Schema:
+    return {"type": "object", "additionalProperties": False, "properties": {key.name: _value(key) for key in keys}}
 
 
-def _value(key: Key) -> Schema:
+def _value(key: model.Key) -> Schema:
     schema: Schema = {"enum": list(key.choices)} if key.choices else dict(_KINDS[key.kind])
     default = "" if key.default is None else f" Default: {key.default}."
     return {"description": f"{key.meaning}{default}", **schema}
@@ -191,7 +176,7 @@ _ANY = "\0"
 """Stands for the special characters of a pattern: only `*` and `**` of another pattern match it."""
 
 
-def check_fleet_file(path: str | Path) -> FleetFile:
+def check_fleet_file(path: str | Path) -> model.FleetFile:
     """Return a policy file with its problems, and warnings about groups whose tables all belong to others, and about
     paths of this machine that do not exist. Raises UsageError where the file cannot be read.
     """
@@ -200,7 +185,7 @@ def check_fleet_file(path: str | Path) -> FleetFile:
     return replace(file, problems=tuple(sorted(found, key=lambda problem: problem.line)))
 
 
-def _missing(groups: Sequence[Group]) -> Iterator[Problem]:
+def _missing(groups: Sequence[model.Group]) -> Iterator[model.Problem]:
     """Yield a warning for each local table, and each directory to search, that does not exist."""
     for group in groups:
         for entry in [entry for entry in group.tables if _is_local(entry) and "*" not in entry.text]:
@@ -218,15 +203,15 @@ def _absent(place: str) -> str:
     return f"{place} is not a directory" if os.path.lexists(place) else f"{place} does not exist"
 
 
-def _is_local(entry: Entry) -> bool:
+def _is_local(entry: model.Entry) -> bool:
     return "://" not in entry.text and not entry.text.startswith("file:")
 
 
-def _warning(group: Group, entry: Entry, message: str) -> Problem:
-    return Problem(entry.line, f"groups.{group.name}", message, is_error=False)
+def _warning(group: model.Group, entry: model.Entry, message: str) -> model.Problem:
+    return model.Problem(entry.line, f"groups.{group.name}", message, is_error=False)
 
 
-def _shadowed(groups: Sequence[Group]) -> Iterator[Problem]:
+def _shadowed(groups: Sequence[model.Group]) -> Iterator[model.Problem]:
     """Yield a warning for each group of which no table is left."""
     for number, group in enumerate(groups):
         entries = (*group.tables, *group.globs, *group.prefixes)
@@ -235,10 +220,10 @@ def _shadowed(groups: Sequence[Group]) -> Iterator[Problem]:
             names = ", ".join(sorted(name for name in takers if name))
             reason = f"its tables belong to {names}, which is above it" if names else "everything is excluded"
             message = f"no table is left for this group: {reason}"
-            yield Problem(group.line, f"groups.{group.name}", message, is_error=False)
+            yield model.Problem(group.line, f"groups.{group.name}", message, is_error=False)
 
 
-def _taker(entry: Entry, group: Group, above: Sequence[Group]) -> str | None:
+def _taker(entry: model.Entry, group: model.Group, above: Sequence[model.Group]) -> str | None:
     """Return the group above that has every table of an entry; "" if all are excluded, None if some may be left."""
     is_glob = entry in group.globs
     if _covers(group.exclude, entry.text, is_glob=is_glob):
@@ -253,11 +238,11 @@ def _taker(entry: Entry, group: Group, above: Sequence[Group]) -> str | None:
     return None
 
 
-def _plain(prefixes: Sequence[Entry]) -> list[Entry]:
+def _plain(prefixes: Sequence[model.Entry]) -> list[model.Entry]:
     return [entry for entry in prefixes if not _SPECIAL.search(entry.text)]
 
 
-def _covers(entries: Sequence[Entry], text: str, *, is_glob: bool) -> bool:
+def _covers(entries: Sequence[model.Entry], text: str, *, is_glob: bool) -> bool:
     """Return True if one of the directories, with all below it, has everything that a text selects. In doubt False:
     hidden directories are not searched, for example. Tables inside of other tables are not considered.
     """

@@ -19,28 +19,7 @@ from deltacli.core.request_fields import Kind
 from deltacli.core.typing import Toml
 from deltacli.core.units import Window, format_duration, parse_duration, parse_share, parse_size
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
-from deltacli.fleet.policy_file.model import (
-    GROUP_KEYS,
-    POLICY_KEYS,
-    SECTION_KEYS,
-    STEP_KEYS,
-    STEP_TYPES,
-    TOP_KEYS,
-    WEBHOOK_KEYS,
-    AlertPolicy,
-    CopyPolicy,
-    Entry,
-    ExpirePolicy,
-    FleetFile,
-    Group,
-    Key,
-    Policy,
-    Problem,
-    RunSettings,
-    VacuumPolicy,
-    Webhook,
-    is_catalog_pattern,
-)
+from deltacli.fleet.policy_file import model
 from deltacli.operations.vacuum.plan import DeletionLimit
 
 # -- the lines of the keys of a TOML file ------------------------------------------------------------------------------
@@ -181,8 +160,6 @@ def _name(token: _Token) -> str:
     """Return the name of a key. A quoted one is read as TOML reads it."""
     if token.kind == "bare":
         return token.text
-    import tomllib
-
     name: str = tomllib.loads(f"name = {token.text}")["name"]
     return name
 
@@ -190,7 +167,7 @@ def _name(token: _Token) -> str:
 # -- reading `fleet.toml` ----------------------------------------------------------------------------------------------
 
 
-def _read_value(key: Key, value: object) -> object:
+def _read_value(key: model.Key, value: object) -> object:
     """Return the value of a key. Raises ValueError, without a text, where it is not of the kind of the key."""
     try:
         found = _READERS[key.kind](value)
@@ -273,7 +250,7 @@ Sections = dict[str, dict[str, Any] | None]
 """Step, or `alerts` -> its own keys with their values; None where it is turned off."""
 
 
-def read_fleet_file(path: str | Path) -> FleetFile:
+def read_fleet_file(path: str | Path) -> model.FleetFile:
     """Return a policy file with its problems. Raises UsageError where the file cannot be read."""
     try:
         with open(path, "rb") as file:
@@ -294,7 +271,7 @@ def read_fleet_file(path: str | Path) -> FleetFile:
     return _Reader(Path(path)).read(data)
 
 
-def require_fleet_file(path: str | Path) -> FleetFile:
+def require_fleet_file(path: str | Path) -> model.FleetFile:
     """Return a policy file without errors. Raises UsageError for the first one, with its line."""
     found = read_fleet_file(path)
     if not found.errors:
@@ -314,14 +291,14 @@ def require_fleet_file(path: str | Path) -> FleetFile:
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._problems: list[Problem] = []
+        self._problems: list[model.Problem] = []
         self._lines: Mapping[KeyPath, int] = {}
 
-    def read(self, data: bytes) -> FleetFile:
+    def read(self, data: bytes) -> model.FleetFile:
         content = self._parse(data)
         if content is None:
-            return FleetFile(self._path, (), (), tuple(self._problems))
-        top = self._values((), content, TOP_KEYS, others=_TABLES)
+            return model.FleetFile(self._path, (), (), tuple(self._problems))
+        top = self._values((), content, model.TOP_KEYS, others=_TABLES)
         excluded = self._entries(top, (), "exclude")
         policies = self._policies(self._table((), content, "policies"))
         groups = self._groups(self._table((), content, "groups"), policies, excluded)
@@ -331,17 +308,17 @@ class _Reader:
         webhook = self._webhook(content)
         in_order = sorted(self._problems, key=lambda problem: problem.line)
         settings = self._settings(top)
-        return FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order), settings, webhook)
+        return model.FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order), settings, webhook)
 
-    def _settings(self, top: Mapping[str, Toml]) -> RunSettings:
+    def _settings(self, top: Mapping[str, Toml]) -> model.RunSettings:
         places = {name: self._place_of(top[name]) for name in ("leases",) if name in top}
-        places["state"] = self._place_of(top.get("state", RunSettings().state))
+        places["state"] = self._place_of(top.get("state", model.RunSettings().state))
         if "://" in places["state"]:
             self._fault(("state",), "the state is in a directory of this machine; leases can be in a store", "a path")
         keys = {name.replace("-", "_"): value for name, value in top.items() if name != "exclude"}
-        return RunSettings(**(keys | places))
+        return model.RunSettings(**(keys | places))
 
-    def _webhook(self, content: Mapping[str, Toml]) -> Webhook | None:
+    def _webhook(self, content: Mapping[str, Toml]) -> model.Webhook | None:
         if "webhook" not in content:
             return None
         at: KeyPath = ("webhook",)
@@ -349,7 +326,7 @@ class _Reader:
         if not isinstance(table, dict):
             self._fault(at, "is not a table", "[webhook]")
             return None
-        values = self._values(at, table, WEBHOOK_KEYS)
+        values = self._values(at, table, model.WEBHOOK_KEYS)
         if "url" not in values:
             if "url" not in table:
                 self._fault(at, "the webhook has no url", 'url = "https://…"')
@@ -362,7 +339,7 @@ class _Reader:
             values["secret-file"] = self._place_of(values["secret-file"])
         if not {"secret-env", "secret-file"} & table.keys():
             self._fault(at, "the requests are not signed: neither secret-env nor secret-file is set", is_error=False)
-        return Webhook(**{key.replace("-", "_"): value for key, value in values.items()})
+        return model.Webhook(**{key.replace("-", "_"): value for key, value in values.items()})
 
     def _parse(self, data: bytes) -> dict[str, Toml] | None:
         try:
@@ -370,21 +347,21 @@ class _Reader:
             content = tomllib.loads(text)
             self._lines = key_lines(text)
         except UnicodeDecodeError as fault:
-            self._problems.append(Problem(data.count(b"\n", 0, fault.start) + 1, "", "the file is not UTF-8"))
+            self._problems.append(model.Problem(data.count(b"\n", 0, fault.start) + 1, "", "the file is not UTF-8"))
             return None
         except ValueError as fault:  # of tomllib, also for a number of thousands of digits
             position = _POSITION.search(str(fault))
             line = int(position[1]) if position else text.count("\n") + 1
             message = _POSITION.sub("", str(fault)).removesuffix(" (at end of document)")
-            self._problems.append(Problem(line, "", f"not TOML: {message[:1].lower()}{message[1:]}"))
+            self._problems.append(model.Problem(line, "", f"not TOML: {message[:1].lower()}{message[1:]}"))
             return None
         except RecursionError:
-            self._problems.append(Problem(1, "", "not TOML: nested too deeply"))
+            self._problems.append(model.Problem(1, "", "not TOML: nested too deeply"))
             return None
         return content
 
     def _fault(self, path: KeyPath, message: str, expected: str | None = None, *, is_error: bool = True) -> None:
-        self._problems.append(Problem(self._line(path), _spelled(path), message, expected, is_error))
+        self._problems.append(model.Problem(self._line(path), _spelled(path), message, expected, is_error))
 
     def _line(self, path: KeyPath) -> int:
         """Return the line of a key, or of the nearest table around it."""
@@ -400,7 +377,7 @@ class _Reader:
         return {}
 
     def _values(
-        self, at: KeyPath, table: Mapping[str, Any], keys: Iterable[Key], *, others: Iterable[str] = ()
+        self, at: KeyPath, table: Mapping[str, Any], keys: Iterable[model.Key], *, others: Iterable[str] = ()
     ) -> dict[str, Toml]:
         """Return the valid values of a table by key; unknown keys, but for `others`, are problems."""
         known = {key.name: key for key in keys}
@@ -414,7 +391,7 @@ class _Reader:
                 self._fault(path, f"invalid value {_shown(value)}", known[name].expected)
         return found
 
-    def _first_invalid(self, path: KeyPath, key: Key, value: object) -> tuple[KeyPath, object]:
+    def _first_invalid(self, path: KeyPath, key: model.Key, value: object) -> tuple[KeyPath, object]:
         """Return the path and the value of what is invalid: of a list its first invalid element."""
         if key.kind is Kind.TEXTS and isinstance(value, list):
             for number, element in enumerate(value):
@@ -429,10 +406,12 @@ class _Reader:
                 guess = f"; did you mean {nearest!r}?" if nearest else ""
                 self._fault((*at, name), f"unknown key{guess}", ", ".join(known))
 
-    def _entries(self, values: Mapping[str, Toml], at: KeyPath, name: str) -> tuple[Entry, ...]:
+    def _entries(self, values: Mapping[str, Toml], at: KeyPath, name: str) -> tuple[model.Entry, ...]:
         """Return the texts of a key with their lines, paths as absolute ones."""
         texts = values.get(name, ())
-        return tuple(Entry(self._place_of(text), self._line((*at, name, number))) for number, text in enumerate(texts))
+        return tuple(
+            model.Entry(self._place_of(text), self._line((*at, name, number))) for number, text in enumerate(texts)
+        )
 
     def _place_of(self, text: str) -> str:
         """Return a URI as it is, and a path as absolute; a relative one belongs to the directory of the file."""
@@ -441,7 +420,7 @@ class _Reader:
         below = os.path.join(self._path.parent, os.path.expanduser(text))
         return os.path.normpath(os.path.abspath(below))
 
-    def _policies(self, table: Mapping[str, Toml]) -> dict[str, Policy]:
+    def _policies(self, table: Mapping[str, Toml]) -> dict[str, model.Policy]:
         own = {name: self._own_sections(name, content) for name, content in table.items()}
         resolved = {}
         for name in own:
@@ -451,17 +430,17 @@ class _Reader:
                     self._fault(("policies", name, step, "ignore-streams-older"), "needs protect-streams")
                     sections[step] = {key: value for key, value in keys.items() if key != "ignore_streams_older_ms"}
             built = {}
-            for step in [step for step in STEP_KEYS if sections[step] is not None]:
+            for step in [step for step in model.STEP_KEYS if sections[step] is not None]:
                 try:
-                    built[step] = STEP_TYPES[step](**(sections[step] or {}))
+                    built[step] = model.STEP_TYPES[step](**(sections[step] or {}))
                 except UsageError as fault:
                     self._fault(("policies", name, step), fault.message)
             thresholds = sections["alerts"]
-            alerts = None if thresholds is None else AlertPolicy(**thresholds)
+            alerts = None if thresholds is None else model.AlertPolicy(**thresholds)
             copy = built.get("copy")
-            if isinstance(copy, CopyPolicy) and (wrong := copy.fault()):
+            if isinstance(copy, model.CopyPolicy) and (wrong := copy.fault()):
                 self._fault(("policies", name, "copy", "to"), wrong, 'to = "s3://backups/{path}"')
-            resolved[name] = Policy(name, built, self._line(("policies", name)), alerts)
+            resolved[name] = model.Policy(name, built, self._line(("policies", name)), alerts)
         return resolved
 
     def _own_sections(self, name: str, content: object) -> Sections:
@@ -469,21 +448,21 @@ class _Reader:
         if not isinstance(content, dict):
             self._fault(at, "is not a table", "a table with steps")
             return {}
-        self._values(at, content, POLICY_KEYS, others=SECTION_KEYS)
+        self._values(at, content, model.POLICY_KEYS, others=model.SECTION_KEYS)
         sections: Sections = {}
-        for step in [step for step in SECTION_KEYS if step in content]:
+        for step in [step for step in model.SECTION_KEYS if step in content]:
             settings = content[step]
             if settings is False:
                 sections[step] = None
             elif isinstance(settings, dict):
-                values = self._values((*at, step), settings, SECTION_KEYS[step])
+                values = self._values((*at, step), settings, model.SECTION_KEYS[step])
                 for place in [place for place in _PLACES if place in values]:
                     value = values[place]
                     if not isinstance(value, str):
                         values[place] = tuple(map(self._place_of, value))
                     elif value.strip():
                         values[place] = self._place_of(value)
-                sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
+                sections[step] = {key.field: values[key.name] for key in model.SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
         return sections
@@ -507,7 +486,7 @@ class _Reader:
                 break
             line_of_descent.append(above)
             at = above
-        steps: Sections = dict.fromkeys(SECTION_KEYS)
+        steps: Sections = dict.fromkeys(model.SECTION_KEYS)
         for ancestor in reversed(line_of_descent):
             for step, keys in own[ancestor].items():
                 steps[step] = None if keys is None else {**(steps[step] or {}), **keys}
@@ -519,17 +498,19 @@ class _Reader:
         self._fault(path, f"{what} {name!r} is not defined{guess}", ", ".join(known) or None)
 
     def _groups(
-        self, table: Mapping[str, Any], policies: Mapping[str, Policy], excluded: tuple[Entry, ...]
-    ) -> list[Group]:  # Any: TOML values
+        self, table: Mapping[str, Any], policies: Mapping[str, model.Policy], excluded: tuple[model.Entry, ...]
+    ) -> list[model.Group]:  # Any: TOML values
         groups = []
         copies = ((policy, policy.steps.get("copy")) for policy in policies.values())
-        replicas = [Entry(copy.targets, policy.line) for policy, copy in copies if isinstance(copy, CopyPolicy)]
+        replicas = [
+            model.Entry(copy.targets, policy.line) for policy, copy in copies if isinstance(copy, model.CopyPolicy)
+        ]
         for name, content in table.items():
             at: KeyPath = ("groups", name)
             if not isinstance(content, dict):
                 self._fault(at, "is not a table", "a table with policy and globs")
                 continue
-            values = self._values(at, content, GROUP_KEYS)
+            values = self._values(at, content, model.GROUP_KEYS)
             chosen = values.get("policy")
             if "policy" not in content:
                 self._fault(at, "the group has no policy", 'policy = "NAME"')
@@ -544,12 +525,12 @@ class _Reader:
                     where = f"line {replica.line}: the target of copy matches its tables, and replicas are in no group"
                     self._fault(at, where, "a target beside the tables, or one that the group does not name")
             exclude = (*self._entries(values, at, "exclude"), *excluded, *replicas)
-            policy = policies.get(chosen or "", Policy("", {}))
-            groups.append(Group(name, policy, globs, prefixes, tables, exclude, self._line(at)))
+            policy = policies.get(chosen or "", model.Policy("", {}))
+            groups.append(model.Group(name, policy, globs, prefixes, tables, exclude, self._line(at)))
         return groups
 
-    def _listed(self, values: Mapping[str, Toml], at: KeyPath) -> tuple[Entry, ...]:
-        found: list[Entry] = []
+    def _listed(self, values: Mapping[str, Toml], at: KeyPath) -> tuple[model.Entry, ...]:
+        found: list[model.Entry] = []
         for number, text in enumerate(values.get("lists", ())):
             path = (*at, "lists", number)
             try:
@@ -559,10 +540,12 @@ class _Reader:
                 self._fault(path, f"{text} cannot be read: {reason}")
                 continue
             names = [line.strip() for line in lines]
-            found += [Entry(self._place_of(one), self._line(path)) for one in names if one and not one.startswith("#")]
+            found += [
+                model.Entry(self._place_of(one), self._line(path)) for one in names if one and not one.startswith("#")
+            ]
         return tuple(found)
 
-    def _warn(self, groups: Iterable[Group], content: Mapping[str, Toml]) -> None:
+    def _warn(self, groups: Iterable[model.Group], content: Mapping[str, Toml]) -> None:
         """Warn about groups whose policy has no step, steps that cannot run without consent or override, and patterns
         where names are expected.
         """
@@ -578,15 +561,15 @@ class _Reader:
                 place = _spelled(("policies", group.policy.name, step))
                 self._fault(at, f"{step} is planned but never run: {place} lacks consent = true", is_error=False)
             for table in group.tables:
-                if "*" in table.text and not is_catalog_pattern(table.text):
+                if "*" in table.text and not model.is_catalog_pattern(table.text):
                     message = f"{table.text} is read as the name of one table; patterns belong in globs"
                     self._fault(("groups", group.name, "tables"), message, is_error=False)
 
-    def _warn_about_retention(self, policy: Policy, table: Mapping[str, Toml]) -> None:
+    def _warn_about_retention(self, policy: model.Policy, table: Mapping[str, Toml]) -> None:
         """Warn about a retention below the default of tables, which no table without its own one accepts."""
         for step, default_ms in _RETENTIONS.items():
             settings = policy.steps.get(step)
-            if not isinstance(settings, ExpirePolicy | VacuumPolicy):
+            if not isinstance(settings, model.ExpirePolicy | model.VacuumPolicy):
                 continue
             limit, given = settings.allow_retention_below_ms, settings.retention_ms
             if given is not None and given < default_ms and (limit is None or limit < default_ms):

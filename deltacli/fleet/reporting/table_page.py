@@ -463,12 +463,7 @@ def _classes(found: JsonObject) -> str:
         return _NONE
     most = max(one["files"] for one in classes)
     rows = [
-        [
-            words(_class_name(one)),
-            bar(one["files"] / most),
-            format_count(one["files"]),
-            format_size(one["sizeBytes"]),
-        ]
+        [words(_class_name(one)), bar(one["files"] / most), format_count(one["files"]), format_size(one["sizeBytes"])]
         for one in classes
     ]
     small = found["smallFiles"]

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from zlib import crc32
 from zlib import error as compression_error
 
@@ -37,12 +37,10 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past
 from deltacli.fleet.policy_file.model import table_digest
+from deltacli.storage import Storage
 from deltacli.storage.local_write import replacement, unwritable
 from deltacli.storage.outcomes import Unknown
 from deltacli.storage.secrets import without_secrets
-
-if TYPE_CHECKING:
-    from deltacli.storage import Storage
 
 # -- leases ------------------------------------------------------------------------------------------------------------
 

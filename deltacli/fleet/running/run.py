@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, parameter
 from deltacli.core.machine import Clock
@@ -30,6 +30,7 @@ from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS
 from deltacli.delta.log.segment import commit_name
+from deltacli.engine.base import Engine
 from deltacli.fleet.planning.discovery import Expander, Opener
 from deltacli.fleet.planning.due import (
     FleetPlan,
@@ -64,14 +65,10 @@ from deltacli.fleet.running.journal import (
     process_is_alive,
     read_summary,
 )
-from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
+from deltacli.fleet.running.steps import FleetCluster, StepOutcome, StepWork, attempt
 from deltacli.fleet.status import Judgement, StatusReader, read_status
 from deltacli.storage.secrets import without_secrets
-
-if TYPE_CHECKING:
-    from deltacli.engine.base import Engine
-    from deltacli.fleet.running.steps import FleetCluster
-    from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle
 
 # -- a run -------------------------------------------------------------------------------------------------------------
 
@@ -230,10 +227,7 @@ class FleetRunner:
             fields = problem.problem.as_json() | {"line": problem.line}
             self.writer.write("table-unreadable", self.clock(), table=problem.name, group=problem.group, **fields)
         due = [table for table in self.plan.tables if table.steps]
-        with (
-            self.progress.step("maintaining", unit="tables", total=len(due)) as step,
-            ThreadPool(self.jobs) as pool,
-        ):
+        with self.progress.step("maintaining", unit="tables", total=len(due)) as step, ThreadPool(self.jobs) as pool:
             waiting: dict[Future[tuple[TableReport, int]], TablePlan] = {}
             try:
                 for table in due:

@@ -8,6 +8,7 @@ does no harm.
 from __future__ import annotations
 
 import copy
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,47 +17,20 @@ from pathlib import Path
 from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import (
-    EXIT_BUG,
-    EXIT_FINDINGS,
-    EXIT_OK,
-    DeltacliError,
-    FileMissing,
-    PartlyDone,
-    Refused,
-    UsageError,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import exhausted_by, fixed_clock, is_exhaustion, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import EmbeddedEngine
+from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
-from deltacli.fleet.planning.due import (
-    FactsPiece,
-    PlanProblem,
-    TableFacts,
-    expiry_step,
-    look,
-    other_table,
-    read_here,
-    said_by,
-)
-from deltacli.fleet.policy_file.model import (
-    DESTRUCTIVE,
-    UNCHANGING,
-    CheckpointPolicy,
-    CopyPolicy,
-    OptimizePolicy,
-    Policy,
-    VacuumPolicy,
-    ValidatePolicy,
-    table_file_name,
-)
+from deltacli.fleet.policy_file import model
 from deltacli.fleet.status import LOSING, target_of
+from deltacli.operations.validate.findings import MOST_COUNTED, read_baseline
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
+from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.find_log import require_delta
@@ -84,26 +58,28 @@ class StepOutcome(NamedTuple):
     """What became of a step: its state, its exit code as a command, a sentence, and numbers."""
 
     state: str
-    exit_code: int = EXIT_OK
+    exit_code: int = errors.EXIT_OK
     message: str = ""
     code: str | None = None
     details: JsonObject | None = None
 
     @classmethod
-    def of(cls, fault: DeltacliError, details: JsonObject | None = None) -> StepOutcome:
-        state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
-        if (other := other_table(fault)) is not None:
+    def of(cls, fault: errors.DeltacliError, details: JsonObject | None = None) -> StepOutcome:
+        state = {errors.Refused.exit_code: "refused", errors.PartlyDone.exit_code: "partly"}.get(
+            fault.exit_code, "failed"
+        )
+        if (other := due.other_table(fault)) is not None:
             details = {**(details or {}), "protectedTable": other}
-        return cls(state, fault.exit_code, said_by(fault), fault.code, details)
+        return cls(state, fault.exit_code, due.said_by(fault), fault.code, details)
 
     @classmethod
     def of_any(cls, fault: Exception) -> StepOutcome:
         """Return any exception as an outcome: one that is no error of deltacli is a bug."""
-        if isinstance(fault, DeltacliError):
+        if isinstance(fault, errors.DeltacliError):
             return cls.of(fault)
         if is_exhaustion(fault):
             return cls.of(exhausted_by(fault))
-        return cls("failed", EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
+        return cls("failed", errors.EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
 
 
 class StepWork(NamedTuple):
@@ -113,7 +89,7 @@ class StepWork(NamedTuple):
 
     name: str
     kind: str
-    policy: Policy
+    policy: model.Policy
     table: Callable[[], TableHandle]
     size_bytes: int | None = 0
     seconds: float = 0.0
@@ -131,16 +107,16 @@ def attempt(work: StepWork) -> StepOutcome:
 def carry_out(work: StepWork) -> StepOutcome:
     """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
     opened = work.table()
-    if work.kind not in UNCHANGING:
+    if work.kind not in model.UNCHANGING:
         require_writable(opened.storage)
     return _STEPS[work.kind](opened, work.policy, work.name)
 
 
-def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _checkpoint(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out
     from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 
-    assert isinstance(policy.steps["checkpoint"], CheckpointPolicy)
+    assert isinstance(policy.steps["checkpoint"], model.CheckpointPolicy)
     done = carry_out(Checkpoint(CheckpointRequest()), table)
     size = sum(file.size_bytes for file in done.files)
     details: Details = {
@@ -156,11 +132,11 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=f"checkpoint of version {done.version} ({format_size(size)})", details=details)
 
 
-def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _log_expire(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out, plan_change
     from deltacli.operations.streams.protection import numbers_of
 
-    change = expiry_step(policy, proves=False)
+    change = due.expiry_step(policy, proves=False)
     plan = plan_change(change, table)
     streams: Details = numbers_of(plan.streams) if change.request.protect_streams else {}
     if streams and (refused := plan.objection()) is not None:
@@ -180,12 +156,12 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=message, details=details)
 
 
-def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _vacuum(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.operations.streams.protection import numbers_of
     from deltacli.operations.vacuum.full_plan import plan_vacuum, vacuum
 
     settings = policy.steps["vacuum"]
-    assert isinstance(settings, VacuumPolicy)
+    assert isinstance(settings, model.VacuumPolicy)
     first = plan_vacuum(table, settings) if settings.protect_streams else None
     streams: Details = {} if first is None or first.streams is None else numbers_of(first.streams.queries)
     if first is not None and (refused := first.objection()) is not None:
@@ -208,14 +184,14 @@ def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=message, details=details)
 
 
-def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     from deltacli.changing import change as changing
     from deltacli.operations.optimize.execute import Optimize
     from deltacli.operations.read.file_sizes import file_sizes
     from deltacli.table.rebuild import read_snapshot
 
     settings = policy.steps["optimize"]
-    assert isinstance(settings, OptimizePolicy)
+    assert isinstance(settings, model.OptimizePolicy)
     if settings.window is not None:
         settings = replace(settings, time_budget_ms=settings.window.left_ms(table.clock()))
     change = Optimize(settings)
@@ -243,12 +219,12 @@ def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     return StepOutcome("done", message=f"{removed} became {outcome.files_added:,}", details=details)
 
 
-def _copy(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+def _copy(table: TableHandle, policy: model.Policy, name: str) -> StepOutcome:
     from deltacli.changing.change import carry_out
     from deltacli.operations.copy.execute import Copy
 
     settings = policy.steps["copy"]
-    assert isinstance(settings, CopyPolicy)
+    assert isinstance(settings, model.CopyPolicy)
     place = target_of(settings, name)
     done = carry_out(Copy(table.open_other(place), replace(settings, replica=True)), table)
     version, target, copied = done.plan.last, without_secrets(place), done.copied
@@ -261,13 +237,13 @@ def _copy(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     return StepOutcome("done", message=message, details=details)
 
 
-def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+def _validate(table: TableHandle, policy: model.Policy, name: str) -> StepOutcome:
     from deltacli.operations.validate.validate import validate_table
 
     settings = policy.steps["validate"]
-    assert isinstance(settings, ValidatePolicy)
+    assert isinstance(settings, model.ValidatePolicy)
     found = validate_table(table, settings)
-    path = None if settings.baselines is None else Path(settings.baselines) / f"{table_file_name(name)}.json"
+    path = None if settings.baselines is None else Path(settings.baselines) / f"{model.table_file_name(name)}.json"
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
@@ -283,9 +259,9 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     if not failing:
         message = f"no {settings.fail_on} at level {settings.level}"
         return StepOutcome("done", message=message, details=details)
-    accept = "" if path is None else f"; to accept: {command('validate', table=name, write_baseline=str(path))}"
+    accept = "" if path is None else f"; to accept: {errors.command('validate', table=name, write_baseline=str(path))}"
     message = f"{_said(failing, more)}{accept}"
-    return StepOutcome("findings", EXIT_FINDINGS, message, failing[0].rule.id, details)
+    return StepOutcome("findings", errors.EXIT_FINDINGS, message, failing[0].rule.id, details)
 
 
 _SAID = {
@@ -299,8 +275,6 @@ def _said(failing: list[Finding], more: Mapping[str, int]) -> str:
     """Return what was found, in words where files are lost, else as the number of findings and their rules. `more`: how
     many findings of a rule are above the limit.
     """
-    from deltacli.operations.validate.findings import MOST_COUNTED
-
     counts = Counter(one.rule.id for one in failing)
     counts.update({rule: count for rule, count in more.items() if rule in counts})
     said = [
@@ -355,29 +329,23 @@ def _finding(one: Finding) -> Details:
 
 def _read_baseline(path: Path) -> Baseline | None:
     """Return the accepted findings of a table, None where there is no file. Raises UsageError for an invalid one."""
-    from deltacli.operations.validate.findings import read_baseline
-
     try:
         return read_baseline(path.read_bytes(), str(path))
     except FileNotFoundError:
         return None
     except OSError as fault:
         reason = (fault.strerror or str(fault)).lower()
-        raise UsageError(f"the baseline {path} cannot be read: {reason}", code="usage.baseline") from fault
+        raise errors.UsageError(f"the baseline {path} cannot be read: {reason}", code="usage.baseline") from fault
 
 
 def _label(table: TableHandle, path: Path) -> str:
     """Return the name of a table in a baseline, as `validate --write-baseline` writes it."""
-    import os
-
-    from deltacli.storage import LocalStorage
-
     if not isinstance(table.storage, LocalStorage):
         return table.uri
     return os.path.relpath(table.storage.root, path.resolve().parent).replace(os.sep, "/")
 
 
-_STEPS: Mapping[str, Callable[[TableHandle, Policy, str], StepOutcome]] = {
+_STEPS: Mapping[str, Callable[[TableHandle, model.Policy, str], StepOutcome]] = {
     "checkpoint": _checkpoint,
     "log-expire": _log_expire,
     "vacuum": _vacuum,
@@ -403,7 +371,7 @@ class StepPiece(NamedTuple):
 
     kind: str
     name: str
-    policy: Policy
+    policy: model.Policy
     now_ms: int | None
     newest: tuple[str, int] | None
     weight: int
@@ -445,12 +413,12 @@ class FleetCluster:
     def __post_init__(self) -> None:
         self._here = Semaphore(self.jobs)
 
-    def read_facts(self, tables: Sequence[tuple[FoundTable, int]]) -> Iterator[TableFacts | PlanProblem]:
+    def read_facts(self, tables: Sequence[tuple[FoundTable, int]]) -> Iterator[due.TableFacts | due.PlanProblem]:
         """Yield the facts of tables, each with its cutoff, in this order."""
         stores = self._anchor_of([table.name for table, _ in tables])
         if stores is None or not all(self.is_sent(table.name) for table, _ in tables):
-            return read_here(tables)
-        pieces = (FactsPiece(table.base, table.at, cutoff_ms) for table, cutoff_ms in tables)
+            return due.read_here(tables)
+        pieces = (due.FactsPiece(table.base, table.at, cutoff_ms) for table, cutoff_ms in tables)
         return self.engine.spread(look_there, pieces, stores)
 
     def _anchor_of(self, names: Sequence[str]) -> TableStores | None:
@@ -459,7 +427,7 @@ class FleetCluster:
             try:
                 stores = self.open_stores(name)
                 list(islice(stores.storage.list_from(LOG_DIRECTORY), 1))
-            except DeltacliError:
+            except errors.DeltacliError:
                 continue
             self._anchor = stores
             break
@@ -473,8 +441,10 @@ class FleetCluster:
             with self._cluster:
                 return attempt(work)
         settings = work.policy.steps[work.kind]
-        has_baseline = isinstance(settings, ValidatePolicy) and settings.baselines is not None  # a file of this machine
-        if work.kind in DESTRUCTIVE or has_baseline:
+        has_baseline = (
+            isinstance(settings, model.ValidatePolicy) and settings.baselines is not None
+        )  # a file of this machine
+        if work.kind in model.DESTRUCTIVE or has_baseline:
             return self._in_this_process(work)
         return self._on_an_executor(work)
 
@@ -524,9 +494,9 @@ def _weight(piece: StepPiece) -> int:
 
 
 @light
-def look_there(piece: FactsPiece, context: TaskContext) -> TableFacts | PlanProblem:
+def look_there(piece: due.FactsPiece, context: TaskContext) -> due.TableFacts | due.PlanProblem:
     """Return the facts of a table, or why there are none."""
-    return look(context.stores.other(piece.base), piece.at, piece.cutoff_ms)
+    return due.look(context.stores.other(piece.base), piece.at, piece.cutoff_ms)
 
 
 def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | None:
@@ -561,7 +531,9 @@ def _require_same(storage: ReadStorage, piece: StepPiece) -> None:
     name, modified_ms = piece.newest
     try:
         found = storage.stat(f"{LOG_DIRECTORY}/{name}").modified_ms
-    except FileMissing:
+    except errors.FileMissing:
         found = None
     if found != modified_ms:
-        raise Refused("executors see another table than the driver", code="cluster.other-table", facts={"file": name})
+        raise errors.Refused(
+            "executors see another table than the driver", code="cluster.other-table", facts={"file": name}
+        )

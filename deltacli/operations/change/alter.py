@@ -9,9 +9,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible, require_text
@@ -23,26 +24,9 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.data_files import unique_id
+from deltacli.delta.evolution import requests
 from deltacli.delta.evolution.draft import Draft, Effect, Settings, names_of
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
-from deltacli.delta.evolution.requests import (
-    KIND_OF,
-    AddColumn,
-    AddConstraint,
-    Change,
-    ChangeType,
-    DropColumn,
-    DropConstraint,
-    MoveColumn,
-    RenameColumn,
-    SetClustering,
-    SetMapping,
-    SetNotNull,
-    SetTableComment,
-    SetTableName,
-    as_changes,
-    change_json,
-)
 from deltacli.delta.log.actions import NO_METADATA, ROWS_CHECKED, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.state import plain_action, plain_metadata
@@ -56,10 +40,6 @@ from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
-if TYPE_CHECKING:
-    import pyarrow
-
-
 # -- the rows of a new constraint --------------------------------------------------------------------------------------
 
 _FIELDS = (*FIELDS, "partitionValues")
@@ -70,9 +50,9 @@ def new_demands_of(evolution: Evolution) -> list[Demand]:
     columns, constraints = set(), set()
     for effect in evolution.due:
         match effect.change:
-            case SetNotNull():
+            case requests.SetNotNull():
                 columns.add(".".join(names_of(evolution.after.finder.find(str(effect.column)))))
-            case AddConstraint(name, _):
+            case requests.AddConstraint(name, _):
                 constraints.add(name.strip().lower())
     if not columns and not constraints:
         return []
@@ -87,7 +67,7 @@ def _is_of(demand: Demand, columns: set[str], constraints: set[str]) -> bool:
 
 def asks_about_rows(evolution: Evolution) -> bool:
     """Return True if the commit depends on what all files have: rows that keep new demands, statistics of columns."""
-    clusters = any(isinstance(effect.change, SetClustering) and effect.after for effect in evolution.due)
+    clusters = any(isinstance(effect.change, requests.SetClustering) and effect.after for effect in evolution.due)
     return clusters or bool(new_demands_of(evolution))
 
 
@@ -122,12 +102,10 @@ class RowsInQuestion:
             self._checked = set()
         return replace(evolution, refusals=refusals)
 
-    def _fresh(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def _fresh(self, adds: pa.RecordBatch) -> pa.RecordBatch:
         """Return the files that were not checked, and remember them. A new vector leaves fewer rows, but it may have
         replaced another one.
         """
-        import pyarrow as pa
-
         paths, vectors = adds.column("path").to_pylist(), adds.column("deletionVector").to_pylist()
         keys = [hash((path, vector and unique_id(vector))) for path, vector in zip(paths, vectors, strict=True)]
         mask = [key not in self._checked for key in keys]
@@ -144,7 +122,7 @@ class _WithoutStatistics:
         self._clustering = str(clustering_action(after)["configuration"]) if after != before and after else None
         self._files: list[str] = []
 
-    def take(self, adds: pyarrow.RecordBatch) -> None:
+    def take(self, adds: pa.RecordBatch) -> None:
         if self._clustering is None:
             return
         from deltacli.rules.protocol.clustering import clustering_columns_without_statistics
@@ -190,7 +168,7 @@ class AlterationRequest:
     `dry_run` only plans.
     """
 
-    changes: Iterable[Change | JsonObject]
+    changes: Iterable[requests.Change | JsonObject]
     enable: bool = option(
         "type: set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA
     )
@@ -202,14 +180,14 @@ class AlterationRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for a value that is not a change, for a text that is not Unicode, and without a change."""
-        object.__setattr__(self, "changes", as_changes(self.changes))
+        object.__setattr__(self, "changes", requests.as_changes(self.changes))
         for change in self.in_order:
-            require_text(change_json(change), None)
+            require_text(requests.change_json(change), None)
 
     @property
-    def in_order(self) -> tuple[Change, ...]:
+    def in_order(self) -> tuple[requests.Change, ...]:
         """The changes as values."""
-        return cast("tuple[Change, ...]", self.changes)
+        return cast("tuple[requests.Change, ...]", self.changes)
 
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
@@ -247,7 +225,7 @@ class AlterationOutcome(OneCommit):
         """Yield what changes, the features that are added, and the consequences."""
         before, after = self.evolution.before.config, self.evolution.after.config
         for effect in self.evolution.due:
-            words = (KIND_OF[type(effect.change)], effect.subject, effect.before, effect.after)
+            words = (requests.KIND_OF[type(effect.change)], effect.subject, effect.before, effect.after)
             yield " ".join(word for word in words if word is not None)
         yield from (f"feature {name}" for name in sorted(after.features - before.features))
         yield from (caution.message for caution in self.evolution.cautions)
@@ -257,7 +235,7 @@ class AlterationOutcome(OneCommit):
         """The effects of features that are added, and of the changes, on known clients."""
         before, after = self.evolution.before.config, self.evolution.after.config
         added = sorted(after.features - before.features)
-        if any(isinstance(effect.change, SetMapping) for effect in self.evolution.due):
+        if any(isinstance(effect.change, requests.SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
         cautions = [caution.code for caution in self.evolution.cautions]
         return clients_after(added, cautions, used=True, before=traits_of(before))
@@ -268,7 +246,7 @@ class AlterationOutcome(OneCommit):
         is_changed = not (evolution.is_noop or evolution.refusals)
         return {
             "readVersion": self.read_version,
-            "requested": [change_json(change) for change in self.request.in_order],
+            "requested": [requests.change_json(change) for change in self.request.in_order],
             "changes": [_effect_json(effect) for effect in evolution.due],
             "refusals": [one.as_json("wayOut") for one in evolution.refusals],
             "warnings": [
@@ -286,7 +264,7 @@ class AlterationOutcome(OneCommit):
 
 
 def _effect_json(effect: Effect) -> dict[str, Json]:
-    found: dict[str, Json] = {**change_json(effect.change), "subject": effect.subject}
+    found: dict[str, Json] = {**requests.change_json(effect.change), "subject": effect.subject}
     return found | {key: value for key, value in (("from", effect.before), ("to", effect.after)) if value is not None}
 
 
@@ -364,7 +342,7 @@ def _commit_request(evolution: Evolution) -> CommitRequest:
     before, after = evolution.before, evolution.after
     operation, parameters = _operation(evolution)
     partitions = {name.lower() for name in before.metadata.get("partitionColumns") or []}
-    widens = [effect for effect in evolution.due if isinstance(effect.change, ChangeType)]
+    widens = [effect for effect in evolution.due if isinstance(effect.change, requests.ChangeType)]
     reads_partitions = any(effect.subject.strip("`").lower() in partitions for effect in widens)
     return CommitRequest(
         operation,
@@ -384,34 +362,34 @@ def _operation(evolution: Evolution) -> tuple[str, Mapping[str, object]]:
         return single[0], single[1](evolution, due[0])
     described = [_described(evolution.after, effect) for effect in due]
     kinds = {type(effect.change) for effect in due}
-    if kinds == {AddColumn}:
+    if kinds == {requests.AddColumn}:
         return "ADD COLUMNS", {"columns": described}
-    if kinds == {DropColumn}:
+    if kinds == {requests.DropColumn}:
         return "DROP COLUMNS", {"columns": [effect.column for effect in due]}
     if kinds.isdisjoint(_NOT_IN_PLACE) and all(effect.column is not None for effect in due):
         return ("CHANGE COLUMNS", {"columns": described}) if len(due) > 1 else ("CHANGE COLUMN", described[0])
-    return "ALTER TABLE", {"changes": [change_json(effect.change) for effect in due]}
+    return "ALTER TABLE", {"changes": [requests.change_json(effect.change) for effect in due]}
 
 
-_NOT_IN_PLACE = frozenset({AddColumn, DropColumn, RenameColumn})
+_NOT_IN_PLACE = frozenset({requests.AddColumn, requests.DropColumn, requests.RenameColumn})
 """Changes of columns that are not a change of a field where it is."""
 
 _Parameters = Callable[[Evolution, Effect], Mapping[str, object]]
 
-_SINGLE: Mapping[type[Change], tuple[str, _Parameters]] = {
-    RenameColumn: (
+_SINGLE: Mapping[type[requests.Change], tuple[str, _Parameters]] = {
+    requests.RenameColumn: (
         "RENAME COLUMN",
         lambda _, effect: {"oldColumnPath": effect.subject, "newColumnPath": effect.column},
     ),
-    SetMapping: ("SET TBLPROPERTIES", lambda _, effect: {"properties": {effect.subject: effect.after}}),
-    SetTableComment: ("SET TBLPROPERTIES", lambda _, effect: {"properties": {"comment": effect.after or ""}}),
-    SetTableName: ("UPDATE TABLE METADATA", lambda _, effect: {"name": effect.after}),
-    AddConstraint: ("ADD CONSTRAINT", lambda _, effect: {"name": effect.name, "expr": effect.after}),
-    DropConstraint: (
+    requests.SetMapping: ("SET TBLPROPERTIES", lambda _, effect: {"properties": {effect.subject: effect.after}}),
+    requests.SetTableComment: ("SET TBLPROPERTIES", lambda _, effect: {"properties": {"comment": effect.after or ""}}),
+    requests.SetTableName: ("UPDATE TABLE METADATA", lambda _, effect: {"name": effect.after}),
+    requests.AddConstraint: ("ADD CONSTRAINT", lambda _, effect: {"name": effect.name, "expr": effect.after}),
+    requests.DropConstraint: (
         "DROP CONSTRAINT",
         lambda _, effect: {"name": effect.name, "expr": effect.before, "existed": "true"},
     ),
-    SetClustering: (
+    requests.SetClustering: (
         "CLUSTER BY",
         lambda evolution, _: {
             "oldClusteringColumns": logical_names(evolution.before),
@@ -424,7 +402,7 @@ _SINGLE: Mapping[type[Change], tuple[str, _Parameters]] = {
 
 def _described(after: Draft, effect: Effect) -> dict[str, Any]:
     """Return a field as in the history of the table; only the path of one that is not there any more."""
-    if effect.column is None or isinstance(effect.change, DropColumn):
+    if effect.column is None or isinstance(effect.change, requests.DropColumn):
         return {"column": {"name": effect.column}}
     try:
         place = after.finder.find(effect.column)
@@ -440,7 +418,7 @@ def _described(after: Draft, effect: Effect) -> dict[str, Any]:
         "nullable": field["nullable"],
         "metadata": field.get("metadata") or {},
     }
-    moves = isinstance(effect.change, AddColumn | MoveColumn) and effect.position is not None
+    moves = isinstance(effect.change, requests.AddColumn | requests.MoveColumn) and effect.position is not None
     return {"column": column} | ({"position": _in_capitals(str(effect.position))} if moves else {})
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of, past_of, require_clock, require_same
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.new_files import NewFiles
@@ -22,15 +23,7 @@ from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.to_arrow import (
-    arrow_schema,
-    file_schema,
-    iceberg_compat,
-    require_partitions,
-    stored_columns,
-    unread_columns,
-    unsupported,
-)
+from deltacli.delta.schema import to_arrow
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
@@ -42,8 +35,6 @@ from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.changing.change import Gate
     from deltacli.delta.log.segment import LogFile
     from deltacli.storage.base import Place
@@ -108,7 +99,7 @@ class Append:
 
     act: ClassVar[Act] = Act.ADD
 
-    rows: pyarrow.Schema | None = None
+    rows: pa.Schema | None = None
     """What the rows look like, for the plan."""
     files: Sequence[AppendedFile] = ()
     operation: str = "WRITE"
@@ -190,24 +181,22 @@ class Append:
         )
 
 
-def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
+def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     """Return how rows with a schema become files of a table.
 
     Columns are matched by name. One that the rows lack is null, or has its default where that is a literal. Types must
     be those of the table, or narrower numbers. Raises Refused (`append.*`) for rows that the table cannot have, or of
     which files could not be written exactly, what `require_committable` raises, and Unreadable.
     """
-    import pyarrow as pa
-
     config = snapshot.config
-    require_partitions(config, snapshot.version)
+    to_arrow.require_partitions(config, snapshot.version)
     require_possible(snapshot, CommitRequest("WRITE", new_rows=1), Act.ADD)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
-    if unread := unread_columns(fields):
-        raise unsupported(unread)
+    if unread := to_arrow.unread_columns(fields):
+        raise to_arrow.unsupported(unread)
     places = _places(rows.names, fields)
-    columns, wanted = list[Source](), arrow_schema(fields)
+    columns, wanted = list[Source](), to_arrow.arrow_schema(fields)
     for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
         if place is not None:
@@ -229,10 +218,10 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
     made = RewriteSpec.make(config, target_bytes=target_of(config.properties))
     if made.row_columns is None:
         return made
-    columns = stored_columns(config)
-    own = arrow_schema(columns)
+    columns = to_arrow.stored_columns(config)
+    own = to_arrow.arrow_schema(columns)
     reading = replace(made.reading, columns=columns, schema=own, whole_schema=own, beside={}, row_ids=None)
-    return replace(made, schema=file_schema(config, columns), row_columns=None, reading=reading)
+    return replace(made, schema=to_arrow.file_schema(config, columns), row_columns=None, reading=reading)
 
 
 def _places(names: Sequence[str], fields: Sequence[StructField]) -> dict[str, int]:
@@ -303,8 +292,6 @@ def _value_of_missing(column: StructField, kind: ArrowType) -> ArrowScalar:
 
 def _literal(text: str, kind: ArrowType) -> ArrowScalar:
     """Return the value of a literal; None for any other expression, and for one that is no value of the type."""
-    import pyarrow as pa
-
     root = parse_expression(text).root
     bare = text.strip()
     if root is not None and root.form is Form.NULL:
@@ -333,8 +320,6 @@ def _require_fits(column: StructField, found: ArrowType, wanted: ArrowType) -> N
 
 def _fits(found: Any, wanted: Any) -> bool:
     """Return True if every value of a type is one of another, of the same meaning."""
-    import pyarrow as pa
-
     types = pa.types
     if found.equals(wanted) or types.is_null(found):
         return True
@@ -390,7 +375,7 @@ def require_demands(
 
 def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> RecordBatch:
     """Return new files as adds in columns."""
-    compat = iceberg_compat(config)
+    compat = to_arrow.iceberg_compat(config)
     tags = {"tags": {"ICEBERG_COMPAT_VERSION": str(compat)}} if compat >= 2 else {}
     actions = [
         {

@@ -20,6 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, OneCommit
@@ -57,8 +58,6 @@ from deltacli.table.handle import managed_store
 from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.changing.change import Gate
     from deltacli.core.typing import Json
     from deltacli.storage import ReadStorage
@@ -208,7 +207,7 @@ class ConvertPlan(OneCommit):
     partitions: tuple[PartitionColumn, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
     amount: Amount = field(default_factory=Amount)
-    adds: tuple[pyarrow.RecordBatch, ...] = field(default=(), repr=False)
+    adds: tuple[pa.RecordBatch, ...] = field(default=(), repr=False)
     hidden: int = 0
     excluded: int = 0
     conflicts: tuple[Conflict, ...] = ()
@@ -351,9 +350,7 @@ def parse_partition(text: str) -> tuple[PartitionColumn, ...]:
         if match is None or not is_known:
             said = "is not a partition column with a type" if match is None else f"has an unknown type: {match[2]!r}"
             raise UsageError(
-                f"{part.strip()!r} {said}",
-                code="usage.partition",
-                facts={"expected": "'day date, country string'"},
+                f"{part.strip()!r} {said}", code="usage.partition", facts={"expected": "'day date, country string'"}
             ).asking(part, match and _respelled(part, match[2]))
         name = match[1][1:-1].replace("``", "`") if match[1].startswith("`") else match[1]
         found.append(PartitionColumn(name, kind.replace(" ", ""), inferred=False))
@@ -487,7 +484,7 @@ class _Converting:
                 place.add(value)
         return wanted if wanted is not None else next(iter(shapes), ()), values
 
-    def _batches(self, names: tuple[str, ...]) -> Iterator[pyarrow.RecordBatch]:
+    def _batches(self, names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """Yield the adds, and note the schema of each file."""
         storage, engine = self._table.storage, self._table.engine
         files = self._listed.files
@@ -504,9 +501,7 @@ class _Converting:
             yield self._batch(part)
             gc.collect(1)  # pyarrow ties each footer to its schema in a circle: 140 MB for 60,000 files
 
-    def _batch(self, part: Sequence[tuple[str, ForeignFile]]) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
+    def _batch(self, part: Sequence[tuple[str, ForeignFile]]) -> pa.RecordBatch:
         for path, one in part:
             if one.fault:
                 expected = "a complete Parquet file"

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
@@ -25,33 +26,12 @@ from deltacli.core.errors import Refused, command
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
 from deltacli.delta.evolution.draft import fields_within, uses_mapping
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line, encoded_files
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, MATERIALIZED_NAMES, SUSPENDED
-from deltacli.delta.log.state import (
-    CHECKPOINT_PROTECTION,
-    deleted_file_retention_ms,
-    log_retention_ms,
-    parse_integer,
-    plain_action,
-    plain_metadata,
-    read_protocol,
-    truncation_retention_ms,
-)
+from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.delta.protocol.feature_changes import (
-    MAPPING,
-    PROTECTION,
-    ROW_IDS,
-    VECTORS,
-    WIDENINGS,
-    Removal,
-    properties_of_drop,
-    require_droppable,
-    uses_left,
-    widened_columns,
-    without_feature,
-)
 from deltacli.delta.protocol.property_changes import plan_unset
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import MODE
@@ -70,8 +50,6 @@ from deltacli.work.rewrite.pieces import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import Find, OptimizePlan
 
@@ -110,7 +88,7 @@ def _configured(action: Action, key: str) -> str | None:
 
 
 _TRACES: Mapping[str, Callable[[str, Action], bool]] = {
-    VECTORS: _has_vector,
+    feature_changes.VECTORS: _has_vector,
     "columnMapping": _is_mapped,
     "v2Checkpoint": _has_policy,
     "typeWidening": _has_type_changes,
@@ -127,8 +105,8 @@ def newest_trace(snapshot: Snapshot, name: str) -> int | None:
     table = snapshot.table
     listing = list_log_whole(table.storage, table.progress).listing
     oldest: int = min(listing.reconstructable, default=snapshot.version)
-    if name == PROTECTION:
-        protected = parse_integer(snapshot.properties, CHECKPOINT_PROTECTION) or 0
+    if name == feature_changes.PROTECTION:
+        protected = state.parse_integer(snapshot.properties, state.CHECKPOINT_PROTECTION) or 0
         return protected - 1 if int(oldest) < protected else None
     is_trace = _TRACES.get(name)
     if is_trace is None:
@@ -150,7 +128,7 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
     guard of the log objects, and PartlyDone.
     """
     snapshot = read_snapshot(table)
-    own, retention = log_retention_ms(snapshot.properties), truncation_retention_ms(snapshot.properties)
+    own, retention = state.log_retention_ms(snapshot.properties), state.truncation_retention_ms(snapshot.properties)
     request = ExpiryRequest(retention_ms=retention, allow_retention_below_ms=max(own, retention))
     change = LogExpiry(request, proves=False, cut_ms=_MINUTE_MS)
     plan = plan_change(change, table)
@@ -167,7 +145,7 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
 def files_with_vectors(snapshot: Snapshot) -> int:
     """Return how many live files have deleted rows in vectors."""
 
-    def counted(adds: pyarrow.RecordBatch) -> int:
+    def counted(adds: pa.RecordBatch) -> int:
         vectors = adds.column("deletionVector")
         return int(len(vectors) - vectors.null_count)
 
@@ -177,7 +155,7 @@ def files_with_vectors(snapshot: Snapshot) -> int:
 def file_with_older_type(snapshot: Snapshot) -> str | None:
     """Return a live file that does not have the types of the table. Reads the footers of all."""
 
-    def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
+    def files(adds: pa.RecordBatch) -> list[DataFile]:
         pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
         return [DataFile(path, size) for path, size in pairs]
 
@@ -194,9 +172,9 @@ def vector_files(snapshot: Snapshot) -> list[str]:
     older versions need them as long as the files of rows.
     """
     files = snapshot.table.files()
-    cutoff_ms = snapshot.table.clock() - deleted_file_retention_ms(snapshot.properties)
+    cutoff_ms = snapshot.table.clock() - state.deleted_file_retention_ms(snapshot.properties)
 
-    def of_batch(removes: pyarrow.RecordBatch, known: set[str]) -> list[str]:
+    def of_batch(removes: pa.RecordBatch, known: set[str]) -> list[str]:
         found = []
         columns = (removes.column(name).to_pylist() for name in _OF_TOMBSTONES)
         for path, vector, removed_ms in zip(*columns, strict=True):
@@ -235,8 +213,6 @@ def adds_without_ids(snapshot: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     """Return the body of a commit that adds these files again without ids."""
 
     def plain(adds: RecordBatch) -> RecordBatch:
-        import pyarrow as pa
-
         rows = pc.filter(adds, _has_ids(adds))
         columns = {name: rows.column(name) for name in FIELDS["add"] if name not in _IDS}
         columns["dataChange"] = pa.repeat(False, rows.num_rows)
@@ -270,7 +246,7 @@ class FeatureDrop(Whole):
 
     basis: Basis
     name: str
-    removal: Removal
+    removal: feature_changes.Removal
     protocol_before: Mapping[str, Any]
     protocol_after: Mapping[str, Any]
     steps: list[str]
@@ -344,26 +320,26 @@ def plan_drop(
     if (managed := managed_store(table.storage)) is not None:
         managed.require_droppable(name)
     removal = _required(snapshot, name, truncates=truncate_history)
-    rewrites = name in (VECTORS, MAPPING) or removal.rewrites_types(name)
+    rewrites = name in (feature_changes.VECTORS, feature_changes.MAPPING) or removal.rewrites_types(name)
     require_possible(snapshot, CommitRequest(_DROP), Act.ADD if rewrites else Act.COMMIT)
-    if managed is not None and (rewrites or name == ROW_IDS):
+    if managed is not None and (rewrites or name == feature_changes.ROW_IDS):
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     if managed is not None and truncate_history:
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
-    before = plain_action(snapshot.raw_protocol)
-    after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
+    before = state.plain_action(snapshot.raw_protocol)
+    after = feature_changes.without_feature(before, name, protected=removal.protects_history and not truncate_history)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
-    left = replace(snapshot.config, protocol=read_protocol(after, "the protocol"), raw_protocol=after)
+    left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
     clients = clients_regained(snapshot.config, left, [one.domain for one in snapshot.domains])
     basis = basis_of(snapshot)
     return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, clients, commit_metadata)
 
 
-def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) -> Iterator[str]:
+def _steps(snapshot: Snapshot, name: str, removal: feature_changes.Removal, *, truncates: bool) -> Iterator[str]:
     yield from _preparations(snapshot, name, removal)
     if truncates:
         if (trace := newest_trace(snapshot, name)) is not None:
-            age = format_duration(truncation_retention_ms(snapshot.properties))
+            age = format_duration(state.truncation_retention_ms(snapshot.properties))
             yield f"delete the versions of the log up to {trace} or later, once they are {age} old"
         yield f"drop {name} from the protocol"
         return
@@ -374,25 +350,25 @@ def _steps(snapshot: Snapshot, name: str, removal: Removal, *, truncates: bool) 
         yield "write a checkpoint, and protect older ones"
 
 
-def _preparations(snapshot: Snapshot, name: str, removal: Removal) -> Iterator[str]:
+def _preparations(snapshot: Snapshot, name: str, removal: feature_changes.Removal) -> Iterator[str]:
     """Yield what has to go before the feature."""
     for key in removal.unset:
         if key in snapshot.properties:
             yield f"unset {key}"
-    if removal.rewrites_types(name) and (columns := widened_columns(snapshot.config)):
+    if removal.rewrites_types(name) and (columns := feature_changes.widened_columns(snapshot.config)):
         yield f"rewrite the files with older types of {', '.join(columns[:5])}"
         yield "remove the type changes from the schema"
-    if name == VECTORS:
+    if name == feature_changes.VECTORS:
         if files := files_with_vectors(snapshot):
             yield f"rewrite {plural(files, 'file')} with deletion vectors"
         if tombstones := len(vector_files(snapshot)):
             yield f"record {plural(tombstones, 'file')} of vectors as removed, for vacuum"
-    if name == MAPPING and (renamed := files_to_rename(snapshot)) is not None:
+    if name == feature_changes.MAPPING and (renamed := files_to_rename(snapshot)) is not None:
         count, size_bytes = renamed
         if count:
             yield f"rewrite {plural(count, 'file')} ({format_size(size_bytes)}) with the names of the columns"
         yield "remove the column mapping from the schema"
-    if name == ROW_IDS:
+    if name == feature_changes.ROW_IDS:
         if snapshot.properties.get(SUSPENDED) != "true":
             yield f"set {ENABLED} to false and {SUSPENDED} to true"
         if files := len(files_with_ids(snapshot)):
@@ -443,18 +419,21 @@ class _Drop:
     def run(self) -> None:
         plan = self._plan
         self._commit(self._unset)
-        if plan.name == VECTORS:
+        if plan.name == feature_changes.VECTORS:
             for _ in range(2):  # writers that began before the property was unset can still add vectors
                 self._purge()
             self._commit(self._tombstones)
-        if plan.removal.rewrites_types(plan.name) and widened_columns(read_snapshot(self._table).config):
-            from deltacli.work.rewrite.pieces import find_older_types
-
+        if plan.removal.rewrites_types(plan.name) and feature_changes.widened_columns(
+            read_snapshot(self._table).config
+        ):
             self._purge(find_older_types)
             self._commit(self._without_type_changes)
-        if plan.name == MAPPING and (version := remove_mapping(self._gate, self._commit_metadata)) is not None:
+        if (
+            plan.name == feature_changes.MAPPING
+            and (version := remove_mapping(self._gate, self._commit_metadata)) is not None
+        ):
             plan.versions.append(version)
-        if plan.name == ROW_IDS:
+        if plan.name == feature_changes.ROW_IDS:
             self._commit(self._suspended)
             self._commit(self._without_row_ids)
         if plan.truncates:
@@ -503,7 +482,7 @@ class _Drop:
         layout = "classic" if self._plan.name == "v2Checkpoint" else None
         write_checkpoint(plan_checkpoint(self._table, CheckpointRequest(layout=layout)))
 
-    def _removal(self, snapshot: Snapshot) -> Removal:
+    def _removal(self, snapshot: Snapshot) -> feature_changes.Removal:
         return _required(snapshot, self._plan.name, truncates=self._plan.truncates)
 
     def _unset(self, snapshot: Snapshot) -> CommitRequest | None:
@@ -512,7 +491,7 @@ class _Drop:
         if not keys:
             return None
         config = replace(snapshot.config, raw_metadata=snapshot.raw_metadata)
-        planned = plan_unset(config, plain_metadata(snapshot.raw_metadata), keys)
+        planned = plan_unset(config, state.plain_metadata(snapshot.raw_metadata), keys)
         parameters = {"properties": keys, "ifExists": True}
         return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=planned.metadata)
 
@@ -529,7 +508,7 @@ class _Drop:
 
     def _without_type_changes(self, snapshot: Snapshot) -> CommitRequest | None:
         """Remove what the schema says of older types. Raises Refused while a file has one."""
-        columns = widened_columns(snapshot.config)
+        columns = feature_changes.widened_columns(snapshot.config)
         if not columns:
             return None
         if (path := file_with_older_type(snapshot)) is not None:
@@ -538,7 +517,7 @@ class _Drop:
                 code="features.in-use",
                 hint=command("features drop", self._plan.name),
             )
-        metadata = plain_metadata(snapshot.raw_metadata)
+        metadata = state.plain_metadata(snapshot.raw_metadata)
         root = read_exactly(str(metadata["schemaString"]))
         for one in fields_within(root):
             (one.get("metadata") or {}).pop(TYPE_CHANGES_KEY, None)
@@ -551,7 +530,7 @@ class _Drop:
 
     def _suspended(self, snapshot: Snapshot) -> CommitRequest | None:
         """Stop writers from giving ids to new rows."""
-        metadata = plain_metadata(snapshot.raw_metadata)
+        metadata = state.plain_metadata(snapshot.raw_metadata)
         configuration = metadata.get("configuration") or {}
         wanted = {**configuration, ENABLED: "false", SUSPENDED: "true"}
         if wanted == configuration:
@@ -582,31 +561,25 @@ class _Drop:
                 yield encode_line({"remove": remove})
 
         return CommitRequest(
-            "Deletion Vector Tombstones",
-            operation_metrics={"dvTombstonesWithinRetentionPeriod": len(files)},
-            body=body,
+            "Deletion Vector Tombstones", operation_metrics={"dvTombstonesWithinRetentionPeriod": len(files)}, body=body
         )
 
     def _dropped(self, snapshot: Snapshot) -> CommitRequest:
         name, removal = self._plan.name, self._removal(snapshot)
         again = command("features drop", name)
-        if name == VECTORS and (files := files_with_vectors(snapshot)):
-            raise Refused(
-                f"{plural(files, 'file')} got deletion vectors meanwhile",
-                code="features.in-use",
-                hint=again,
-            )
-        if removal.rewrites_types(name) and (columns := widened_columns(snapshot.config)):
+        if name == feature_changes.VECTORS and (files := files_with_vectors(snapshot)):
+            raise Refused(f"{plural(files, 'file')} got deletion vectors meanwhile", code="features.in-use", hint=again)
+        if removal.rewrites_types(name) and (columns := feature_changes.widened_columns(snapshot.config)):
             raise Refused(f"the type of {columns[0]} was changed meanwhile", code="features.in-use", hint=again)
         if (left := [key for key in removal.unset if key in snapshot.properties]) or _has_v2_checkpoint(snapshot, name):
             what = f"{left[0]} is set again" if left else "the newest checkpoint has the form of the feature"
             raise Refused(f"{name} came into use meanwhile: {what}", code="features.in-use", hint=again)
-        if name == MAPPING and uses_mapping(snapshot.config):
+        if name == feature_changes.MAPPING and uses_mapping(snapshot.config):
             raise Refused("column mapping was enabled meanwhile", code="features.in-use", hint=again)
         protects = removal.protects_history and not self._plan.truncates
-        protocol = without_feature(plain_action(snapshot.raw_protocol), name, protected=protects)
-        metadata = plain_metadata(snapshot.raw_metadata)
-        properties = properties_of_drop(
+        protocol = feature_changes.without_feature(state.plain_action(snapshot.raw_protocol), name, protected=protects)
+        metadata = state.plain_metadata(snapshot.raw_metadata)
+        properties = feature_changes.properties_of_drop(
             metadata.get("configuration") or {}, removal, snapshot.version + 1, protected=protects
         )
         changed = properties != (metadata.get("configuration") or {})
@@ -615,33 +588,35 @@ class _Drop:
             {"featureName": name, "truncateHistory": self._plan.truncates},
             protocol=protocol,
             metadata=metadata | {"configuration": properties} if changed else None,
-            domains=domain_removed(snapshot) if name == ROW_IDS else (),
-            body=adds_without_ids(snapshot) if name == ROW_IDS else None,  # files of writers that began before
-            reads=EveryFile() if name in (VECTORS, ROW_IDS) else None,
+            domains=domain_removed(snapshot) if name == feature_changes.ROW_IDS else (),
+            body=adds_without_ids(snapshot)
+            if name == feature_changes.ROW_IDS
+            else None,  # files of writers that began before
+            reads=EveryFile() if name in (feature_changes.VECTORS, feature_changes.ROW_IDS) else None,
             drops=(name,),
             names_version=protects,
         )
 
 
-def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> Removal:
+def _required(snapshot: Snapshot, name: str, *, truncates: bool) -> feature_changes.Removal:
     """Return how a feature is dropped. Raises Refused where something that stays uses it."""
-    removal = require_droppable(snapshot.config, name)
-    if name in WIDENINGS and snapshot.config.features.issuperset(WIDENINGS):
-        removal = Removal()  # the other name stays, and with it everything that uses the feature
+    removal = feature_changes.require_droppable(snapshot.config, name)
+    if name in feature_changes.WIDENINGS and snapshot.config.features.issuperset(feature_changes.WIDENINGS):
+        removal = feature_changes.Removal()  # the other name stays, and with it everything that uses the feature
     if truncates and not removal.protects_history:
         raise Refused(
             f"older versions do not need the feature {name}, so their history is not deleted",
             code="features.history-not-needed",
             hint=command("features drop", name),
         )
-    if name == PROTECTION and not truncates:
+    if name == feature_changes.PROTECTION and not truncates:
         raise Refused(
             f"the feature {name} can only be dropped together with the history that it protects",
             code="features.needs-truncation",
             hint=command("features drop", name, truncate_history=True),
         )
     domains = [domain.domain for domain in snapshot.domains]
-    left = list(uses_left(snapshot.config, name, domains))
+    left = list(feature_changes.uses_left(snapshot.config, name, domains))
     if left:
         raise Refused(
             f"the feature {name} cannot be dropped: {'; '.join(left)}",

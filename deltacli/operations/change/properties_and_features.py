@@ -153,11 +153,7 @@ def _access(plan: FeaturesPlan) -> dict[str, Json]:
     """Return who loses access by added features, for documents."""
     had = read_protocol(plan.protocol_before, "protocol").supported_features
     clients = clients_after([one.name for one in plan.added], before=had)
-    return {
-        "readers": plan.readers,
-        "writers": plan.writers,
-        "clients": [client.as_json() for client in clients],
-    }
+    return {"readers": plan.readers, "writers": plan.writers, "clients": [client.as_json() for client in clients]}
 
 
 def show_properties(snapshot: Snapshot) -> list[ShownProperty]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, jittered_pause
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.preflight import broken_rules
@@ -22,6 +23,7 @@ from deltacli.delta.data_files import decode
 from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
@@ -33,10 +35,6 @@ from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
 from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec
 from deltacli.work.rows.data_files import DataFile
-
-if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
-    from deltacli.delta.log.state import TableConfiguration
 
 OPERATION = "REMOVE COLUMN MAPPING"
 _LONGEST_PAUSE = 2

@@ -10,9 +10,10 @@ Spec: Row Tracking; Delta-Spark: ROW TRACKING BACKFILL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import regrouped
 from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
@@ -31,9 +32,6 @@ from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
-
-if TYPE_CHECKING:
-    import pyarrow
 
 OPERATION = "ROW TRACKING BACKFILL"
 FILES_PER_COMMIT = 22_000
@@ -79,7 +77,6 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     have already are not unique or above the high-water mark, so that it is not known which are free; DataUnreadable for
     the footer of a file whose rows the log does not count, which decides that as well.
     """
-    import pyarrow as pa
 
     def look(adds: RecordBatch) -> tuple[int, RecordBatch, RecordBatch, int]:
         mask, without = _unsure(snapshot, adds), pc.is_null(adds.column("baseRowId"))
@@ -174,10 +171,8 @@ def _rows_in_footers(table: TableHandle, paths: Sequence[str], sizes: Sequence[i
     return found
 
 
-def _with_counts(having: pyarrow.Table, counts: Mapping[str, int]) -> pyarrow.Table:
+def _with_counts(having: pa.Table, counts: Mapping[str, int]) -> pa.Table:
     """Return the columns of `row_ids_of` with the numbers of records that footers state."""
-    import pyarrow as pa
-
     if not counts:
         return having
     known = zip(having.column("path").to_pylist(), having.column("num_records").to_pylist(), strict=True)
@@ -317,7 +312,6 @@ class AddsWithoutIds:
 
 def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
     """Return the files without ids as they are added again, in groups of one commit."""
-    import pyarrow as pa
 
     def again(adds: RecordBatch) -> RecordBatch:
         rows = pc.filter(adds, _lacks_ids(adds))
@@ -330,8 +324,6 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
 
 def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[_File, int]) -> RecordBatch:
     """Return adds with a number of records, those without from `known` or their footers. Raises DataUnreadable."""
-    import pyarrow as pa
-
     places = pc.indices_nonzero(_uncounted(snapshot, adds)).to_pylist()
     if not places:
         return adds

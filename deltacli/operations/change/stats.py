@@ -20,6 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
@@ -185,9 +186,7 @@ def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
                 is_partition = top[0] in config.partition_columns
                 why = "is a partition column" if is_partition else "gets no statistics by the properties of the table"
                 raise UsageError(
-                    f"column {name} {why}",
-                    code="usage.column",
-                    hint=None if is_partition else command("properties"),
+                    f"column {name} {why}", code="usage.column", hint=None if is_partition else command("properties")
                 )
             chosen |= dict.fromkeys(below)
         found = tuple(one for one in found if one[0] in chosen)
@@ -196,8 +195,6 @@ def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
 
 def _lacks(wanted: WantedStatistics, adds: RecordBatch, read: str) -> ArrowArray:
     """Return which files lack a number of records, or what their footers or rows may have for a column."""
-    import pyarrow as pa
-
     texts, vectors = adds.column("stats"), adds.column("deletionVector")
     has_all = [False] * adds.num_rows
     for block in parse_stats(texts, wanted.config).blocks:
@@ -258,8 +255,6 @@ def plan_stats(
 
 def _twice(snapshot: Snapshot, prints: Sequence[ArrowArray]) -> Set[bytes]:
     """Return the canonical paths that several live files of a version have, given fingerprints of all."""
-    import pyarrow as pa
-
     if not len(often := repeated(pa.concat_arrays(prints))):
         return frozenset()
 
@@ -286,8 +281,6 @@ class Ready(NamedTuple):
     @property
     def again(self) -> RecordBatch:
         """Return the adds of the same files with the statistics."""
-        import pyarrow as pa
-
         columns = dict(zip(self.adds.schema.names, self.adds.columns, strict=True))
         columns |= {"stats": self.texts, "dataChange": pa.repeat(False, len(self.texts))}
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -308,8 +301,6 @@ def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
 
 
 def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Ready:
-    import pyarrow as pa
-
     from_rows = plan.request.read == ReadFrom.ROWS
     table, is_near = plan.table, plan.table.storage.capabilities.cheap_listing
     each = 1 if from_rows else _NEAR_FOOTERS if is_near else _FAR_FOOTERS
@@ -506,8 +497,6 @@ class _Run:
 
 def _as_now(snapshot: Snapshot, ready: Ready) -> Ready:
     """Return the files that a version still has with the statistics that were looked at, as it has them."""
-    import pyarrow as pa
-
     keys, olds = file_keys(ready.adds), ready.adds.column("stats")
 
     def same(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
@@ -30,10 +31,6 @@ from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
-
-if TYPE_CHECKING:
-    import pyarrow
-
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
 """Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""
@@ -241,9 +238,8 @@ def addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
 
 def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
     """Return the distinct texts of a partition column in the live files."""
-    import pyarrow as pa
 
-    def texts(adds: pyarrow.RecordBatch) -> list[str | None]:
+    def texts(adds: pa.RecordBatch) -> list[str | None]:
         values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
         found: list[str | None] = pc.unique(values).to_pylist()
         return found
@@ -319,6 +315,6 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
                     yield Refusal("widen.file-type", message, way_out)
 
 
-def _paths(adds: pyarrow.RecordBatch) -> list[str]:
+def _paths(adds: pa.RecordBatch) -> list[str]:
     paths: list[str] = adds.column("path").to_pylist()
     return paths

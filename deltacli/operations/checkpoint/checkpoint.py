@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import require_derivable
+from deltacli.changing.change import Gate, require_derivable
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import (
     CheckpointUnreadable,
@@ -37,16 +37,8 @@ from deltacli.delta.checkpoint.layout import (
     classic_path,
 )
 from deltacli.delta.data_files import sidecar_location
+from deltacli.delta.log import segment
 from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
-from deltacli.delta.log.segment import (
-    HINT_NAME,
-    LOG_DIRECTORY,
-    CheckpointInstance,
-    Hint,
-    LogListing,
-    make_hint,
-    read_hint,
-)
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
 from deltacli.delta.partitions.values import partition_type
 from deltacli.delta.protocol.known_properties import CODEC
@@ -62,9 +54,6 @@ from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing import sidecar_pieces
 from deltacli.work.parquet_writing import DEFAULT_CODEC, Encoding, unwritable_codec
-
-if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
 
 # -- the plan of a checkpoint ------------------------------------------------------------------------------------------
 
@@ -144,7 +133,7 @@ class CheckpointPlan:
     """The state and the files to write; nothing has been done."""
 
     snapshot: Snapshot
-    listing: LogListing
+    listing: segment.LogListing
     """The log as it was listed; with `force` the snapshot was rebuilt without the checkpoints of its version."""
     request: CheckpointRequest
     layout: Layout
@@ -154,7 +143,7 @@ class CheckpointPlan:
     now_ms: int
     behind: int
     """Commits since the newest complete checkpoint at or below the version."""
-    present: CheckpointInstance | None
+    present: segment.CheckpointInstance | None
     """A complete checkpoint of this version and layout; without a requested layout, of any form before V2."""
     notes: tuple[str, ...]
     refusal: Refused | None = None
@@ -218,7 +207,7 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
 
 
 def plan_for_version(
-    snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, *, was_parsed: bool
+    snapshot: Snapshot, listing: segment.LogListing, request: CheckpointRequest, *, was_parsed: bool
 ) -> CheckpointPlan:
     version = snapshot.version
     require_derivable(snapshot)
@@ -267,13 +256,13 @@ class _Forms(NamedTuple):
     checkpoints of another form.
     """
 
-    present: CheckpointInstance | None
-    others: tuple[CheckpointInstance, ...]
+    present: segment.CheckpointInstance | None
+    others: tuple[segment.CheckpointInstance, ...]
     is_usable: bool
     """Return whether one of the others can be read."""
 
     @staticmethod
-    def of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
+    def of(snapshot: Snapshot, listing: segment.LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
         instances = [one for one in listing.checkpoints if one.version == snapshot.version]
         usable = [one for one in instances if one.files[0].name not in snapshot.set_aside]
         same = [one for one in usable if _is_form(one, request, layout)]
@@ -307,7 +296,7 @@ class _Forms(NamedTuple):
         return (note,)
 
 
-def _is_form(instance: CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
+def _is_form(instance: segment.CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
     """Return True if a checkpoint has the requested form. Complete parts are never rewritten: parts that --force writes
     in addition have another number of parts.
     """
@@ -491,13 +480,7 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
     rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
     is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
     writer = CheckpointWriter(
-        snapshot,
-        plan.columns,
-        plan.encoding,
-        rows,
-        plan.basis,
-        replace=plan.request.force or is_unusable,
-        tell=tell,
+        snapshot, plan.columns, plan.encoding, rows, plan.basis, replace=plan.request.force or is_unusable, tell=tell
     )
     match plan.layout:
         case Layout.CLASSIC:
@@ -626,7 +609,7 @@ def _total(counts: Iterable[Counts]) -> Counts:
     return files, tombstones
 
 
-def update_last_checkpoint(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
+def update_last_checkpoint(storage: Storage, listing: segment.LogListing, written: WrittenCheckpoint) -> int | None:
     """Update the hint to a checkpoint unless it names a newer one; return the version if the hint names it afterwards.
 
     A hint that names it already is kept where another writer has created the checkpoint; one that names a newer but
@@ -644,7 +627,7 @@ def update_last_checkpoint(storage: Storage, listing: LogListing, written: Writt
         return version
     # A reader may open another checkpoint of the same version with the columns that the hint names.
     is_only = not any(checkpoint.version == version for checkpoint in listing.checkpoints)
-    data = make_hint(
+    data = segment.make_hint(
         version=version,
         size=written.rows,
         size_bytes=written.size_bytes,
@@ -652,17 +635,17 @@ def update_last_checkpoint(storage: Storage, listing: LogListing, written: Writt
         parts=written.parts,
         schema=table_schema(written.schema) if written.schema is not None and is_only else None,
     )
-    storage.put(f"{LOG_DIRECTORY}/{HINT_NAME}", data)
+    storage.put(f"{segment.LOG_DIRECTORY}/{segment.HINT_NAME}", data)
     return version
 
 
-def _newest(listing: LogListing) -> int:
+def _newest(listing: segment.LogListing) -> int:
     return max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
 
 
 def _hinted(storage: ReadStorage) -> int:
     try:
-        hint = read_hint(read_hint_file(storage))
+        hint = segment.read_hint(read_hint_file(storage))
     except FileMissing:
         return -1
-    return hint.version if isinstance(hint, Hint) else -1
+    return hint.version if isinstance(hint, segment.Hint) else -1

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.changing.basis import Basis
 from deltacli.changing.change import deriving
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, reported
 from deltacli.core.typing import ArrowArray
+from deltacli.delta.checkpoint import layout
 from deltacli.delta.checkpoint.content import (
     Columns,
     checkpoint_schema,
@@ -23,57 +26,15 @@ from deltacli.delta.checkpoint.content import (
     small_rows,
     tombstone_cutoff,
 )
-from deltacli.delta.checkpoint.layout import (
-    TopFile,
-    assign_parts,
-    classic_path,
-    is_sidecar_of,
-    metadata_tags,
-    part_of_others,
-    part_path,
-    sidecar_path,
-    top_path,
-)
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.version import Snapshot
+from deltacli.work.checkpoints import writing
 from deltacli.work.checkpoints.reading import CheckpointPiece
-from deltacli.work.checkpoints.writing import (
-    BYTES_A_GROUP,
-    FILE_KINDS,
-    OTHER_SIZE,
-    ROWS_PER_GROUP,
-    EncodedFile,
-    FileEncoder,
-    RowBatch,
-    RowConverter,
-    SidecarPiece,
-    SidecarWriter,
-    WriteSidecars,
-    WrittenSidecar,
-    count_groups,
-    digest_group,
-    holds_rows_of,
-    not_proven,
-    not_written,
-    publish_named,
-    require_content,
-    require_lines,
-    require_size,
-    rows_of_sidecars,
-    sidecar_pieces,
-    withdraw,
-    write_lines,
-)
 from deltacli.work.parquet_writing import Encoding
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from deltacli.changing.basis import Basis
 
 # -- the rows of a checkpoint ------------------------------------------------------------------------------------------
 
@@ -84,7 +45,7 @@ class StateRows:
     def __init__(self, snapshot: Snapshot, columns: Columns, config: TableConfiguration, now_ms: int) -> None:
         self._snapshot = snapshot
         self._now_ms = now_ms
-        self.converter = RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
+        self.converter = writing.RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
         are_young = snapshot.file_actions.commits_are_young(self.converter.cutoff_ms)
         self._of_commits = replace(self.converter, are_young=are_young)
         self.expired = 0
@@ -105,14 +66,14 @@ class StateRows:
             found.append(("domainMetadata", action))
         return found
 
-    def batches(self) -> Iterator[RowBatch]:
+    def batches(self) -> Iterator[writing.RowBatch]:
         """Yield live files and unexpired tombstones."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
             yield from self._counted(
                 self._snapshot.file_actions.map_file_actions(self.converter, self._of_commits), step
             )
 
-    def batches_of_commits(self) -> Iterator[RowBatch]:
+    def batches_of_commits(self) -> Iterator[writing.RowBatch]:
         """Yield those of the commits, and of the lines of a JSON checkpoint."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
             yield from self._counted(map(self._of_commits, self._snapshot.file_actions.batches_of_commits()), step)
@@ -122,7 +83,7 @@ class StateRows:
         self.add_bytes += add_bytes
         self.expired += expired
 
-    def _counted(self, batches: Iterable[RowBatch], step: Step) -> Iterator[RowBatch]:
+    def _counted(self, batches: Iterable[writing.RowBatch], step: Step) -> Iterator[writing.RowBatch]:
         for batch in batches:
             self.take(batch.add_bytes, batch.expired)
             yield batch
@@ -133,7 +94,7 @@ class StateRows:
 
 _SMALL_KINDS = ("txn", "metaData", "protocol", "domainMetadata")
 _TOP_KINDS = (*_SMALL_KINDS, "checkpointMetadata", "sidecar")
-_ALL_KINDS = (*_SMALL_KINDS[:1], *FILE_KINDS, *_SMALL_KINDS[1:])
+_ALL_KINDS = (*_SMALL_KINDS[:1], *writing.FILE_KINDS, *_SMALL_KINDS[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +118,7 @@ class WrittenCheckpoint:
     files: tuple[CheckpointFile, ...]
     actions: Mapping[str, int]
     expired_dropped: int
-    schema: pyarrow.Schema | None
+    schema: pa.Schema | None
     """UUID of the top-level file; None where it has none, or where another writer chose it."""
     parts: int | None = None
     was_there: bool = False
@@ -206,9 +167,9 @@ class CheckpointWriter:
         """One file with all actions."""
         version = self._snapshot.version
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
-        path = classic_path(version)
+        path = layout.classic_path(version)
         with self._storage.draft(path) as draft:
-            with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
+            with writing.FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
                 encoder.add_rows(small_rows(self._rows.small(), schema))
                 for batch in self._rows.batches():
                     for kind, actions in batch.actions.items():
@@ -232,14 +193,14 @@ class CheckpointWriter:
         """Several files, published when all are encoded and verified."""
         version = self._snapshot.version
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
-        paths = [part_path(version, part, parts) for part in range(1, parts + 1)]
-        rows_a_group = max(ROWS_PER_GROUP // parts, 8_192)
-        bytes_a_group = max(BYTES_A_GROUP // parts, 8 << 20)  # 8,192 adds of 1 KB each
+        paths = [layout.part_path(version, part, parts) for part in range(1, parts + 1)]
+        rows_a_group = max(writing.ROWS_PER_GROUP // parts, 8_192)
+        bytes_a_group = max(writing.BYTES_A_GROUP // parts, 8 << 20)  # 8,192 adds of 1 KB each
         with ExitStack() as stack:
             drafts = [stack.enter_context(self._storage.draft(path)) for path in paths]
             encoders = [
                 stack.enter_context(
-                    FileEncoder(
+                    writing.FileEncoder(
                         *(draft.place, schema, self._encoding),
                         name=path,
                         rows_a_group=rows_a_group,
@@ -248,7 +209,7 @@ class CheckpointWriter:
                 )
                 for draft, path in zip(drafts, paths, strict=True)
             ]
-            encoders[part_of_others(parts)].add_rows(small_rows(self._rows.small(), schema))
+            encoders[layout.part_of_others(parts)].add_rows(small_rows(self._rows.small(), schema))
             for batch in self._rows.batches():
                 for kind, actions in batch.actions.items():
                     for part, chosen in _by_part(actions, parts):
@@ -268,10 +229,13 @@ class CheckpointWriter:
         )
         return WrittenCheckpoint(version, files, actions, self._rows.expired, known_schema, parts, was_there)
 
-    def write_v2(self, form: TopFile, rows_a_sidecar: int) -> WrittenCheckpoint:
+    def write_v2(self, form: layout.TopFile, rows_a_sidecar: int) -> WrittenCheckpoint:
         """Sidecars with the file actions, then the file that references them."""
         version = self._snapshot.version
-        path, schema = top_path(version, self._unique, form), checkpoint_schema(self._columns, kinds=FILE_KINDS)
+        path, schema = (
+            layout.top_path(version, self._unique, form),
+            checkpoint_schema(self._columns, kinds=writing.FILE_KINDS),
+        )
         with NewSidecars(self._storage, version, self._unique) as sidecars:
             self._write_sidecars(sidecars, schema, rows_a_sidecar)
             self._require_checksum(sidecars.actions)
@@ -281,7 +245,7 @@ class CheckpointWriter:
                 size, top_schema = self._write_top(draft, path, form, small)
                 with deriving(self._basis, path):
                     sidecars.are_named = True  # readers may use them from here on
-                    publish_named(self._storage, draft, path, size)
+                    writing.publish_named(self._storage, draft, path, size)
             for written in (path, *(sidecar.path for sidecar in sidecars.written)):
                 self._tell(written)  # after an error before, the sidecars are deleted
         actions = _summed([sidecars.actions, _summed({kind: 1} for kind, _ in small)])
@@ -289,9 +253,9 @@ class CheckpointWriter:
         files = (top, *(CheckpointFile(one.path, one.size_bytes, one.rows) for one in sidecars.written))
         return WrittenCheckpoint(version, files, actions, self._rows.expired, top_schema)
 
-    def _write_sidecars(self, sidecars: NewSidecars, schema: pyarrow.Schema, rows_a_sidecar: int) -> None:
+    def _write_sidecars(self, sidecars: NewSidecars, schema: pa.Schema, rows_a_sidecar: int) -> None:
         """Publish the sidecars: those of the commits here, those of a large checkpoint where the engine runs tasks."""
-        writer = SidecarWriter(
+        writer = writing.SidecarWriter(
             self._storage,
             self._snapshot.version,
             self._unique,
@@ -300,7 +264,7 @@ class CheckpointWriter:
             rows_a_sidecar,
             self._require_proven,
         )
-        pieces = sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
+        pieces = writing.sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
         if pieces:
             sidecars.take(writer.write(self._rows.batches_of_commits(), 1))
             sidecars.spread(self._snapshot, self._rows, writer, pieces)
@@ -308,15 +272,15 @@ class CheckpointWriter:
             sidecars.take(writer.write(self._rows.batches(), 1))
 
     def _write_top(
-        self, draft: Draft, path: str, form: TopFile, small: list[tuple[str, Action]]
-    ) -> tuple[int, pyarrow.Schema | None]:
-        if form is TopFile.JSON:
-            data = write_lines(draft.place, small, name=path)
-            with not_proven(path):
-                require_lines(draft.place, data)
+        self, draft: Draft, path: str, form: layout.TopFile, small: list[tuple[str, Action]]
+    ) -> tuple[int, pa.Schema | None]:
+        if form is layout.TopFile.JSON:
+            data = writing.write_lines(draft.place, small, name=path)
+            with writing.not_proven(path):
+                writing.require_lines(draft.place, data)
             return len(data), None
         schema = checkpoint_schema(self._columns, kinds=_TOP_KINDS)
-        with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
+        with writing.FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
             encoder.add_rows(small_rows(small, schema))
             encoded = encoder.finish()
         self._require_proven(draft.place, path, encoded)
@@ -324,20 +288,20 @@ class CheckpointWriter:
 
     # -- proof ----------------------------------------------------------------------------------------------------
 
-    def _require_proven(self, place: str, path: str, encoded: EncodedFile) -> None:
+    def _require_proven(self, place: str, path: str, encoded: writing.EncodedFile) -> None:
         """Raise StorageFailed unless the draft on the disk has the expected content."""
-        with not_proven(path):
-            table, groups = self._snapshot.table, count_groups(place)
-            digests = table.engine.run(partial(digest_group, place), range(groups))
+        with writing.not_proven(path):
+            table, groups = self._snapshot.table, writing.count_groups(place)
+            digests = table.engine.run(partial(writing.digest_group, place), range(groups))
             told = reported(digests, table.progress, "verifying the checkpoint", unit="row groups", total=groups)
-            require_content(place, encoded, told)
+            writing.require_content(place, encoded, told)
 
     def _require_checksum(self, actions: Mapping[str, int]) -> None:
         require_as_in_checksum(self._snapshot, actions.get("add", 0), self._rows.add_bytes)
 
     # -- publishing -----------------------------------------------------------------------------------------------
 
-    def _publish_parts(self, drafts: list[tuple[Draft, str, EncodedFile]]) -> bool:
+    def _publish_parts(self, drafts: list[tuple[Draft, str, writing.EncodedFile]]) -> bool:
         """Publish all parts; return True where another writer had published the complete set.
 
         An existing part with the same rows is kept. One with other rows is replaced as long as the set is incomplete
@@ -354,9 +318,9 @@ class CheckpointWriter:
                 self._keep_or_replace(draft, path, encoded)
         return False
 
-    def _keep_or_replace(self, draft: Draft, path: str, encoded: EncodedFile) -> None:
+    def _keep_or_replace(self, draft: Draft, path: str, encoded: writing.EncodedFile) -> None:
         with self._storage.open(path) as source:
-            if holds_rows_of(source, encoded):
+            if writing.holds_rows_of(source, encoded):
                 return
         self._published(draft, path, encoded.size_bytes, replace=True)
 
@@ -372,10 +336,10 @@ class CheckpointWriter:
                     if self._size_of(path) != size:
                         return False  # files appear whole: this one is another writer's
                 except FileMissing as fault:
-                    raise not_written(path, cause) from fault
+                    raise writing.not_written(path, cause) from fault
         self._tell(path)
         if made == Created() and not replace:  # otherwise another writer may have replaced it in turn
-            require_size(self._storage, path, size, OTHER_SIZE)
+            writing.require_size(self._storage, path, size, writing.OTHER_SIZE)
         return True
 
     def _size_of(self, path: str) -> int:
@@ -389,9 +353,7 @@ class CheckpointWriter:
 
 
 def _by_part(actions: ArrowArray, parts: int) -> Iterator[tuple[int, ArrowArray]]:
-    import pyarrow as pa
-
-    chosen = assign_parts(actions.field("path"), parts)
+    chosen = layout.assign_parts(actions.field("path"), parts)
     for part in pc.unique(chosen).to_pylist():
         yield part, pc.filter(actions, pc.equal(chosen, pa.scalar(part, pa.int64())))
 
@@ -417,16 +379,16 @@ class NewSidecars:
         self._version = version
         self._unique = unique
         self._were_spread = False
-        self.written: list[WrittenSidecar] = []
+        self.written: list[writing.WrittenSidecar] = []
         self.actions: dict[str, int] = {}
         self.are_named = False
 
-    def tags(self, schema: pyarrow.Schema) -> dict[str, str]:
+    def tags(self, schema: pa.Schema) -> dict[str, str]:
         """Return the tags of a checkpoint of these sidecars, whose schema this is."""
         size_bytes = sum(sidecar.size_bytes for sidecar in self.written)
-        return metadata_tags(self.actions, size_bytes, schema if self.written else None)
+        return layout.metadata_tags(self.actions, size_bytes, schema if self.written else None)
 
-    def take(self, sidecars: Iterable[WrittenSidecar]) -> None:
+    def take(self, sidecars: Iterable[writing.WrittenSidecar]) -> None:
         """Collect published sidecars."""
         for sidecar in sidecars:
             self.written.append(sidecar)
@@ -437,17 +399,17 @@ class NewSidecars:
         self,
         snapshot: Snapshot,
         rows: StateRows,
-        writer: SidecarWriter,
+        writer: writing.SidecarWriter,
         pieces: Sequence[Sequence[CheckpointPiece]],
     ) -> None:
         """Write and collect the sidecars of the row groups of a checkpoint, and add their totals to `rows`."""
         table = snapshot.table
         planned = list(_numbered(pieces, len(self.written) + 1, writer.most_rows))
-        task = WriteSidecars(writer.version, writer.unique, writer.encoding, writer.most_rows)
+        task = writing.WriteSidecars(writer.version, writer.unique, writer.encoding, writer.most_rows)
         shared = {"touched": snapshot.file_actions.touched, "converter": rows.converter}
         self._were_spread = True
-        results = table.engine.spread(task, planned, table.stores, shared=shared, weigh=rows_of_sidecars)
-        total = sum(map(rows_of_sidecars, planned))
+        results = table.engine.spread(task, planned, table.stores, shared=shared, weigh=writing.rows_of_sidecars)
+        total = sum(map(writing.rows_of_sidecars, planned))
         with table.progress.step("writing the checkpoint", unit="rows", total=total) as step, _closed(results):
             for piece, result in zip(planned, results, strict=True):
                 self.take(result.sidecars)
@@ -460,9 +422,9 @@ class NewSidecars:
     def __exit__(self, kind: object, *_: object) -> None:
         kept = {sidecar.name for sidecar in self.written} if self.are_named else set()
         if self._were_spread or kind is not None:
-            paths = [sidecar_path(name) for name in self._names() if name not in kept]
+            paths = [layout.sidecar_path(name) for name in self._names() if name not in kept]
             if paths:
-                withdraw(self._storage, paths)
+                writing.withdraw(self._storage, paths)
 
     def _names(self) -> list[str]:
         """Return the names of the sidecars of this run, including those of attempts that this process knows nothing
@@ -478,14 +440,16 @@ class NewSidecars:
         for file in self._storage.list_from(f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}", prefix):
             if not file.name.startswith(prefix):
                 return
-            if is_sidecar_of(file.name, self._version, self._unique):
+            if layout.is_sidecar_of(file.name, self._version, self._unique):
                 yield file.name
 
 
-def _numbered(pieces: Iterable[Sequence[CheckpointPiece]], number: int, most_rows: int) -> Iterator[SidecarPiece]:
+def _numbered(
+    pieces: Iterable[Sequence[CheckpointPiece]], number: int, most_rows: int
+) -> Iterator[writing.SidecarPiece]:
     """Yield the pieces, each with numbers of its own for the sidecars that it may need."""
     for groups in pieces:
-        piece = SidecarPiece(number, tuple(groups))
+        piece = writing.SidecarPiece(number, tuple(groups))
         yield piece
         number += -(-piece.rows // most_rows)
 

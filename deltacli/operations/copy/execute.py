@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 from deltacli.changing.basis import LOOK_SECONDS, Act
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.errors import (
-    CONTINUE,
-    ConflictLost,
-    DeltacliError,
-    FileMissing,
-    Refused,
-    StorageFailed,
-    UsageError,
-)
+from deltacli.core import errors
 from deltacli.core.machine import raise_open_files
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
@@ -86,7 +78,9 @@ class CopyResult:
         copied = f"{plural(self.copied.files, 'file')} copied"
         if self.can_continue is None and not self.is_out_of_time:
             return copied
-        return f"{copied}; {CONTINUE if self.can_continue is not False else 'running it again does not mend this'}"
+        return (
+            f"{copied}; {errors.CONTINUE if self.can_continue is not False else 'running it again does not mend this'}"
+        )
 
     def shortfall(self) -> Shortfall | None:
         """Return that the time was up: an error ends a copy otherwise."""
@@ -146,7 +140,7 @@ class Copy:
         """
         try:
             _Run(gate).run()
-        except DeltacliError as fault:
+        except errors.DeltacliError as fault:
             gate.outcome.can_continue = fault.code not in _NOT_MENDED
             raise
 
@@ -194,7 +188,7 @@ class _Run:
         """Copy and verify."""
         plan = self._plan
         if plan.needed is None:
-            raise UsageError("this plan was executed before: plan the copy again", code="usage.copy")
+            raise errors.UsageError("this plan was executed before: plan the copy again", code="usage.copy")
         self._gate.look()
         require_place(self._data)
         note = self._begin()
@@ -232,7 +226,7 @@ class _Run:
         level = self._plan.request.level.value
         try:
             require_equal(self._plan, self._table, self._target)
-        except StorageFailed as fault:
+        except errors.StorageFailed as fault:
             if fault.code == "copy.differs" and note.failed_level != level:
                 self._target.put(NOTE_PATH, replace(note, failed_level=level).to_bytes())
             raise
@@ -265,7 +259,9 @@ class _Run:
             is_relative=isinstance(self._source, RelativeLog),
         )
         if self._target.put_if_absent(NOTE_PATH, note.to_bytes()) != Created():
-            raise ConflictLost(f"another copy to {self._target.uri} was started in the meantime", code="copy.conflict")
+            raise errors.ConflictLost(
+                f"another copy to {self._target.uri} was started in the meantime", code="copy.conflict"
+            )
         self._gate.has_begun = True
         return note
 
@@ -458,11 +454,11 @@ def _in_source() -> Iterator[None]:
     """Raise ConflictLost where the source loses a file while it is copied."""
     try:
         yield
-    except FileMissing as fault:
-        raise ConflictLost(
+    except errors.FileMissing as fault:
+        raise errors.ConflictLost(
             f"a file of the source was deleted while it was copied: {fault}", code="copy.source-changed"
         ) from fault
 
 
-def _diverged(path: str, target: Storage) -> Refused:
+def _diverged(path: str, target: Storage) -> errors.Refused:
     return diverged(f"{path} of the target is another file than in the source", target)

@@ -12,26 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_versions, past_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import (
-    CheckpointUnreadable,
-    CommitCorrupt,
-    FileMissing,
-    LogIncomplete,
-    NotATable,
-    PaimonTable,
-    Refusal,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    UsageError,
-    VersionAbsent,
-    adding,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import plural, short_repr, some_of
@@ -41,10 +26,13 @@ from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import (
     SIDECAR_DIRECTORY,
+    Hint,
     LogFile,
     LogFileKind,
     LogListing,
+    choose_segment,
     make_log_file,
+    read_hint,
     read_listing,
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
@@ -121,7 +109,7 @@ class CopyPlan:
     digest: str = ""
     """That of the live files of the last version in the source, which the target has to have in the end."""
     notes: tuple[str, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[errors.Refusal, ...] = ()
 
     def release(self) -> None:
         """Give up the files, of which only the amounts are kept: a million take 100 MB. It cannot be executed again."""
@@ -140,9 +128,9 @@ class CopyPlan:
         is_done = self.note is not None and self.note.is_complete and self.note.last_version == self.last
         return is_done and not self.files.num_rows and not self.log
 
-    def objection(self) -> Refused | None:
+    def objection(self) -> errors.Refused | None:
         """Return the error for its refusals, None without one."""
-        return Refused.by(self.refusals) if self.refusals else None
+        return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         """Yield what is copied, in sum."""
@@ -174,8 +162,8 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
         require_writable(target)
     try:
         source = list_log_files(table.storage, progress=table.progress)
-    except PaimonTable as fault:
-        raise Refused(str(fault), code=fault.code, facts=fault.facts, hint=fault.hint) from None
+    except errors.PaimonTable as fault:
+        raise errors.Refused(str(fault), code=fault.code, facts=fault.facts, hint=fault.hint) from None
     listing = read_listing(source)
     if listing.is_empty:
         raise missing_log(table.storage)
@@ -193,8 +181,8 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
         if any(one.code == ABSOLUTE for one in plan.refusals) and is_whole and not (is_replica or is_relative):
             return plan_copy(_with_relative_log(table), target, request)
         return plan
-    except (LogIncomplete, CommitCorrupt, CheckpointUnreadable) as fault:
-        raise Refused(
+    except (errors.LogIncomplete, errors.CommitCorrupt, errors.CheckpointUnreadable) as fault:
+        raise errors.Refused(
             f"the source is incomplete: {fault}",
             code=INCOMPLETE,
             facts={**fault.facts, "rule": fault.code},
@@ -210,7 +198,7 @@ def require_apart(source: ReadStorage, target: ReadStorage) -> None:
     """Raise UsageError where one of source and target contains the other."""
     inner, outer = is_inside(target, source), is_inside(source, target)
     if inner or outer:
-        raise UsageError(
+        raise errors.UsageError(
             "source and target are the same directory"
             if inner and outer
             else "a table and its copy cannot contain each other",
@@ -222,7 +210,7 @@ def require_apart(source: ReadStorage, target: ReadStorage) -> None:
 def _require_outside_of_tables(table: TableHandle, target: Storage) -> None:
     """Raise Refused for a target inside a table, whose vacuum sees files that no log names until the copy is whole."""
     if (around := next(tables_around(table.over(target)), None)) is not None:
-        raise Refused(
+        raise errors.Refused(
             "the target is inside a table, whose vacuum would delete the files of an unfinished copy",
             code="copy.inside-table",
             facts={"target": target.uri, "table": around},
@@ -234,7 +222,7 @@ def _look_at(target: Storage, *, is_check: bool) -> _Target:
     note = read_note(target)
     try:
         files = list_log_files(target) if note is not None or is_check else []
-    except (FileMissing, NotATable):
+    except (errors.FileMissing, errors.NotATable):
         files = []
     return _Target(note, files, read_listing(files))
 
@@ -244,7 +232,7 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
     note, facts = there.note, {"target": target.uri}
     if note is None:
         if target.kind_of("") is PathKind.FILE:
-            raise UsageError(f"{target.uri} is a file, not a directory", code="usage.copy")
+            raise errors.UsageError(f"{target.uri} is a file, not a directory", code="usage.copy")
         if not request.check and not is_empty(target):
             raise _not_a_replica(f"{target.uri} is not empty, and has no note of a copy", facts)
         return
@@ -256,22 +244,22 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         return
     if note.is_replica != request.replica:
         what = "a replica" if note.is_replica else "a copy with an id of its own"
-        hint = adding(parameter("copy.replica")) if note.is_replica else None
+        hint = errors.adding(errors.parameter("copy.replica")) if note.is_replica else None
         raise _not_a_replica(f"{target.uri} is {what}", facts, hint)
     levels = [level.value for level in CopyLevel]
     if note.failed_level is not None and levels.index(request.level) < levels.index(note.failed_level):
-        way_out = adding(parameter("copy.level", note.failed_level))
+        way_out = errors.adding(errors.parameter("copy.level", note.failed_level))
         raise diverged("the last run found that the target differs from the source", target, note, way_out)
     if note.is_complete and not note.is_replica:
-        compare = adding(parameter("copy.check"))
+        compare = errors.adding(errors.parameter("copy.check"))
         raise _not_a_replica(
             f"{target.uri} is a finished copy with an id of its own, which is made once", facts, compare
         )
 
 
-def _not_a_replica(message: str, facts: dict[str, str], hint: str | None = None) -> Refused:
-    ways = {"to keep one up to date": f"copy to a new directory with {parameter('copy.replica')}"}
-    return Refused(message, code=NOT_A_REPLICA, facts={**facts, **ways}, hint=hint)
+def _not_a_replica(message: str, facts: dict[str, str], hint: str | None = None) -> errors.Refused:
+    ways = {"to keep one up to date": f"copy to a new directory with {errors.parameter('copy.replica')}"}
+    return errors.Refused(message, code=NOT_A_REPLICA, facts={**facts, **ways}, hint=hint)
 
 
 def _plan(
@@ -347,8 +335,6 @@ def _start_of(listing: LogListing) -> tuple[int, bool]:
     """Return the first version from which commits lead to the newest one, and whether earlier ones can be rebuilt."""
     can = listing.reconstructable
     if not can or can[-1] != listing.newest_version:
-        from deltacli.delta.log.segment import choose_segment
-
         choose_segment(listing)  # names what is missing
     places = range(len(can) - 1, 0, -1)
     run = next((place for place in places if can[place - 1] != can[place] - 1 or can[place] not in listing.commits), 0)
@@ -376,9 +362,9 @@ def _range(listing: LogListing, request: CopyRequest, there: _Target, target: St
     for end in (first, last):
         if not start <= end <= newest:
             near = (max(first, start), min(last, newest)) if first <= newest and last >= start else (start, newest)
-            raise VersionAbsent(
+            raise errors.VersionAbsent(
                 f"version {end} cannot be copied: versions {start} to {newest} can be rebuilt",
-                hint=adding(parameter("copy.versions", "{}-{}".format(*near))),
+                hint=errors.adding(errors.parameter("copy.versions", "{}-{}".format(*near))),
             )
     return first, last
 
@@ -450,7 +436,7 @@ def _resumed(
 def _id_at(table: TableHandle, version: int) -> str | None:
     try:
         return read_snapshot(table, version=version).metadata.id or ""
-    except Unreadable:
+    except errors.Unreadable:
         return None
 
 
@@ -458,10 +444,10 @@ def _require_same_state(table: TableHandle, target: Storage, version: int) -> No
     """Raise Refused unless a version whose commit has expired has the same live files in source and target."""
     try:
         require_state(table.over(target), version, digest_of_keys(read_snapshot(table, version=version)))
-    except Unreadable as fault:
+    except errors.Unreadable as fault:
         why = f"version {version}, up to which it was copied, cannot be compared any more: {fault}"
         raise _rewritten(why, target) from fault
-    except StorageFailed as fault:
+    except errors.StorageFailed as fault:
         if fault.code != "copy.differs":
             raise
         raise _rewritten(f"version {version} has another state than was copied", target) from fault
@@ -474,7 +460,7 @@ def require_state(target: TableHandle, version: int, digest: str) -> Snapshot:
     snapshot = read_snapshot(target, version=version)
     copied = digest_of_keys(snapshot)
     if copied != digest:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"version {version} of the target has another state than in the source",
             code="copy.differs",
             facts={"source": digest, "target": copied},
@@ -482,14 +468,14 @@ def require_state(target: TableHandle, version: int, digest: str) -> Snapshot:
     return snapshot
 
 
-def diverged(message: str, target: Storage, note: CopyNote | None = None, hint: str | None = None) -> Refused:
+def diverged(message: str, target: Storage, note: CopyNote | None = None, hint: str | None = None) -> errors.Refused:
     """Return the refusal for a target that another writer has changed."""
     facts = {} if note is None else {"last version copied": str(note.last_version)}
-    return Refused(
+    return errors.Refused(
         message,
         code="copy.diverged",
         facts={"target": target.uri, **facts, "way out": "copy to a new directory"},
-        hint=hint or command("history", table=target.uri, limit=10),
+        hint=hint or errors.command("history", table=target.uri, limit=10),
     )
 
 
@@ -522,12 +508,12 @@ def _extra(
             yield file
 
 
-def _rewritten(why: str, target: Storage) -> Refused:
-    return Refused(
+def _rewritten(why: str, target: Storage) -> errors.Refused:
+    return errors.Refused(
         f"the source has another past than when it was copied: {why}",
         code=REWRITTEN,
         facts={"target": target.uri, "way out": "copy to a new directory"},
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 
@@ -612,7 +598,7 @@ def _sidecars(
     for store in (target, storage):
         try:
             found.append({one.name: one for one in store.list_from(place)})
-        except FileMissing:
+        except errors.FileMissing:
             found.append({})
     for name, one in found[1].items():
         copy = found[0].get(name)
@@ -622,11 +608,9 @@ def _sidecars(
 
 
 def _hint(storage: ReadStorage, listing: LogListing, first: int, last: int) -> bytes | None:
-    from deltacli.delta.log.segment import Hint, read_hint
-
     try:
         data = read_hint_file(storage)
-    except FileMissing:
+    except errors.FileMissing:
         return None
     hint = read_hint(data)
     if not isinstance(hint, Hint) or not any(one.version == hint.version <= last for one in listing.checkpoints):
@@ -660,14 +644,12 @@ class _Paths:
 
     def with_commits(self, listing: LogListing, begin: int, last: int) -> NeededFiles:
         """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""
-        import pyarrow as pa
-
         pa.default_memory_pool().release_unused()  # the state that is gone, or it is there beside the paths
         none = _no_rows()
         parts = self._live = [_in_one_piece(joined([self._files(FileKind.DATA, none, none), *self._live]))]
         live = KeyIndex(whole(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
-        faults: list[CommitCorrupt] = []
+        faults: list[errors.CommitCorrupt] = []
         for rows in named_files(self._table, replace(listing, commits=commits), faults, []):
             if rows.kind != "remove":
                 kind = FileKind.DATA if rows.kind == "add" else FileKind.CHANGE_DATA
@@ -687,8 +669,6 @@ class _Paths:
         descriptors: ArrowArray | None = None,
         ids: ArrowArray | None = None,
     ) -> NeededFiles:
-        import pyarrow as pa
-
         paths = whole(paths)
         if ids is None:
             ids = no_vector_ids(len(paths)) if descriptors is None else unique_id_column(descriptors)
@@ -725,14 +705,10 @@ def _in_one_piece(needed: NeededFiles) -> NeededFiles:
 
 
 def _no_rows() -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array([], pa.string())
 
 
 def _no_files() -> ArrowTable:
-    import pyarrow as pa
-
     return pa.table({"path": pa.array([], pa.binary()), "sizeBytes": pa.array([], pa.int64())})
 
 
@@ -771,15 +747,13 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
     if copied is not None and pc.any(pc.and_(pc.is_valid(copied), pc.invert(is_done))).as_py():
         others = pc.filter(paths, pc.and_(pc.is_valid(copied), pc.invert(is_done)))
         refusals.append(
-            Refusal(
+            errors.Refusal(
                 "copy.diverged",
                 f"{plural(len(others), 'file')} of the target have another size than in the source: {_names(others)}; "
                 "delete them there, and they are copied again",
-                command("validate", table=target.uri, level="storage"),
+                errors.command("validate", table=target.uri, level="storage"),
             )
         )
-    import pyarrow as pa
-
     files = pa.table({"path": paths, "sizeBytes": sizes})
     left = files if is_done is None else files.filter(pc.invert(is_done))
     there = files.slice(0, 0) if is_done is None else files.filter(is_done)
@@ -800,53 +774,53 @@ def _names(paths: ArrowArray) -> str:
     )
 
 
-def _lacks_files(paths: ArrowArray, version: int, *, is_newest: bool) -> Refusal:
+def _lacks_files(paths: ArrowArray, version: int, *, is_newest: bool) -> errors.Refusal:
     of_version: dict[str, Any] = {} if is_newest else {"version": version}  # Any: an option of the command
     verbs = "is missing or has" if len(paths) == 1 else "are missing or have"
-    return Refusal(
+    return errors.Refusal(
         INCOMPLETE,
         f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs {verbs} another size: "
         f"{_names(paths)}",
-        command("undelete", **of_version, sources=["COPY"]),
+        errors.command("undelete", **of_version, sources=["COPY"]),
     )
 
 
-def _refusals_of_version(snapshot: Snapshot, request: CopyRequest) -> Iterator[Refusal]:
+def _refusals_of_version(snapshot: Snapshot, request: CopyRequest) -> Iterator[errors.Refusal]:
     if snapshot.protocol.is_catalog_managed:
         why = "which may have commits that the log lacks"
         if managed_store(snapshot.table.storage) is not None:
             why = "and a copy of it would be a table that no catalog has"
         message = f"version {snapshot.version} is managed by a catalog, {why}"
-        yield Refusal("catalog.managed", message)
+        yield errors.Refusal("catalog.managed", message)
     elif not request.replica and not request.check:
         try:
             require_possible(snapshot, CommitRequest("COPY"), None)
-        except Refused as fault:
-            yield Refusal(fault.code, str(fault), adding(parameter("copy.replica")), facts=fault.facts)
+        except errors.Refused as fault:
+            yield errors.Refusal(
+                fault.code, str(fault), errors.adding(errors.parameter("copy.replica")), facts=fault.facts
+            )
 
 
-def _refusals_of_paths(paths: _Paths, request: CopyRequest) -> Iterator[Refusal]:
+def _refusals_of_paths(paths: _Paths, request: CopyRequest) -> Iterator[errors.Refusal]:
     if paths.outside and not request.keep_external:
-        yield Refusal(
+        yield errors.Refusal(
             "copy.external-files",
             f"the source names files outside of it, which are not copied: {some_of([*paths.outside], _NAMED)}",
-            override=parameter("copy.keep_external", True),
+            override=errors.parameter("copy.keep_external", True),
         )
     if paths.absolute:
         why = "its log does not begin with version 0, or the name of a vector is not that of its UUID"
         if request.replica:
             why = "a replica has every commit byte for byte"
-        yield Refusal(
+        yield errors.Refusal(
             ABSOLUTE,
             "the source names its own files by absolute paths, which would lead from the copy back to the source, and "
             f"cannot be made relative because {why}: {some_of([*paths.absolute], _NAMED)}",
         )
 
 
-def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[Refusal]:
+def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[errors.Refusal]:
     """Yield a refusal where a file has a relative path, too: engines differ on whether both name one file."""
-    import pyarrow as pa
-
     if not isinstance(table.storage, RelativeLog):
         return
     real = table.storage.real
@@ -860,7 +834,7 @@ def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[R
     absolute, relative = (pa.concat_arrays([pa.array([], pa.binary()), *parts]) for parts in found.values())
     both = pc.drop_null(pc.filter(relative, pc.is_in(relative, value_set=pc.drop_null(absolute))))
     if len(both):
-        yield Refusal(
+        yield errors.Refusal(
             ABSOLUTE, f"the source names files both by absolute and by relative paths: {_names(pc.unique(both))}"
         )
 

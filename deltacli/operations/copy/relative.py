@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.data_files import are_absolute, encode_z85, key_text
@@ -112,8 +113,6 @@ class RelativeLog:
 
     def _below(self, path: object) -> str | None:
         """Return the path in the table that an absolute path leads to; None for one that leads elsewhere."""
-        import pyarrow as pa
-
         paths = pa.array([path if isinstance(path, str) else ""], pa.string())
         if not are_absolute(paths)[0].as_py():
             return None

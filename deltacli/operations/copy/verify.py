@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
@@ -19,11 +19,9 @@ from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import joined, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
 
 _ROWS_AT_ONCE = 10_000
 

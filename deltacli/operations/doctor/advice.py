@@ -11,16 +11,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, fill_hint, parameter, spelling
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_duration, format_size
+from deltacli.storage import ReadStorage
 from deltacli.storage.retry import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
-
-if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage
 
 # -- what a diagnosis found --------------------------------------------------------------------------------------------
 
@@ -158,11 +156,7 @@ def parse_prices(data: bytes, name: str) -> PriceTable:
     storage, get, listing = (_number_of(found, key, name) if key in found else None for key in _KEYS)
     reads = _number_of(found, _READS, name) if _READS in found else _READS_PER_MONTH
     return PriceTable(
-        source=source,
-        storage_gib_month=storage,
-        get_per_thousand=get,
-        list_per_thousand=listing,
-        reads_per_month=reads,
+        source=source, storage_gib_month=storage, get_per_thousand=get, list_per_thousand=listing, reads_per_month=reads
     )
 
 
@@ -290,12 +284,7 @@ class Advice:
 
 
 def saved(
-    prices: PriceTable,
-    *,
-    files: int = 0,
-    size_bytes: int | None = 0,
-    requests: int = 0,
-    read_bytes: int = 0,
+    prices: PriceTable, *, files: int = 0, size_bytes: int | None = 0, requests: int = 0, read_bytes: int = 0
 ) -> Saves:
     """Return what is saved, with estimates. `requests` and `read_bytes` are those of one read of the table, which is
     repeated as often as the whole table is read.

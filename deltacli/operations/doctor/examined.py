@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, FileMissing, LogIncomplete
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
@@ -33,8 +34,6 @@ from deltacli.operations.doctor.live_state import LiveState, StatisticsState
 from deltacli.work.commits.reading import is_large, read_commit, read_provenance, stream_commit
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.operations.log.expire import ExpiryPlan
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.vacuum.plan import VacuumPlan
@@ -216,8 +215,6 @@ def _large(storage: ReadStorage, file: LogFile) -> _Content:
 
 
 def _parsed(storage: ReadStorage, file: LogFile) -> _Content:
-    import pyarrow as pa
-
     sized, text = pa.struct([("size", pa.int64())]), pa.string()
     info = pa.struct([("operation", text), ("engineInfo", text), ("inCommitTimestamp", pa.int64())])
     data = read_commit(storage, file)
@@ -230,7 +227,7 @@ def _parsed(storage: ReadStorage, file: LogFile) -> _Content:
     return told, None if added is None or removed is None else Amounts(*added, *removed)
 
 
-def _sized(actions: pyarrow.StructArray) -> tuple[int, int] | None:
+def _sized(actions: pa.StructArray) -> tuple[int, int] | None:
     given = pc.filter(actions, pc.is_valid(actions))
     sizes = pc.struct_field(given, ["size"])
     return None if sizes.null_count else (len(given), int(pc.sum(sizes).as_py() or 0))
@@ -338,8 +335,6 @@ class Examined:
     @cached_property
     def saved_by_partition(self) -> list[int]:
         """How many files an optimization saves in each partition, in the order of the partitions of the state."""
-        import pyarrow as pa
-
         plan, partitions = self.optimize, self.state.partitions
         if plan is None or not plan.selection.bins:
             return [0] * partitions.num_rows
@@ -401,10 +396,7 @@ class TableReport:
             "unreferenced": self._unreferenced(),
             "log": self._log(),
             "features": [one.as_json() for one in facts.features],
-            "retention": {
-                "logMs": log_retention_ms(properties),
-                "filesMs": deleted_file_retention_ms(properties),
-            },
+            "retention": {"logMs": log_retention_ms(properties), "filesMs": deleted_file_retention_ms(properties)},
             "growth": None if facts.timeline.growth is None else facts.timeline.growth.as_json(),
             "cost": self.cost(),
             "timeline": facts.timeline.as_json(),

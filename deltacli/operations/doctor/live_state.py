@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.made_once import cached_property
@@ -140,8 +141,6 @@ class LiveState:
         """Return a row per partition, the largest first: `code`, `size_count`, `size_sum`, `rows_sum`, `unknown_sum`
         (its files without a row count) and `place_min`, one of its files.
         """
-        import pyarrow as pa
-
         columns = self.live.columns
         count = self.count
         table = pa.table(
@@ -160,8 +159,6 @@ class LiveState:
 
     def largest(self, small_below: int) -> list[PartitionSize]:
         """Return the partitions with the most bytes. Files below `small_below` bytes are small."""
-        import pyarrow as pa
-
         shown = self.partitions.slice(0, SHOWN_PARTITIONS)
         codes = shown.column("code").combine_chunks()
         is_small = pc.less(self.live.columns.sizes, small_below)
@@ -205,8 +202,6 @@ class _Reader:
         self._live, self._step = live, step
 
     def read(self, adds: RecordBatch) -> _Part | None:
-        import pyarrow as pa
-
         live = self._live.read(adds)
         if live is None:
             return None
@@ -243,8 +238,6 @@ def live_state(snapshot: Snapshot, expected: int) -> LiveState:
 
 
 def _live_state(snapshot: Snapshot, reader: LiveReader, expected: int, *, is_typed: bool) -> LiveState:
-    import pyarrow as pa
-
     read = _Reader(reader, max(1, expected // SAMPLED_FILES)).read
     found = snapshot.file_actions.map_actions("add", read, fields=LIVE_FIELDS)
     parts: Sequence[_Part] = [part for part in found if part is not None]
@@ -376,8 +369,6 @@ def _column(
 
 def _bounds(parsed: StatsColumns, path: ColumnPath) -> tuple[ArrowArray | None, ArrowArray | None]:
     """Return the bounds of a column in the files that have both."""
-    import pyarrow as pa
-
     found: tuple[list[ArrowArray], list[ArrowArray]] = ([], [])
     for block in parsed.blocks:
         leaves = [next((leaf for leaf in block.leaves[name] if leaf.path == path), None) for name in _NAMES]

@@ -513,12 +513,7 @@ class AccessReport:
     def commands(self) -> list[dict[str, Json]]:
         """Return the commands as JSON objects."""
         return [
-            {
-                "commands": one.names,
-                "state": self.state_of(one),
-                "needs": list(one.needs),
-                "missing": self.missing(one),
-            }
+            {"commands": one.names, "state": self.state_of(one), "needs": list(one.needs), "missing": self.missing(one)}
             for one in commands()
         ]
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.commit import require_possible
 from deltacli.core.errors import (
     TABLE,
@@ -65,14 +66,12 @@ from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
+from deltacli.table.version import Snapshot
+from deltacli.table.walk import KeptWalk
 from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
-    from deltacli.table.walk import KeptWalk
 
 # -- advice on data files ----------------------------------------------------------------------------------------------
 
@@ -222,8 +221,6 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
 
 
 def _partitions(facts: Examined, plan: OptimizePlan) -> Iterator[Advice]:
-    import pyarrow as pa
-
     state, count = facts.state, facts.state.partitions.num_rows
     if count < _PARTITIONS or state.size_bytes >= SMALL_FILE_BYTES * count:
         return
@@ -335,8 +332,6 @@ def _part(plan: OptimizePlan, one: Bin) -> Bin:
 
 def _live_bytes(plan: OptimizePlan, places: Sequence[int]) -> float:
     """Return the bytes of the live rows of files, as far as their numbers are known."""
-    import pyarrow as pa
-
     at = pa.array(places, pa.int64())
     columns = plan.live.columns
 

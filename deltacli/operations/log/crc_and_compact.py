@@ -12,24 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import orjson
 
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.change import put_derived, require_derivable
+from deltacli.changing.change import Gate, put_derived, require_derivable
 from deltacli.changing.plan import Whole
-from deltacli.core.errors import (
-    CommitCorrupt,
-    FileMissing,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    UsageError,
-    VersionAbsent,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
@@ -53,9 +43,6 @@ from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_commit, read_provenance
 
-if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
-
 # -- `log crc` ---------------------------------------------------------------------------------------------------------
 
 _COUNTS = ("numFiles", "tableSizeBytes", "numDeletionVectorsOpt", "numDeletedRecordsOpt")
@@ -77,7 +64,7 @@ def _other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
     unusable = {found: _ANOTHER for found in listing.checkpoints if found != oldest}
     try:
         found = rebuild(table, Log(listing), snapshot.version, unusable=unusable)
-    except Unreadable:
+    except errors.Unreadable:
         return None
     return found if found.segment.checkpoint == oldest else None
 
@@ -98,11 +85,11 @@ def _require_same_state(
     if not differing:
         return
     ours, theirs = _start(snapshot), _start(other)
-    raise Refused(
+    raise errors.Refused(
         f"no checksum was written: version {snapshot.version} differs between {ours} and {theirs}",
         code="crc.not-proven",
         facts={name: f"{found} from {ours}, {wanted} from {theirs}" for name, found, wanted in differing[:5]},
-        hint=command("validate", select=["checkpoint.*"]),
+        hint=errors.command("validate", select=["checkpoint.*"]),
     )
 
 
@@ -223,14 +210,14 @@ class Checksum:
         plan = ChecksumReport(basis_of(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
         try:
             return _compared(plan, table.storage.read_range(plan.path, 0, MAX_BYTES))
-        except FileMissing:
+        except errors.FileMissing:
             pass
         require_derivable(snapshot)
         if plan.version not in snapshot.listing.commits:
-            raise Refused(
+            raise errors.Refused(
                 f"version {plan.version} has no commit file; a checksum is written only for an existing commit",
                 code="crc.without-commit",
-                hint=command("validate"),
+                hint=errors.command("validate"),
             )
         _require_provable(table, snapshot, plan.computed)
         return plan
@@ -250,7 +237,7 @@ class Checksum:
                 gate.outcome = _compared(plan, gate.store.read_range(plan.path, 0, MAX_BYTES))
             case Unknown(cause):
                 if gate.store.read_range(plan.path, 0, MAX_BYTES) != data:
-                    raise StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
+                    raise errors.StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:
@@ -266,10 +253,10 @@ def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[
     """Raise Refused where `validate` would report the checksum of this state."""
     is_stamped = "inCommitTimestampOpt" in computed
     if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
-        raise Refused(
+        raise errors.Refused(
             f"commit {snapshot.version} has no in-commit timestamp, which its checksum needs",
             code="crc.ict",
-            hint=command("validate", select=["ict.*"]),
+            hint=errors.command("validate", select=["ict.*"]),
         )
     other = _other_state(table, snapshot)
     if other is not None:
@@ -371,7 +358,7 @@ def _action(read: Callable[[Any, str], object]) -> Callable[[object], object]:
     def parse(value: object) -> object:
         try:
             return read(value, "") if isinstance(value, dict) else value
-        except CommitCorrupt:
+        except errors.CommitCorrupt:
             return value
 
     return parse
@@ -492,26 +479,30 @@ class LogCompaction:
         if isinstance(made, Unknown):
             try:
                 gate.store.stat(plan.path)
-            except FileMissing:
-                raise StorageFailed(f"{plan.path} may not have been written", facts={"why": made.cause}) from None
+            except errors.FileMissing:
+                raise errors.StorageFailed(
+                    f"{plan.path} may not have been written", facts={"why": made.cause}
+                ) from None
         _require_equal(gate.store, plan.path, plan.kept)
         gate.outcome = replace(gate.outcome, skipped=made == Existed())
 
 
 def _last_version(table: TableHandle, first: int, last: int) -> Snapshot:
     if first >= last:
-        raise UsageError(
-            f"{parameter('log compact.first', first)} {parameter('log compact.last', last)}: "
+        raise errors.UsageError(
+            f"{errors.parameter('log compact.first', first)} {errors.parameter('log compact.last', last)}: "
             "a compaction needs at least two commits",
-            hint=command("log compact", first=last, last=first) if last < first else None,
+            hint=errors.command("log compact", first=last, last=first) if last < first else None,
         )
     try:
         return read_snapshot(table, version=last)
-    except VersionAbsent as absent:
+    except errors.VersionAbsent as absent:
         absent.message = f"commits {first} to {last}: {absent.message}"
         if absent.nearest is not None:
             fits = first < absent.nearest
-            absent.hint = command("log compact", first=first, last=absent.nearest) if fits else command("history")
+            absent.hint = (
+                errors.command("log compact", first=first, last=absent.nearest) if fits else errors.command("history")
+            )
         raise
 
 
@@ -524,19 +515,19 @@ def _chosen(snapshot: Snapshot, first: int, last: int) -> list[LogFile]:
     missing = gaps_in(commits, first, last)
     if missing:
         is_one = len(missing) == 1 and missing[0][0] == missing[0][1]
-        raise VersionAbsent(
+        raise errors.VersionAbsent(
             f"{'commit' if is_one else 'commits'} {format_spans(missing)} {'is' if is_one else 'are'} missing",
             code="log.gap",
             facts={"found": named_ranges("commit", commits)},
-            hint=command("history"),
+            hint=errors.command("history"),
         )
     chosen = [commits[version] for version in range(first, last + 1)]
     size = sum(file.size_bytes for file in chosen)
     if size > MOST_BYTES:
-        raise Refused(
+        raise errors.Refused(
             f"commits {first} to {last} have {size} bytes; the limit of a compaction is {MOST_BYTES >> 20} MiB",
             code="compact.too-large",
-            hint=command("checkpoint", version=last),
+            hint=errors.command("checkpoint", version=last),
         )
     return chosen
 
@@ -600,9 +591,9 @@ def _require_equal(storage: ReadStorage, path: str, kept: Mapping[Key, Action]) 
     expected = [LocatedAction(kind, action, 0) for (kind, _), action in kept.items()]
     first = next(differences_of_compaction([expected], there), None)
     if first is not None:
-        raise Refused(
+        raise errors.Refused(
             f"{name} exists and differs from its commits: it {first[1]}",
             code="compaction.content",
             facts={"file": path},
-            hint=command("validate", select=["compaction.*"]),
+            hint=errors.command("validate", select=["compaction.*"]),
         )

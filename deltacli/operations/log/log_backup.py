@@ -14,36 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, Whole
-from deltacli.core.errors import (
-    ConflictLost,
-    FileMissing,
-    NotATable,
-    Refused,
-    StorageFailed,
-    UsageError,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
 from deltacli.engine.base import Engine
-from deltacli.operations.log.log_copy import (
-    AMOUNT_NAMES,
-    BackedUp,
-    BackupList,
-    LogJournal,
-    StoredFile,
-    at_once,
-    copying_order,
-    differing,
-    digest,
-    find_table_id,
-    list_whole_log,
-    log_location,
-    read_list,
-    versioned,
-)
+from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_place, require_writable
 from deltacli.storage.secrets import without_secrets
@@ -69,9 +45,9 @@ class BackupPlan:
     table_id: str | None
     version: int | None
     full: bool
-    copies: tuple[StoredFile, ...]
-    carried: Mapping[str, BackedUp]
-    missing: tuple[BackedUp, ...]
+    copies: tuple[log_copy.StoredFile, ...]
+    carried: Mapping[str, log_copy.BackedUp]
+    missing: tuple[log_copy.BackedUp, ...]
     is_first: bool
     hint: bytes | None
     """The hint as read before the log was listed, so that the file it names is in the listing."""
@@ -102,10 +78,10 @@ class BackupResult(Whole):
     """The outcome: the new list, and the copied files. With `dry_run` it is what would be, without digests."""
 
     plan: BackupPlan
-    listed: BackupList
-    copied: tuple[BackedUp, ...]
+    listed: log_copy.BackupList
+    copied: tuple[log_copy.BackedUp, ...]
     dry_run: bool = False
-    journal: LogJournal = field(default_factory=LogJournal)
+    journal: log_copy.LogJournal = field(default_factory=log_copy.LogJournal)
 
     def so_far(self) -> str:
         """Return how many files were copied."""
@@ -129,10 +105,10 @@ class BackupResult(Whole):
             "timestampMs": self.listed.taken_ms,
             "timestamp": format_timestamp(self.listed.taken_ms),
             "full": self.plan.full,
-            "files": self.files.as_json(**AMOUNT_NAMES),
-            "copied": Amount.of(file.size_bytes for file in self.copied).as_json(**AMOUNT_NAMES),
-            "unchanged": self.unchanged.as_json(**AMOUNT_NAMES),
-            "missing": Amount.of(file.size_bytes for file in self.plan.missing).as_json(**AMOUNT_NAMES),
+            "files": self.files.as_json(**log_copy.AMOUNT_NAMES),
+            "copied": Amount.of(file.size_bytes for file in self.copied).as_json(**log_copy.AMOUNT_NAMES),
+            "unchanged": self.unchanged.as_json(**log_copy.AMOUNT_NAMES),
+            "missing": Amount.of(file.size_bytes for file in self.plan.missing).as_json(**log_copy.AMOUNT_NAMES),
             "dryRun": self.dry_run,
         }
 
@@ -154,9 +130,9 @@ class _Verdict(StrEnum):
 
 
 class _Judged(NamedTuple):
-    file: StoredFile
+    file: log_copy.StoredFile
     verdict: _Verdict
-    entry: BackedUp | None = None
+    entry: log_copy.BackedUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +140,10 @@ class _Backup:
     """The content of the destination."""
 
     storage: ReadStorage
-    listed: BackupList | None
-    files: Mapping[str, StoredFile]
+    listed: log_copy.BackupList | None
+    files: Mapping[str, log_copy.StoredFile]
 
-    def entry(self, name: str) -> BackedUp | None:
+    def entry(self, name: str) -> log_copy.BackedUp | None:
         return None if self.listed is None else self.listed.files.get(name)
 
 
@@ -180,25 +156,25 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     _require_apart(storage, destination)
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
-        raise UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
+        raise errors.UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
     hint = _read_hint(storage)
-    files = list_whole_log(storage, progress=progress)
+    files = log_copy.list_whole_log(storage, progress=progress)
     if not files:
         list_log(storage)  # names what is at the path instead
-        raise NotATable("the log is empty; there is nothing to back up")
-    backup = _Backup(destination, read_list(destination), list_whole_log(destination) or {})
+        raise errors.NotATable("the log is empty; there is nothing to back up")
+    backup = _Backup(destination, log_copy.read_list(destination), log_copy.list_whole_log(destination) or {})
     if backup.listed is None and backup.files:
-        raise Refused(
+        raise errors.Refused(
             f"{destination.uri} has a {LOG_DIRECTORY} that is not a backup; it may be a table",
             code="backup.not-a-backup",
             facts={"missing": BACKUP_LIST, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
         )
-    table_id = find_table_id(storage, engine)
-    in_order = sorted(files.values(), key=lambda file: copying_order(file.name))
+    table_id = log_copy.find_table_id(storage, engine)
+    in_order = sorted(files.values(), key=lambda file: log_copy.copying_order(file.name))
     judge = partial(_judge, storage, backup, hint, full=full)
     judged = list(
         reported(
-            engine.run(judge, in_order, at_once=at_once(storage, (file.size_bytes for file in in_order))),
+            engine.run(judge, in_order, at_once=log_copy.at_once(storage, (file.size_bytes for file in in_order))),
             progress,
             "comparing with the backup",
             unit="files",
@@ -212,7 +188,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     gone = {found.file.name for found in judged if found.verdict is _Verdict.GONE}
     missing = tuple(entry for name, entry in sorted(listed.items()) if name not in files or name in gone)
     copies = tuple(found.file for found in judged if found.verdict is _Verdict.COPY)
-    listing = versioned(file for file in files.values() if file.name not in gone)
+    listing = log_copy.versioned(file for file in files.values() if file.name not in gone)
     newest = listing.newest_version
     return BackupPlan(
         basis=Basis(table, newest, table.clock(), past_of(listing, newest)),
@@ -230,7 +206,9 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
 
 def planned_backup(plan: BackupPlan) -> BackupResult:
     """Return what a backup would be, with nothing copied."""
-    return _result(plan, tuple(BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), True)
+    return _result(
+        plan, tuple(log_copy.BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), True
+    )
 
 
 @dataclass(frozen=True)
@@ -259,21 +237,23 @@ class LogBackup:
         _look(gate)
         plan, destination, storage = gate.plan, self.destination, gate.table.storage
         engine, progress = gate.table.engine, gate.table.progress
-        begun = BackupList(plan.table, plan.table_id, plan.version, gate.table.clock(), False)
+        begun = log_copy.BackupList(plan.table, plan.table_id, plan.version, gate.table.clock(), False)
         if plan.is_first and destination.put_if_absent(BACKUP_LIST, begun.to_bytes()) == Existed():
-            raise ConflictLost(
+            raise errors.ConflictLost(
                 f"another backup to {destination.uri} was started in the meantime", code="backup.conflict"
             )
         gate.has_begun = True
-        copied: list[BackedUp] = []
+        copied: list[log_copy.BackedUp] = []
         read = partial(_read, storage, hint=plan.hint)
-        contents = engine.run(read, plan.copies, at_once=at_once(storage, (file.size_bytes for file in plan.copies)))
+        contents = engine.run(
+            read, plan.copies, at_once=log_copy.at_once(storage, (file.size_bytes for file in plan.copies))
+        )
         size_bytes = sum(file.size_bytes for file in plan.copies)
         with weighed(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
             for file, data in zip(plan.copies, contents, strict=True):
                 if data is not None:
-                    destination.put(log_location(file.name), data, modified_ms=file.modified_ms)
-                    copied.append(BackedUp(file.name, len(data), digest(data), file.modified_ms))
+                    destination.put(log_copy.log_location(file.name), data, modified_ms=file.modified_ms)
+                    copied.append(log_copy.BackedUp(file.name, len(data), log_copy.digest(data), file.modified_ms))
                     gate.outcome.journal.written += 1
                 step.advance(weight=file.size_bytes)
         _verify(destination, copied, engine, progress)
@@ -288,11 +268,11 @@ def _look(gate: Gate[BackupPlan, BackupResult]) -> None:
     gate.look()
 
 
-def _result(plan: BackupPlan, copied: tuple[BackedUp, ...], dry_run: bool) -> BackupResult:
+def _result(plan: BackupPlan, copied: tuple[log_copy.BackedUp, ...], dry_run: bool) -> BackupResult:
     files = {**plan.carried, **{file.name: file for file in copied}}
     taken_ms = plan.basis.table.clock()
     return BackupResult(
-        plan, BackupList(plan.table, plan.table_id, plan.version, taken_ms, True, files), copied, dry_run
+        plan, log_copy.BackupList(plan.table, plan.table_id, plan.version, taken_ms, True, files), copied, dry_run
     )
 
 
@@ -301,26 +281,28 @@ def _read_hint(storage: ReadStorage) -> bytes | None:
     try:
         data = read_hint_file(storage)
         return data if len(data) <= MAX_HINT_BYTES else None
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
-def _read(storage: ReadStorage, file: StoredFile, *, hint: bytes | None) -> bytes | None:
+def _read(storage: ReadStorage, file: log_copy.StoredFile, *, hint: bytes | None) -> bytes | None:
     """Return the bytes of a log file; None for one that was cleaned up in the meantime. Raises CommitCorrupt for a
     commit that has become shorter since it was listed.
     """
     if file.name == HINT_NAME:
         return hint
     try:
-        data = storage.read(log_location(file.name))
-    except FileMissing:
+        data = storage.read(log_copy.log_location(file.name))
+    except errors.FileMissing:
         return None
     if file.path.kind is LogFileKind.COMMIT:
         require_whole(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
     return data
 
 
-def _judge(storage: ReadStorage, backup: _Backup, hint: bytes | None, file: StoredFile, *, full: bool) -> _Judged:
+def _judge(
+    storage: ReadStorage, backup: _Backup, hint: bytes | None, file: log_copy.StoredFile, *, full: bool
+) -> _Judged:
     """Compare a file with its copy, by size and time where that is sufficient, else by digest."""
     entry, copy = backup.entry(file.name), backup.files.get(file.name)
     is_there = copy is not None and (entry is None or copy.size_bytes == entry.size_bytes)
@@ -334,14 +316,14 @@ def _judge(storage: ReadStorage, backup: _Backup, hint: bytes | None, file: Stor
         return _Judged(file, _Verdict.GONE)
     stored = _digest_of_copy(backup.storage, file.name) if entry is None or full else entry.sha256
     known = stored if entry is None else entry.sha256
-    if digest(data) == known:
+    if log_copy.digest(data) == known:
         # The time first recorded is kept: a later one comes from a copy, not from a commit.
         modified_ms = file.modified_ms if entry is None or is_hint else min(entry.modified_ms, file.modified_ms)
-        found = BackedUp(file.name, len(data), known, modified_ms)
+        found = log_copy.BackedUp(file.name, len(data), known, modified_ms)
         return _Judged(file, _Verdict.KEEP if is_there and stored == known else _Verdict.COPY, found)
     # Unless the copy is a prefix of the commit, made while a writer without atomic creation was still writing.
     if file.path.kind is LogFileKind.COMMIT and not (
-        entry is not None and entry.size_bytes < len(data) and digest(data[: entry.size_bytes]) == entry.sha256
+        entry is not None and entry.size_bytes < len(data) and log_copy.digest(data[: entry.size_bytes]) == entry.sha256
     ):
         return _Judged(file, _Verdict.DIVERGED)
     return _Judged(file, _Verdict.COPY)
@@ -349,15 +331,15 @@ def _judge(storage: ReadStorage, backup: _Backup, hint: bytes | None, file: Stor
 
 def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
     try:
-        return digest(storage.read(log_location(name)))
-    except FileMissing:
+        return log_copy.digest(storage.read(log_copy.log_location(name)))
+    except errors.FileMissing:
         return None
 
 
 def _require_apart(storage: ReadStorage, destination: Storage) -> None:
     """Raise UsageError where one of table and backup contains the other: they could be lost together or confused."""
     if is_inside(destination, storage) or is_inside(storage, destination):
-        raise UsageError(
+        raise errors.UsageError(
             "a table and its backup cannot contain each other",
             code="usage.backup",
             facts={"table": storage.uri, "backup": destination.uri},
@@ -372,9 +354,9 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
     facts = {"backup": backup.storage.uri}
     # A table may get another id and keep its history.
     shares_a_commit = any(found.verdict is _Verdict.KEEP for found in commits)
-    may_mix = table_id is not None or versioned(backup.files.values()).commits
+    may_mix = table_id is not None or log_copy.versioned(backup.files.values()).commits
     if known is not None and known != table_id and not shares_a_commit and may_mix:
-        raise Refused(
+        raise errors.Refused(
             "the backup is of another table"
             if table_id is not None
             else "the log has no table id, and no commit in common with the backup, which may be of another table",
@@ -382,34 +364,36 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
             facts={**facts, "table id of the backup": known, "table id of this table": table_id or "not found"},
         )
     if diverged:
-        raise Refused(
+        raise errors.Refused(
             f"commit {diverged[0]} of the log differs from the backup",
             code="backup.diverged",
             facts={
                 **facts,
                 "commits that differ": format_ranges(diverged),
                 "why": "commits never change; the log was damaged or rewritten",
-                "next": f"log restore {parameter('log restore.replace', True)} repairs "
+                "next": f"log restore {errors.parameter('log restore.replace', True)} repairs "
                 "a damaged log; another DEST keeps both",
             },
-            hint=command("log cat", diverged[0]),
+            hint=errors.command("log cat", diverged[0]),
         )
 
 
-def _require_no_later_ones(backup: _Backup, files: Mapping[str, StoredFile], judged: Sequence[_Judged]) -> None:
+def _require_no_later_ones(
+    backup: _Backup, files: Mapping[str, log_copy.StoredFile], judged: Sequence[_Judged]
+) -> None:
     """Raise Refused for new commits below those of a backup which is ahead of the log: it was rolled back or replaced,
     and the backup would be a mixture that was never a log.
     """
     listed = {} if backup.listed is None else backup.listed.files
-    newest = versioned(files.values()).newest_version
-    held = versioned(entry.stored for entry in listed.values())
+    newest = log_copy.versioned(files.values()).newest_version
+    held = log_copy.versioned(entry.stored for entry in listed.values())
     later = sorted(
         version for version in {*held.commits, *(instance.version for instance in held.checkpoints)} if version > newest
     )
     there = [found.file for found in judged if found.verdict is not _Verdict.GONE]
     new = [f.path.version for f in there if f.path.kind is LogFileKind.COMMIT and f.name not in listed]
     if later and new:
-        raise Refused(
+        raise errors.Refused(
             f"{named_ranges('version', later)} of the backup {'is' if len(later) == 1 else 'are'} above version "
             f"{newest}, the newest of the log, which has commits that the backup lacks",
             code="backup.diverged",
@@ -419,14 +403,14 @@ def _require_no_later_ones(backup: _Backup, files: Mapping[str, StoredFile], jud
                 "why": "the log was rolled back or replaced; a mixture of both would be a log that never existed",
                 "next": "another DEST keeps both",
             },
-            hint=command("history"),
+            hint=errors.command("history"),
         )
 
 
-def _verify(destination: Storage, copied: Sequence[BackedUp], engine: Engine, progress: Progress) -> None:
-    wrong = differing(destination, copied, engine, "verifying", progress)
+def _verify(destination: Storage, copied: Sequence[log_copy.BackedUp], engine: Engine, progress: Progress) -> None:
+    wrong = log_copy.differing(destination, copied, engine, "verifying", progress)
     if wrong:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"{len(wrong)} of {len(copied)} copied files differ from what was written",
             code="backup.copy-differs",
             facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},

@@ -19,17 +19,7 @@ from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.progress import SILENT, Progress, Step, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp
-from deltacli.delta.log.segment import (
-    BACKUP_LIST,
-    HINT_NAME,
-    LOG_DIRECTORY,
-    LogFileKind,
-    LogListing,
-    LogPath,
-    make_log_file,
-    parse_log_path,
-    read_listing,
-)
+from deltacli.delta.log import segment
 from deltacli.delta.log.state import read_checksum
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
@@ -46,17 +36,21 @@ def copying_order(name: str) -> tuple[int, int, int, str]:
 
     Sidecars come before checkpoints, the commit of a version before its other files, and the hint last.
     """
-    path = parse_log_path(name)
+    path = segment.parse_log_path(name)
     match path.kind:
-        case LogFileKind.COMMIT:
+        case segment.LogFileKind.COMMIT:
             return (1, path.version, 0, name)
-        case LogFileKind.CHECKSUM:
+        case segment.LogFileKind.CHECKSUM:
             return (1, path.version, 1, name)
-        case LogFileKind.COMPACTED_COMMIT:
+        case segment.LogFileKind.COMPACTED_COMMIT:
             return (1, path.last_version, 2, name)
-        case LogFileKind.CLASSIC_CHECKPOINT | LogFileKind.MULTI_PART_CHECKPOINT | LogFileKind.UUID_CHECKPOINT:
+        case (
+            segment.LogFileKind.CLASSIC_CHECKPOINT
+            | segment.LogFileKind.MULTI_PART_CHECKPOINT
+            | segment.LogFileKind.UUID_CHECKPOINT
+        ):
             return (1, path.version, 3, name)
-    return (2 if name == HINT_NAME else 0, 0, 0, name)
+    return (2 if name == segment.HINT_NAME else 0, 0, 0, name)
 
 
 _DEEPEST = 8
@@ -76,8 +70,8 @@ class StoredFile(NamedTuple):
     modified_ms: int
 
     @property
-    def path(self) -> LogPath:
-        return parse_log_path(self.name)
+    def path(self) -> segment.LogPath:
+        return segment.parse_log_path(self.name)
 
 
 AMOUNT_NAMES = {"count": "files", "sizeBytes": "size_bytes"}
@@ -100,7 +94,7 @@ def digest(data: bytes) -> str:
 
 def log_location(name: str) -> str:
     """Return the path of a log file relative to the table."""
-    return f"{LOG_DIRECTORY}/{name}"
+    return f"{segment.LOG_DIRECTORY}/{name}"
 
 
 def list_whole_log(storage: ReadStorage, *, progress: Progress = SILENT) -> dict[str, StoredFile] | None:
@@ -116,7 +110,7 @@ def list_whole_log(storage: ReadStorage, *, progress: Progress = SILENT) -> dict
 
 
 def _files_below(storage: ReadStorage, directory: str, deeper: int, step: Step) -> Iterator[StoredFile]:
-    place = LOG_DIRECTORY + (f"/{directory}" if directory else "")
+    place = segment.LOG_DIRECTORY + (f"/{directory}" if directory else "")
     prefix = f"{directory}/" if directory else ""
     for stat in storage.list_from(place):
         if not (stat.name.startswith(".") and stat.name.endswith(_LEFT_OVER)):
@@ -131,10 +125,10 @@ def at_once(storage: ReadStorage, sizes: Iterable[int]) -> int:
     return max(1, min(storage.capabilities.parallel_reads, _MOST_BYTES_READ // max(1, *sizes, 1)))
 
 
-def versioned(files: Iterable[StoredFile]) -> LogListing:
+def versioned(files: Iterable[StoredFile]) -> segment.LogListing:
     """Return the commits and complete checkpoints among files of a log."""
-    return read_listing(
-        make_log_file(file.name, file.size_bytes, file.modified_ms) for file in files if "/" not in file.name
+    return segment.read_listing(
+        segment.make_log_file(file.name, file.size_bytes, file.modified_ms) for file in files if "/" not in file.name
     )
 
 
@@ -221,7 +215,7 @@ class BackupList:
 def read_list(storage: ReadStorage) -> BackupList | None:
     """Read the list of a backup; None where there is none. Raises Unreadable (`backup.list-corrupt`)."""
     try:
-        data = storage.read(BACKUP_LIST)
+        data = storage.read(segment.BACKUP_LIST)
     except FileMissing:
         return None
     try:
@@ -284,5 +278,5 @@ def _corrupt(storage: ReadStorage, reason: str) -> Unreadable:
     return Unreadable(
         "the list of the backup cannot be read",
         code="backup.list-corrupt",
-        facts={"backup": storage.uri, "file": BACKUP_LIST, "reason": reason},
+        facts={"backup": storage.uri, "file": segment.BACKUP_LIST, "reason": reason},
     )

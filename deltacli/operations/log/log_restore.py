@@ -368,10 +368,7 @@ def _require_one_past(source: ReadStorage, compared: Sequence[_Compared], *, rep
         raise Refused(
             f"commit {torn[0]} of the log is damaged; the backup has it intact",
             code="restore.damaged",
-            facts={
-                "backup": source.uri,
-                "damaged commits": format_ranges(torn),
-            },
+            facts={"backup": source.uri, "damaged commits": format_ranges(torn)},
             hint=adding(parameter("log restore.replace", True)),
         )
 

@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed, Unreadable, command
@@ -68,8 +69,6 @@ class Watch:
         """Compare a version with the plan, unless it is the last one that was compared; return whether it was."""
         if snapshot is self._seen:
             return False
-        import pyarrow as pa
-
         self._seen, keys = snapshot, self._plan.live.keys
         if not _fits(self._plan, snapshot):
             self._is_gone = pa.repeat(pa.scalar(True), len(keys))
@@ -341,8 +340,6 @@ class _Run:
     def _ready(self, opened: OpenBin, result: Rewritten) -> _Ready:
         adds = opened.adds
         if len(result.used) < adds.num_rows:
-            import pyarrow as pa
-
             used = pa.array(result.used, pa.string())
             adds = pc.filter(adds, pc.is_in(adds.column("path"), value_set=used))
         self._outcome.refused += result.refused

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.preflight import REMOVED_OTHERWISE, ROW_ID_FIELDS, TWICE, row_ids_of
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG, ChosenFiles
@@ -31,8 +32,6 @@ from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.live_files import Mask, file_keys, narrow_keys
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.table.version import Snapshot
     from deltacli.work.task import TableFiles
 
@@ -171,8 +170,6 @@ def select_ordered(files: FilesAtHand, rules: Rules, choose: Callable[[ArrowArra
 def _ordered_bin(
     files: FilesAtHand, live: ArrowArray, order: ArrowArray, begin: int, end: int, target_bytes: int
 ) -> Bin:
-    import pyarrow as pa
-
     places = order.slice(begin, end - begin)
 
     def total(column: ArrowArray) -> int:
@@ -197,8 +194,6 @@ class _Kinds(NamedTuple):
 
     @classmethod
     def of(cls, files: FilesAtHand, rules: Rules) -> _Kinds:
-        import pyarrow as pa
-
         known = pc.and_(pc.is_valid(files.rows), pc.is_valid(files.deleted))
         rows, deleted = (pc.fill_null(column, 0) for column in (files.rows, files.deleted))
         at_least_one = pc.if_else(pc.equal(rows, 0), 1, rows)
@@ -229,8 +224,6 @@ class _Sorted(NamedTuple):
 
 
 def _sorted(files: FilesAtHand, kinds: _Kinds) -> tuple[ArrowArray, _Sorted]:
-    import pyarrow as pa
-
     places = pc.cast(pc.indices_nonzero(kinds.is_candidate), pa.int64())
     taken = [pc.take(column, places) for column in (files.groups, pc.invert(kinds.is_dead), kinds.live_bytes)]
     names = ["group", "alive", "live", "place"]
@@ -250,8 +243,6 @@ def _sorted(files: FilesAtHand, kinds: _Kinds) -> tuple[ArrowArray, _Sorted]:
 
 def _in_company(files: FilesAtHand, kinds: _Kinds, order: ArrowArray) -> ArrowArray:
     """Return the order without files that are the only candidate of their group, unless they are chosen."""
-    import pyarrow as pa
-
     if len(order) < 2:
         return pc.filter(order, pc.take(kinds.is_chosen, order))
     groups = pc.take(files.groups, order)
@@ -263,8 +254,6 @@ def _in_company(files: FilesAtHand, kinds: _Kinds, order: ArrowArray) -> ArrowAr
 
 def _view(values: ArrowArray) -> Sequence[int]:
     """Return integers without a copy."""
-    import pyarrow as pa
-
     whole = pc.cast(values, pa.int64())
     begin = whole.offset
     return memoryview(whole.buffers()[1] or b"").cast("q")[begin : begin + len(whole)] if len(whole) else ()
@@ -272,8 +261,6 @@ def _view(values: ArrowArray) -> Sequence[int]:
 
 def _sums(values: ArrowArray) -> Sequence[int]:
     """Return the sums of the values before each place, and that of all at the end."""
-    import pyarrow as pa
-
     return _view(pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(pc.cast(values, pa.int64()))]))
 
 
@@ -347,13 +334,11 @@ class LiveFiles:
     excluded: Mapping[str, int]
     doubted: Mapping[int, str] = field(default_factory=dict)
     """The places of files that break a rule by which they may be in the table twice, and the rule."""
-    row_ids: pyarrow.Table | None = None
+    row_ids: pa.Table | None = None
     """Of all live files, as rules look at them; None where rows have no ids, or where nobody asked."""
 
     def excluding(self, codes: Mapping[int, str]) -> LiveFiles:
         """Return the same without the files at some places, each with the reason why."""
-        import pyarrow as pa
-
         places = pa.array(range(len(self.keys)), pa.int64())
         is_excluded = pc.is_in(places, value_set=pa.array(list(codes), pa.int64()))
         columns = self.columns._replace(is_excluded=pc.or_(self.columns.is_excluded, is_excluded))
@@ -408,8 +393,6 @@ class LiveReader:
         self._condition = condition
 
     def read(self, adds: RecordBatch) -> LivePart | None:
-        import pyarrow as pa
-
         if self._ids is not None:
             self._ids.append(row_ids_of(adds))
         if self._condition is not None:
@@ -436,10 +419,8 @@ class LiveReader:
         )
 
     @property
-    def row_ids(self) -> pyarrow.Table | None:
+    def row_ids(self) -> pa.Table | None:
         """Return the row ids of all batches that were read."""
-        import pyarrow as pa
-
         return pa.Table.from_batches(self._ids) if self._ids else None
 
     def partitions(self, adds: RecordBatch) -> list[ArrowArray]:
@@ -447,8 +428,6 @@ class LiveReader:
         return list(partition_keys(adds, self._config))
 
     def _outside(self, paths: ArrowArray) -> ArrowArray:
-        import pyarrow as pa
-
         absolute = pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:)?/")
         inside = [place for place in pc.indices_nonzero(absolute).to_pylist() if self._is_inside(paths[place].as_py())]
         if not inside:
@@ -486,8 +465,6 @@ def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[Ar
 
 def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:
     """Return a number for the path of each file: the first half of its key, where that has no vector."""
-    import pyarrow as pa
-
     flat = pa.Array.from_buffers(pa.int64(), 2 * len(keys), [None, keys.buffers()[1]], offset=2 * keys.offset)
     found = pc.list_element(pa.FixedSizeListArray.from_arrays(flat, 2), 0)
     has_vector = pc.is_valid(adds.column("deletionVector"))
@@ -497,21 +474,15 @@ def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:
 
 
 def _lookup(maps: ArrowArray, key: str) -> ArrowArray:
-    import pyarrow as pa
-
     return pc.map_lookup(maps, query_key=pa.scalar(key), occurrence="first")
 
 
 def _tag(tags: ArrowArray, name: str) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.nulls(len(tags), pa.string()) if tags.null_count == len(tags) else _lookup(tags, name)
 
 
 def _packed_sizes(adds: RecordBatch) -> ArrowArray:
     """Return the size of each file, or the bytes that it was written from, if they were more."""
-    import pyarrow as pa
-
     sizes, texts = pc.fill_null(adds.column("size"), 0), _tag(adds.column("tags"), PACKED_TAG)
     if texts.null_count == len(texts):
         return sizes
@@ -522,8 +493,6 @@ def _packed_sizes(adds: RecordBatch) -> ArrowArray:
 
 def join_parts(parts: Sequence[LivePart]) -> LiveFiles:
     """Return the files of all parts."""
-    import pyarrow as pa
-
     if not parts:
         kinds = (pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.int32(), pa.bool_(), pa.bool_())
         empty = [pa.array([], kind) for kind in kinds]
@@ -550,8 +519,6 @@ def join_parts(parts: Sequence[LivePart]) -> LiveFiles:
 
 def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
     """Return the places of files whose path is live twice, or that were removed with another vector."""
-    import pyarrow as pa
-
     keys = [part.paths for part in parts if part.paths is not None]
     if not keys:
         return {}
@@ -570,6 +537,4 @@ def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
 
 
 def _transposed(parts: Sequence[Sequence[ArrowArray]]) -> list[ArrowArray]:
-    import pyarrow as pa
-
     return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]

@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
@@ -286,8 +287,6 @@ def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -
 
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     every = pa.array(range(len(plan.live.keys)), pa.int64())
     unknown = pa.repeat(pa.scalar(True), len(every))
     while True:
@@ -302,8 +301,6 @@ def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -
 
 def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, RefusedFile]]:
     """Yield the places of the chosen files that are missing or cut short."""
-    import pyarrow as pa
-
     table, places = plan.table, pc.indices_nonzero(chosen)
     marked = marked_actions(plan.snapshot, plan.live.keys, chosen, plan.condition, _SIZE_FIELDS)
     adds = pa.Table.from_batches([pc.filter(rows, mask) for rows, mask in marked]).combine_chunks()
@@ -429,8 +426,6 @@ def _plan(
 
 def _doubted(plan: OptimizePlan, rules: Mapping[int, str]) -> Iterator[RefusedFile]:
     """Yield the files at some places with the rule that each breaks."""
-    import pyarrow as pa
-
     keys, order = plan.live.keys, sorted(rules)
     chosen = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(order, pa.int64()))
     adds = chosen_actions(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
@@ -516,8 +511,6 @@ def _is_certain(plan: OptimizePlan, looked_at: set[int]) -> bool:
 
 
 def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | None]:
-    import pyarrow as pa
-
     table, keys = plan.table, plan.live.keys
     is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
     pieces = (
@@ -538,8 +531,6 @@ def _source(add: JsonObject) -> DataFile:
 
 def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None, find: Find) -> LiveFiles:
     """Return the files with those marked that hold what is to be purged, as `find` says from their footers."""
-    import pyarrow as pa
-
     columns, table = live.columns, snapshot.table
     unknown = pc.invert(pc.or_(columns.has_vector, columns.is_excluded))
     places = pc.indices_nonzero(unknown)
@@ -611,8 +602,6 @@ def _rounds(groups: Iterable[Sequence[Bin]]) -> Iterator[list[Sequence[Bin]]]:
 
 def _opened(plan: OptimizePlan, bins: Sequence[Bin], number: int) -> Iterator[OpenBin]:
     """Yield bins with their actions. The version is read once."""
-    import pyarrow as pa
-
     places = plan.selection.places(bins)
     keys = plan.live.keys
     is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
@@ -644,8 +633,6 @@ def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[
     """Return the values of files of one partition, each in its best spelling, with the table's spelling of the columns;
     empty text is null, but of text, which some readers see as empty.
     """
-    import pyarrow as pa
-
     maps = with_spelled_keys(adds.column("partitionValues"), list(config.partition_columns))
     found: dict[str, str | None] = {}
     for name, column in config.partition_columns.items():

@@ -11,18 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.machine import Machine
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.clustering.clustering_columns import (
-    DOMAIN,
-    FEATURE,
-    MOST_CLUSTERING_COLUMNS,
-    ClusteringColumn,
-    clustering_paths,
-    find_column,
-    read_clustering_columns,
-)
+from deltacli.delta.clustering import clustering_columns
 from deltacli.delta.clustering.order_columns import OrderColumn, column_text, order_columns
 from deltacli.delta.clustering.sorting import (
     CUBE_COLUMNS,
@@ -67,8 +60,6 @@ class RowOrder:
 
     def unsorted(self, live: LiveFiles, places: Sequence[int]) -> list[int]:
         """Return those of some places whose files are not in this order; none where they are of several cubes."""
-        import pyarrow as pa
-
         tags = live.tags[CUBE_ID if self.is_clustering else Z_ORDER_TAG]
         found = pc.take(tags, pa.array(places, pa.int64())).to_pylist()
         if self.is_clustering:
@@ -109,7 +100,9 @@ def row_order(snapshot: Snapshot, request: OptimizeRequest) -> RowOrder | None:
     config = snapshot.config
     if request.cluster:
         return RowOrder(_clustering_columns(snapshot), is_clustering=True)
-    if FEATURE in config.features:  # as in the reference implementation, also without clustering columns
+    if (
+        clustering_columns.FEATURE in config.features
+    ):  # as in the reference implementation, also without clustering columns
         if request.zorder:
             raise UsageError(
                 f"the table supports clustering, so {parameter('optimize.zorder')} cannot be used",
@@ -128,32 +121,32 @@ def row_order(snapshot: Snapshot, request: OptimizeRequest) -> RowOrder | None:
 def _clustering_columns(snapshot: Snapshot) -> tuple[OrderColumn, ...]:
     """Return the clustering columns of a table, whose schema has them all."""
     config = snapshot.config
-    found = list(_found_columns(snapshot)) if FEATURE in config.features else []
+    found = list(_found_columns(snapshot)) if clustering_columns.FEATURE in config.features else []
     if not found:
         raise UsageError(
-            "the table has no clustering columns",
-            code=NOT_CLUSTERED,
-            hint=command("alter", "cluster", "COLUMN"),
+            "the table has no clustering columns", code=NOT_CLUSTERED, hint=command("alter", "cluster", "COLUMN")
         )
-    if len(found) > MOST_CLUSTERING_COLUMNS:
-        raise _refused(f"the table has {len(found)} clustering columns, more than {MOST_CLUSTERING_COLUMNS}")
+    if len(found) > clustering_columns.MOST_CLUSTERING_COLUMNS:
+        raise _refused(
+            f"the table has {len(found)} clustering columns, more than {clustering_columns.MOST_CLUSTERING_COLUMNS}"
+        )
     try:
-        paths = clustering_paths(config, snapshot.domains)
+        paths = clustering_columns.clustering_paths(config, snapshot.domains)
         return order_columns(config, [column_text(column) for column in found], paths)
     except UsageError as fault:
         raise _refused(fault.message) from fault
 
 
-def _found_columns(snapshot: Snapshot) -> Iterator[ClusteringColumn]:
-    domain = next((one for one in snapshot.domains if one.domain == DOMAIN), None)
+def _found_columns(snapshot: Snapshot) -> Iterator[clustering_columns.ClusteringColumn]:
+    domain = next((one for one in snapshot.domains if one.domain == clustering_columns.DOMAIN), None)
     if domain is None:
         return
-    paths = read_clustering_columns(domain.configuration)
+    paths = clustering_columns.read_clustering_columns(domain.configuration)
     if paths is None:
-        raise _refused(f"the domain {DOMAIN} does not have a list of columns")
+        raise _refused(f"the domain {clustering_columns.DOMAIN} does not have a list of columns")
     schema = snapshot.config.schema or StructType(())
     for path in paths:
-        column = find_column(snapshot.config, schema, path)
+        column = clustering_columns.find_column(snapshot.config, schema, path)
         if not column.fields:
             raise _refused(f"the clustering column {column.name} is not in the schema")
         yield column

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, StorageFailed, command
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_ranges
@@ -117,8 +118,6 @@ class _Verification:
 
     def _files(self) -> Iterator[_Files]:
         """Yield the files of each commit, and follow which files are live."""
-        import pyarrow as pa
-
         commits = list_log(self._table.storage, start_version=self._plan.snapshot.version).commits
         schemas = action_schemas()
         for version in self._versions:
@@ -170,8 +169,6 @@ class _Verification:
 
 
 def _live_keys(snapshot: Snapshot) -> ArrowArray:
-    import pyarrow as pa
-
     parts = list(snapshot.file_actions.map_actions("add", file_keys, fields=("path", "deletionVector")))
     return pa.concat_arrays([pa.array([], pa.binary(KEY_BYTES)), *parts])
 

@@ -19,19 +19,7 @@ from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.changing.plan import Whole
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    ConflictLost,
-    DeltacliError,
-    DoubleQuoted,
-    FileMissing,
-    NotATable,
-    OutcomeUnknown,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr
@@ -44,20 +32,11 @@ from deltacli.operations.paimon.table_files import (
     require_branch,
     require_paimon,
 )
+from deltacli.paimon import snapshots
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, meaning_for_old_rows, sentence
-from deltacli.paimon.snapshots import (
-    MAIN_BRANCH,
-    SCHEMA_DIRECTORY,
-    SCHEMA_PREFIX,
-    SNAPSHOT_DIRECTORY,
-    SNAPSHOT_PREFIX,
-    branch_root,
-    number_of,
-    schema_path,
-)
 from deltacli.paimon.types import walk_fields
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.paimon.branches import BranchFault, faults_of_branches
@@ -118,23 +97,25 @@ def read_newest(storage: ReadStorage, branch: str) -> Newest:
     for _ in range(_MAX_READ):
         ids = list_schemas(storage, branch).ids
         if not ids:
-            raise NotATable("the table has no schema", code="paimon.schema-missing", facts={"branch": branch})
-        path = schema_path(ids[-1], branch)
+            raise errors.NotATable("the table has no schema", code="paimon.schema-missing", facts={"branch": branch})
+        path = snapshots.schema_path(ids[-1], branch)
         try:
             schema = read_schema(read_limited(storage, path, MAX_SCHEMA_BYTES))
-        except FileMissing:
+        except errors.FileMissing:
             continue  # deleted since it was listed
-        except Unreadable as fault:
+        except errors.Unreadable as fault:
             fault.facts = {"file": path} | fault.facts
             raise
         if schema.id != ids[-1]:
-            raise Refused(
+            raise errors.Refused(
                 f"{path} has the id {schema.id}: the next version would get a wrong name",
                 code="paimon.id-differs",
-                hint=command("validate", select=[DoubleQuoted("paimon.id-differs")]),
+                hint=errors.command("validate", select=[errors.DoubleQuoted("paimon.id-differs")]),
             )
         return Newest(schema, ids, _has_snapshots(storage, branch))
-    raise ConflictLost("the newest schema was deleted each time before it could be read", facts={"branch": branch})
+    raise errors.ConflictLost(
+        "the newest schema was deleted each time before it could be read", facts={"branch": branch}
+    )
 
 
 class UsedIds:
@@ -156,21 +137,16 @@ class UsedIds:
 
 
 def _has_snapshots(storage: ReadStorage, branch: str) -> bool:
-    directory = f"{branch_root(branch)}{SNAPSHOT_DIRECTORY}"
+    directory = f"{snapshots.branch_root(branch)}{snapshots.SNAPSHOT_DIRECTORY}"
     try:
-        names = (stat.name for stat in storage.list_from(directory, SNAPSHOT_PREFIX))
-        return any(number_of(name, SNAPSHOT_PREFIX) is not None for name in names)
-    except FileMissing:
+        names = (stat.name for stat in storage.list_from(directory, snapshots.SNAPSHOT_PREFIX))
+        return any(snapshots.number_of(name, snapshots.SNAPSHOT_PREFIX) is not None for name in names)
+    except errors.FileMissing:
         return False
 
 
 def commit_schema(
-    storage: Storage,
-    branch: str,
-    make: Make,
-    *,
-    max_attempts: int = MAX_ATTEMPTS,
-    machine: Machine = MACHINE,
+    storage: Storage, branch: str, make: Make, *, max_attempts: int = MAX_ATTEMPTS, machine: Machine = MACHINE
 ) -> CommittedSchema | NothingToCommit:
     """Make a schema from the newest one and create it as the next one, from the new newest one again whenever another
     writer was first.
@@ -200,11 +176,11 @@ def commit_schema(
             raise
         if before is None:
             ours.append((newest, schema))
-    raise ConflictLost(
+    raise errors.ConflictLost(
         "other writers created every version that was tried",
-        said_first=NOTHING_CHANGED,
+        said_first=errors.NOTHING_CHANGED,
         facts={"versions tried": str(max_attempts)},
-        hint=command("history", limit=10),
+        hint=errors.command("history", limit=10),
     )
 
 
@@ -221,16 +197,16 @@ def _on_top_of(schema: Schema) -> Schema:
 
 def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> bool:
     """Create a schema file and return whether it is ours; returns only certain outcomes."""
-    path, data = schema_path(schema.id, branch), schema.encode()
+    path, data = snapshots.schema_path(schema.id, branch), schema.encode()
     cause: str | None = None
     """Why the outcome is unknown. From then on the file may exist or appear later, with these bytes."""
-    fault: StorageFailed | None = None
+    fault: errors.StorageFailed | None = None
     for asked in range(MAX_ASKED):
         if asked:
             _pause(machine, asked)
         try:
             answer = storage.put_if_absent(path, data)
-        except StorageFailed as failed:
+        except errors.StorageFailed as failed:
             if cause is None:
                 raise  # an error here means that nothing was written
             fault = failed
@@ -246,16 +222,16 @@ def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> 
                 assert_never(other)
         try:
             return storage.read(path) == data
-        except FileMissing as failed:  # it is sent again: it may never have arrived
+        except errors.FileMissing as failed:  # it is sent again: it may never have arrived
             fault = failed
-        except StorageFailed as failed:
+        except errors.StorageFailed as failed:
             cause, fault = cause or "the file exists and cannot be read", failed
     raise _unknown(path, cause, fault)
 
 
 def _is_kept(storage: ReadStorage, branch: str, schema: Schema, machine: Machine) -> bool:
     """Return whether a version that was created is still there, once no other writer can replace it any more."""
-    path = schema_path(schema.id, branch)
+    path = snapshots.schema_path(schema.id, branch)
     try:
         waiting = _rivals(storage, branch, schema.id)
         for _ in range(round(_PATIENCE_SECONDS / _POLL_SECONDS)):
@@ -264,16 +240,18 @@ def _is_kept(storage: ReadStorage, branch: str, schema: Schema, machine: Machine
             machine.sleep(_POLL_SECONDS)
             waiting &= _rivals(storage, branch, schema.id)
         return read_schema(storage.read(path)).encode() == schema.encode()
-    except (FileMissing, Unreadable):
+    except (errors.FileMissing, errors.Unreadable):
         return False
-    except StorageFailed as fault:
+    except errors.StorageFailed as fault:
         raise _unknown(path, "the file was created, and could not be read back", fault) from fault
 
 
 def _rivals(storage: ReadStorage, branch: str, schema_id: int) -> set[str]:
     """Return the temporary files of writers that are about to create the same schema file."""
-    prefix = f".{SCHEMA_PREFIX}{schema_id}."
-    names = (stat.name for stat in storage.list_from(f"{branch_root(branch)}{SCHEMA_DIRECTORY}", prefix))
+    prefix = f".{snapshots.SCHEMA_PREFIX}{schema_id}."
+    names = (
+        stat.name for stat in storage.list_from(f"{snapshots.branch_root(branch)}{snapshots.SCHEMA_DIRECTORY}", prefix)
+    )
     found = set()
     for name in names:
         if not name.startswith(prefix):
@@ -294,16 +272,16 @@ def _has_them(before: Newest, made: Schema, newest: Schema) -> bool:
 
 def _note(storage: ReadStorage, branch: str, schema: Schema) -> str:
     """Return the outcome of a creation that was in flight when the run was interrupted; looks once."""
-    path = schema_path(schema.id, branch)
+    path = snapshots.schema_path(schema.id, branch)
     try:
         is_ours = storage.read(path) == schema.encode()
-    except DeltacliError:
+    except errors.DeltacliError:
         return f"{path} may have been created"
     return f"{path} was created" if is_ours else "nothing was changed"
 
 
-def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> OutcomeUnknown:
-    return OutcomeUnknown(
+def _unknown(path: str, cause: str | None, fault: errors.StorageFailed | None) -> errors.OutcomeUnknown:
+    return errors.OutcomeUnknown(
         f"{path} was sent, but it is not known whether it is in the table",
         code="paimon.outcome-unknown",
         facts={
@@ -312,7 +290,7 @@ def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> Outco
             **({} if fault is None else {"looking for it": fault.message}),
             "to check": "the change was made if the history of the table shows it",
         },
-        hint=command("history", limit=5),
+        hint=errors.command("history", limit=5),
     )
 
 
@@ -328,7 +306,7 @@ class AlterRequest:
     """
 
     changes: tuple[SchemaChange, ...]
-    branch: str = MAIN_BRANCH
+    branch: str = snapshots.MAIN_BRANCH
     allow_lossy: bool = False
     with_options: bool = False
 
@@ -350,7 +328,7 @@ class AlterOutcome(Whole):
     before: Schema
     after: Schema | None
     changes: tuple[Change, ...] = ()
-    refusal: Refused | None = None
+    refusal: errors.Refused | None = None
     committed: int | None = None
     others: Mapping[str, Schema | None] = field(default_factory=dict)
     """The newest schemas of the other branches; None where one cannot be read."""
@@ -366,7 +344,7 @@ class AlterOutcome(Whole):
         """True where the schema is already as requested."""
         return self.refusal is None and not self.changes
 
-    def objection(self) -> Refused | None:
+    def objection(self) -> errors.Refused | None:
         """Return the error of a refused change, None without one."""
         return None if self.refusal is None else _as_unchanged(self.refusal)
 
@@ -486,17 +464,11 @@ class SchemaAlteration:
         basis = Basis(table, newest.schema.id, table.clock())
         try:
             after = _next_schema(self.request, newest, used, basis.now_ms)
-        except Refused as refusal:
+        except errors.Refused as refusal:
             return AlterOutcome(basis, self.request, newest.schema, None, refusal=refusal)
         changes = _changes(newest, after)
         return AlterOutcome(
-            basis,
-            self.request,
-            newest.schema,
-            after,
-            changes,
-            others=others,
-            has_snapshots=newest.has_snapshots,
+            basis, self.request, newest.schema, after, changes, others=others, has_snapshots=newest.has_snapshots
         )
 
 
@@ -504,21 +476,21 @@ def _require_same(agreed: AlterOutcome, newest: Newest) -> None:
     """Raise Refused where the schema that a plan was made from is gone or another one."""
     before = agreed.before
     if newest.schema.id < before.id or (newest.schema.id == before.id and newest.schema != before):
-        raise Refused(
+        raise errors.Refused(
             f"schema {before.id}, on which this was planned, was replaced",
-            said_first=NOTHING_CHANGED,
+            said_first=errors.NOTHING_CHANGED,
             code=OTHER_PAST,
             facts={"newest": f"schema {newest.schema.id}"},
-            hint=command("history", limit=5),
+            hint=errors.command("history", limit=5),
         )
 
 
-def _as_unchanged(refusal: Refused) -> Refused:
+def _as_unchanged(refusal: errors.Refused) -> errors.Refused:
     """Return a refusal of the changes with a message that says what became of the table."""
-    if type(refusal) is not Refused:
+    if type(refusal) is not errors.Refused:
         return refusal
     unchanged = copy(refusal)
-    unchanged.said_first = NOTHING_CHANGED
+    unchanged.said_first = errors.NOTHING_CHANGED
     return unchanged
 
 
@@ -532,7 +504,7 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     if fault is not None:
         place = {} if fault.place.key is None else {"at": fault.place.key}
         code = _CODES.get(fault.rule)
-        raise Refused(
+        raise errors.Refused(
             fault.message if code else f"the new schema is not valid: {fault.message}",
             code=code or fault.rule.id,
             facts=place | {"rule": fault.rule.checks},

@@ -14,26 +14,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import access
 from deltacli.engine.base import Engine
 from deltacli.operations.explain import Explained, ExplainRequest, Explanation, asked_of
-from deltacli.operations.paimon.table_files import (
-    NO_PERMISSION,
-    BrokenFile,
-    MetadataFile,
-    SchemaReferences,
-    Statistics,
-    Usage,
-    collect_schema_references,
-    list_branches,
-    list_schemas,
-    read_branch,
-    read_limited,
-    read_schemas,
-    read_snapshots,
-    read_statistics,
-    read_tags,
-    require_branch,
-    require_paimon,
-    traits_of_manifests,
-)
+from deltacli.operations.paimon import table_files
 from deltacli.paimon.conversions import create_table
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_object, read_schema
 from deltacli.paimon.schema_changes import Change, Loss, changes_between
@@ -73,8 +54,8 @@ class PaimonSnapshot:
     schema_ids: tuple[int, ...]
     snapshot: SnapshotFile | None
     tags: tuple[str, ...]
-    statistics: Statistics | None
-    broken_statistics: BrokenFile | None = None
+    statistics: table_files.Statistics | None
+    broken_statistics: table_files.BrokenFile | None = None
 
     @property
     def name(self) -> str:
@@ -106,17 +87,17 @@ def read_paimon_snapshot(table: TableHandle, point: Point) -> PaimonSnapshot:
     Raises NotATable, VersionAbsent for a schema, snapshot or tag that does not exist, and Unreadable.
     """
     storage, engine = table.storage, table.engine
-    require_paimon(storage)
-    require_branch(storage, point.branch)
-    ids = list_schemas(storage, point.branch).ids
-    tags = read_tags(storage, engine, point.branch)
+    table_files.require_paimon(storage)
+    table_files.require_branch(storage, point.branch)
+    ids = table_files.list_schemas(storage, point.branch).ids
+    tags = table_files.read_tags(storage, engine, point.branch)
     snapshot = None if point.schema_id is not None else _snapshot_at(storage, engine, point, tags)
     is_newest = snapshot is None or (point.snapshot_id is None and point.tag is None)
     schema_id = point.schema_id
     if schema_id is None:
         schema_id = _newest(ids) if is_newest or snapshot is None else snapshot.schema_id
     schema, written = _schema_at(storage, point.branch, schema_id, ids)
-    statistics = None if snapshot is None else read_statistics(storage, snapshot)
+    statistics = None if snapshot is None else table_files.read_statistics(storage, snapshot)
     return PaimonSnapshot(
         storage.uri,
         point,
@@ -126,8 +107,8 @@ def read_paimon_snapshot(table: TableHandle, point: Point) -> PaimonSnapshot:
         ids,
         snapshot,
         tuple(tag.name for tag in tags if snapshot is not None and tag.readable and tag.readable.id == snapshot.id),
-        None if isinstance(statistics, BrokenFile) else statistics,
-        statistics if isinstance(statistics, BrokenFile) else None,
+        None if isinstance(statistics, table_files.BrokenFile) else statistics,
+        statistics if isinstance(statistics, table_files.BrokenFile) else None,
     )
 
 
@@ -140,7 +121,7 @@ def _newest(ids: Sequence[int]) -> int:
 def _schema_at(storage: ReadStorage, branch: str, schema_id: int, ids: Sequence[int]) -> tuple[Schema, JsonObject]:
     path = schema_path(schema_id, branch)
     try:
-        data = read_limited(storage, path, MAX_SCHEMA_BYTES)
+        data = table_files.read_limited(storage, path, MAX_SCHEMA_BYTES)
     except FileMissing:
         raise VersionAbsent(
             f"schema {schema_id} does not exist",
@@ -157,7 +138,7 @@ def _schema_at(storage: ReadStorage, branch: str, schema_id: int, ids: Sequence[
 
 
 def _snapshot_at(
-    storage: ReadStorage, engine: Engine, point: Point, tags: Sequence[MetadataFile]
+    storage: ReadStorage, engine: Engine, point: Point, tags: Sequence[table_files.MetadataFile]
 ) -> SnapshotFile | None:
     """Return the snapshot of a point; the newest one where neither a snapshot nor a tag is named, None without any.
 
@@ -165,7 +146,7 @@ def _snapshot_at(
     """
     if point.tag is not None:
         return _content(_named(tags, point.tag, "tag", [tag.name for tag in tags]))
-    snapshots = read_snapshots(storage, engine, point.branch)
+    snapshots = table_files.read_snapshots(storage, engine, point.branch)
     if point.snapshot_id is None:
         return _content(snapshots[-1]) if snapshots else None
     number = point.snapshot_id
@@ -176,7 +157,9 @@ def _snapshot_at(
     return _content(_named([], str(number), "snapshot", [format_ranges([int(file.name) for file in snapshots])]))
 
 
-def _named(files: Sequence[MetadataFile], name: str, what: str, known: Sequence[str]) -> MetadataFile:
+def _named(
+    files: Sequence[table_files.MetadataFile], name: str, what: str, known: Sequence[str]
+) -> table_files.MetadataFile:
     found = next((file for file in files if file.name == name), None)
     if found is None:
         near = nearest_name(name, known) if what == "tag" else None
@@ -189,7 +172,7 @@ def _named(files: Sequence[MetadataFile], name: str, what: str, known: Sequence[
     return found
 
 
-def _content(file: MetadataFile) -> SnapshotFile:
+def _content(file: table_files.MetadataFile) -> SnapshotFile:
     if isinstance(file.content, Unreadable):
         raise file.content.__cause__ or file.content
     return file.content
@@ -211,7 +194,7 @@ class SchemaVersion:
     content: Schema | Unreadable
     compared_with: int | None
     changes: tuple[Change, ...]
-    usage: Usage | None
+    usage: table_files.Usage | None
     is_latest: bool
     is_unreferenced: bool | None
 
@@ -251,7 +234,7 @@ class SchemaVersion:
 class SnapshotVersion:
     """A snapshot."""
 
-    file: MetadataFile
+    file: table_files.MetadataFile
 
     @property
     def id(self) -> int:
@@ -311,7 +294,7 @@ class PaimonHistory:
     gaps: tuple[tuple[int, int], ...]
     missing: tuple[int, ...]
     strays: tuple[str, ...]
-    broken: tuple[BrokenFile, ...]
+    broken: tuple[table_files.BrokenFile, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -326,7 +309,7 @@ class PaimonHistory:
     def denied(self) -> list[int]:
         """The ids of the schemas without read permission."""
         contents = ((version.id, version.content) for version in self.schemas)
-        return [found for found, content in contents if getattr(content, "code", None) == NO_PERMISSION]
+        return [found for found, content in contents if getattr(content, "code", None) == table_files.NO_PERMISSION]
 
     @property
     def snapshots(self) -> list[SnapshotVersion]:
@@ -340,21 +323,26 @@ def read_paimon_history(
     without the package that reads manifests, users of schemas are missing, with a note. Raises NotATable.
     """
     storage, engine, progress = table.storage, table.engine, table.progress
-    require_paimon(storage)
-    require_branch(storage, branch)
-    listing = list_schemas(storage, branch)
-    schemas = read_schemas(storage, engine, listing.ids, branch, progress=progress)
-    files = read_branch(storage, engine, branch)
+    table_files.require_paimon(storage)
+    table_files.require_branch(storage, branch)
+    listing = table_files.list_schemas(storage, branch)
+    schemas = table_files.read_schemas(storage, engine, listing.ids, branch, progress=progress)
+    files = table_files.read_branch(storage, engine, branch)
     notes: tuple[str, ...] = ()
     try:
-        references = collect_schema_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
+        references = table_files.collect_schema_references(
+            storage, engine, files, with_manifests=with_manifests, progress=progress
+        )
     except UsageError as lacking:
         if lacking.code != "usage.missing-extra":
             raise
-        references, with_manifests = collect_schema_references(storage, engine, files, with_manifests=False), False
+        references, with_manifests = (
+            table_files.collect_schema_references(storage, engine, files, with_manifests=False),
+            False,
+        )
         why = f"{lacking.message}: {lacking.hint}"
         notes = (f"the manifests, which name the users of each schema, were not read: {why}",)
-    branches = list_branches(storage)
+    branches = table_files.list_branches(storage)
     if branch == MAIN_BRANCH:
         _add_branches(storage, engine, branches[1:], references, schemas)
     versions = _versions(schemas, references, with_manifests=with_manifests)
@@ -377,7 +365,7 @@ def _add_branches(
     storage: ReadStorage,
     engine: Engine,
     branches: Sequence[str],
-    references: SchemaReferences,
+    references: table_files.SchemaReferences,
     schemas: Mapping[int, Schema | Unreadable],
 ) -> None:
     """Add to the users of each schema the branches with a copy of it.
@@ -385,14 +373,14 @@ def _add_branches(
     A branch reads its own copies, so this does not keep a schema of the main branch in use.
     """
     for branch in branches:
-        copies = read_schemas(storage, engine, list_schemas(storage, branch).ids, branch)
+        copies = table_files.read_schemas(storage, engine, table_files.list_schemas(storage, branch).ids, branch)
         for schema_id, copy in copies.items():
             if not isinstance(copy, Unreadable) and schemas.get(schema_id) == copy:
-                references.usage.setdefault(schema_id, Usage()).branches.append(branch)
+                references.usage.setdefault(schema_id, table_files.Usage()).branches.append(branch)
 
 
 def _versions(
-    schemas: Mapping[int, Schema | Unreadable], references: SchemaReferences, *, with_manifests: bool
+    schemas: Mapping[int, Schema | Unreadable], references: table_files.SchemaReferences, *, with_manifests: bool
 ) -> list[SchemaVersion]:
     """Return the versions, oldest first."""
     first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
@@ -455,7 +443,7 @@ class TableTraits(NamedTuple):
 def table_traits(table: TableHandle, branch: str = MAIN_BRANCH) -> TableTraits:
     """Return the traits of a table. Raises NotATable, Unreadable and what `read_paimon_snapshot` raises."""
     newest = read_paimon_snapshot(table, Point(branch))
-    read = read_schemas(table.storage, table.engine, newest.schema_ids, branch, progress=table.progress)
+    read = table_files.read_schemas(table.storage, table.engine, newest.schema_ids, branch, progress=table.progress)
     schemas = {schema_id: one for schema_id, one in read.items() if not isinstance(one, Unreadable)}
     since: dict[str, int | None] = {}
     for number, traits in zip(schemas, traits_of_schemas(schemas.values()), strict=True):
@@ -464,7 +452,7 @@ def table_traits(table: TableHandle, branch: str = MAIN_BRANCH) -> TableTraits:
     if len(schemas) < len(read):
         since[UNREADABLE_SCHEMA] = None
     if newest.snapshot is not None:
-        found = traits_of_manifests(table.storage, table.engine, newest.snapshot)
+        found = table_files.traits_of_manifests(table.storage, table.engine, newest.snapshot)
         since |= {trait: since.get(trait) for trait in found}
     return TableTraits(newest.schema_id, since)
 

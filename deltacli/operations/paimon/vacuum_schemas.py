@@ -18,14 +18,7 @@ from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
 from deltacli.core.typing import Json
 from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural, short_repr
-from deltacli.operations.paimon.table_files import (
-    SchemaUsers,
-    find_schema_users,
-    list_branches,
-    read_schemas,
-    require_branch,
-    require_paimon,
-)
+from deltacli.operations.paimon import table_files
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.snapshots import MAIN_BRANCH, SCHEMA_DIRECTORY, SCHEMA_PREFIX, branch_root, number_of, schema_path
 from deltacli.storage import Deleted, Failed, FileStat, Missing, ReadStorage
@@ -259,14 +252,16 @@ def plan_schema_vacuum(
     """
     storage, engine, progress = table.storage, table.engine, table.progress
     now_ms = table.clock() if now_ms is None else now_ms
-    require_paimon(storage)
-    require_branch(storage, request.branch)
+    table_files.require_paimon(storage)
+    table_files.require_branch(storage, request.branch)
     cutoff_ms = now_ms - request.retention_ms
     # What is listed first can only gain users while the rest is read: a schema written later is not in this listing.
     stats = _list_schema_files(storage, request.branch)
-    schemas = read_schemas(storage, engine, [schema_id for schema_id, _ in stats], request.branch, progress=progress)
-    branches = list_branches(storage)
-    users = find_schema_users(storage, engine, branches, cutoff_ms=cutoff_ms, progress=progress)
+    schemas = table_files.read_schemas(
+        storage, engine, [schema_id for schema_id, _ in stats], request.branch, progress=progress
+    )
+    branches = table_files.list_branches(storage)
+    users = table_files.find_schema_users(storage, engine, branches, cutoff_ms=cutoff_ms, progress=progress)
     files = tuple(_judge(stats, schemas, users, request, cutoff_ms))
     refusals = (*_refusals(request, users), *_iceberg_refusals(schemas, has_metadata=_has_iceberg_metadata(storage)))
     return SchemaVacuumPlan(Basis(table, files[-1].id, now_ms), request, now_ms, files, refusals)
@@ -293,7 +288,7 @@ def _list_schema_files(storage: ReadStorage, branch: str) -> list[tuple[int, Fil
 def _judge(
     stats: Sequence[tuple[int, FileStat]],
     schemas: Mapping[int, Schema | Unreadable],
-    users: SchemaUsers,
+    users: table_files.SchemaUsers,
     request: SchemaVacuumRequest,
     cutoff_ms: int,
 ) -> Iterator[SchemaFile]:
@@ -323,7 +318,7 @@ def _time_in(content: Schema | Unreadable) -> int:
     return 0 if isinstance(content, Unreadable) else content.time_ms
 
 
-def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refusal]:
+def _refusals(request: SchemaVacuumRequest, users: table_files.SchemaUsers) -> Iterator[Refusal]:
     """Yield what forbids any deletion: a short retention, users that cannot be known, a damaged table."""
     own = format_duration(DEFAULT_RETENTION_MS)
     allowed = (request.allow_retention_below_ms or 0) >= DEFAULT_RETENTION_MS
@@ -367,9 +362,7 @@ def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable], *, has_metadat
     newest = schemas[max(schemas)]
     if isinstance(newest, Unreadable):
         yield Refusal(
-            "paimon.users-unknown",
-            f"the newest schema cannot be read: {newest.message}",
-            hint=command("validate"),
+            "paimon.users-unknown", f"the newest schema cannot be read: {newest.message}", hint=command("validate")
         )
         return
     value = newest.options.get(_ICEBERG, "disabled")

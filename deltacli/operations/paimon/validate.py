@@ -8,20 +8,7 @@ from itertools import pairwise
 from deltacli.core.errors import Unreadable, UsageError, command, parameter
 from deltacli.core.progress import Plan, planned
 from deltacli.delta.log.segment import Place
-from deltacli.operations.paimon.table_files import (
-    NO_PERMISSION,
-    BrokenFile,
-    SchemaReferences,
-    broken_consumers,
-    collect_schema_references,
-    list_branches,
-    list_schemas,
-    read_branch,
-    read_schemas,
-    require_paimon,
-    schemas_of_statistics,
-    words_of,
-)
+from deltacli.operations.paimon import table_files
 from deltacli.operations.validate.findings import Collector, RuleChoice, ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.schema import Schema
@@ -66,12 +53,12 @@ def validate_paimon_table(
     fastavro is missing.
     """
     storage = table.storage
-    require_paimon(storage)
+    table_files.require_paimon(storage)
     choice = RuleChoice(request.level, request.select, request.ignore)
     collector = Collector(choice, request.max_findings, on_finding, known=PAIMON_CATALOGUE)
     needs_manifests = with_manifests and any(rule in collector.rules for rule in _NEEDS_MANIFESTS)
     newest_of: dict[str, Schema | None] = {}
-    branches = list_branches(storage)
+    branches = table_files.list_branches(storage)
     several = len(branches) if len(branches) > 1 else 0  # a step of nothing is not shown
     with table.progress.step("checking branches", unit="branches", total=several) as step:
         for branch in reversed(branches):
@@ -120,11 +107,13 @@ def _check_branch(
             plan.expect(_MANIFESTS, snapshots)
 
     foresee(_MANY_SNAPSHOTS)
-    listing = list_schemas(storage, branch)
+    listing = table_files.list_schemas(storage, branch)
     plan.expect("checking schemas", len(listing.ids))
-    contents = read_schemas(storage, engine, listing.ids, branch, progress=progress)
-    files = read_branch(storage, engine, branch, progress=progress, foresee=foresee)
-    references = collect_schema_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
+    contents = table_files.read_schemas(storage, engine, listing.ids, branch, progress=progress)
+    files = table_files.read_branch(storage, engine, branch, progress=progress, foresee=foresee)
+    references = table_files.collect_schema_references(
+        storage, engine, files, with_manifests=with_manifests, progress=progress
+    )
     with progress.step("checking schemas", unit="schemas", total=len(contents)) as step:
         for schema_id, content in contents.items():
             view = SchemaFileView(schema_id, content, branch, profile)
@@ -133,19 +122,22 @@ def _check_branch(
         read = [found for found in contents.values() if isinstance(found, Schema)]
         _check_evolution(branch, read, references, collector)
     broken = [
-        *(BrokenFile(fault.facts["file"], fault.code, fault.message) for fault in _denied(contents.values())),
+        *(
+            table_files.BrokenFile(fault.facts["file"], fault.code, fault.message)
+            for fault in _denied(contents.values())
+        ),
         *references.broken,
-        *(schemas_of_statistics(storage, engine, files)[1] if with_manifests else ()),
-        *broken_consumers(storage, branch),
+        *(table_files.schemas_of_statistics(storage, engine, files)[1] if with_manifests else ()),
+        *table_files.broken_consumers(storage, branch),
     ]
-    users = {number: words_of(usage) for number, usage in references.usage.items() if usage}
+    users = {number: table_files.words_of(usage) for number, usage in references.usage.items() if usage}
     collector.look(BranchView(branch, listing.ids, listing.strays, users, broken), Place(""))
     newest = contents[listing.ids[-1]] if listing.ids else None
     return newest if isinstance(newest, Schema) else None
 
 
 def _check_evolution(
-    branch: str, schemas: Sequence[Schema], references: SchemaReferences, collector: Collector
+    branch: str, schemas: Sequence[Schema], references: table_files.SchemaReferences, collector: Collector
 ) -> None:
     first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
     for before, after in pairwise(schemas):
@@ -157,7 +149,7 @@ def _check_evolution(
 def _denied(contents: Iterable[Schema | Unreadable]) -> Iterator[Unreadable]:
     """Yield the schemas that cannot be read for lack of permission."""
     for content in contents:
-        if isinstance(content, Unreadable) and content.code == NO_PERMISSION:
+        if isinstance(content, Unreadable) and content.code == table_files.NO_PERMISSION:
             yield content
 
 

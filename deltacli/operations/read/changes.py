@@ -21,17 +21,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import first_rows
-from deltacli.core.errors import (
-    CommitCorrupt,
-    DoubleQuoted,
-    LogIncomplete,
-    Refused,
-    UsageError,
-    VersionAbsent,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.delta.data_files import canonical, canonical_column, unique_id
 from deltacli.delta.log.actions import Action
@@ -47,45 +39,22 @@ from deltacli.delta.log.state import (
     read_protocol,
 )
 from deltacli.delta.protocol.features import require_readable
+from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
 from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
-from deltacli.delta.schema.types import (
-    MODE,
-    NO_COLUMNS,
-    DataType,
-    PrimitiveType,
-    StructField,
-    parse_schema,
-    simple_name,
-)
 from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
+from deltacli.table import scan
 from deltacli.table.api_arguments import named_items
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.replay import small_actions
-from deltacli.table.scan import (
-    NOT_ENABLED,
-    ROW_COMMIT_VERSION,
-    ROW_ID,
-    ArrowRows,
-    ChangesRequest,
-    ScanRequest,
-    Selection,
-    data_files,
-    live_data_files,
-    require_row_ids,
-    row_id_columns,
-    stream_files,
-)
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.table.handle import TableHandle
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.version import Snapshot
@@ -128,7 +97,7 @@ def find_break(table: TableHandle, files: Sequence[LogFile], first: TableConfigu
                 config = replace(config, protocol=read_protocol(action, f"commit {version}"))
             elif kind == "metaData":
                 metadata = read_metadata(action, f"commit {version}")
-                schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+                schema = types.parse_schema(metadata.schema_string or types.NO_COLUMNS)
                 config = TableConfiguration(config.protocol, metadata, schema)
         if config is not before:
             found = break_at(table, by_version[version], before, config) or found
@@ -154,7 +123,7 @@ def may_have_been_mapped(config: TableConfiguration) -> bool:
     lists the feature still, or its properties protect the checkpoints from before the drop. The protocol of a shared
     table lists less, so that its server writes the mode.
     """
-    return MAPPING in config.features or CHECKPOINT_PROTECTION in config.properties or MODE in config.properties
+    return MAPPING in config.features or CHECKPOINT_PROTECTION in config.properties or types.MODE in config.properties
 
 
 def _may_be_removed(first: TableConfiguration, end: TableConfiguration) -> bool:
@@ -194,35 +163,35 @@ def _other_type(before: TableConfiguration, after: TableConfiguration) -> str:
     had = {way: kind for way, _, kind in columns_and_parts(before, before.schema)}
     for way, names, kind in columns_and_parts(after, after.schema):
         if way in had and not _fits(had[way], kind):
-            return f"{'.'.join(names)}, {simple_name(had[way])} before, by one of type {simple_name(kind)}"
+            return f"{'.'.join(names)}, {types.simple_name(had[way])} before, by one of type {types.simple_name(kind)}"
     return ""
 
 
-def _fits(old: DataType, new: DataType) -> bool:
+def _fits(old: types.DataType, new: types.DataType) -> bool:
     match old, new:
-        case PrimitiveType(had), PrimitiveType(has):
+        case types.PrimitiveType(had), types.PrimitiveType(has):
             name, wanted = canonical_name(had), canonical_name(has)
             is_same = name == wanted or (name.startswith("timestamp") and wanted.startswith("timestamp"))
             kind = plain_type(name)
             return is_same or "void" in (name, wanted) or kind is None or fits_type(kind, wanted)
-        case (PrimitiveType("void"), _) | (_, PrimitiveType("void")):
+        case (types.PrimitiveType("void"), _) | (_, types.PrimitiveType("void")):
             return True
     return type(old) is type(new)
 
 
-def apart_error(first: int, found: Break, last: int) -> Refused:
+def apart_error(first: int, found: Break, last: int) -> errors.Refused:
     """Return why the changes of some versions cannot be read together, and how they can. What replaced columns may also
     have removed rows, so it is in none of the ranges.
     """
     begin = max(found.version if found.is_removal else found.version + 1, first + 1)
     ranges = [(start, end) for start, end in ((first, found.version - 1), (begin, last)) if start <= end]
     if begin <= last:
-        hint = command("changes", from_version=begin)
+        hint = errors.command("changes", from_version=begin)
     elif ranges:
-        hint = command("changes", from_version=first, to_version=found.version - 1)
+        hint = errors.command("changes", from_version=first, to_version=found.version - 1)
     else:
-        hint = command("read", version=found.version - 1)
-    return Refused(
+        hint = errors.command("read", version=found.version - 1)
+    return errors.Refused(
         f"{found.reason}, so changes before and after it cannot be read together",
         code="changes.mapping-removed" if found.is_removal else "changes.columns-replaced",
         facts={"versions to read apart": ", ".join(f"{start}-{end}" for start, end in ranges)} if ranges else {},
@@ -234,9 +203,9 @@ def apart_error(first: int, found: Break, last: int) -> Refused:
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_COLUMNS = (
-    StructField(CHANGE_TYPE, PrimitiveType("string"), False, {}),
-    StructField(COMMIT_VERSION, PrimitiveType("long"), False, {}),
-    StructField(COMMIT_TIMESTAMP, PrimitiveType("timestamp"), False, {}),
+    types.StructField(CHANGE_TYPE, types.PrimitiveType("string"), False, {}),
+    types.StructField(COMMIT_VERSION, types.PrimitiveType("long"), False, {}),
+    types.StructField(COMMIT_TIMESTAMP, types.PrimitiveType("timestamp"), False, {}),
 )
 
 
@@ -247,7 +216,7 @@ class ChangeType(StrEnum):
     DELETE = "delete"
 
 
-class Changes(ArrowRows):
+class Changes(scan.ArrowRows):
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
     The columns are those of the last version, also for files of older versions, without those whose types are not read
@@ -260,17 +229,20 @@ class Changes(ArrowRows):
     def __init__(
         self,
         table: TableHandle,
-        rows: ScanRequest,
+        rows: scan.ScanRequest,
         *,
         from_version: int,
         to_version: int | None,
         is_empty: bool = False,
     ) -> None:
         if from_version < 0:
-            raise UsageError(f"version {from_version} is negative")
+            raise errors.UsageError(f"version {from_version} is negative")
         if to_version is not None and to_version < from_version and not is_empty:
-            end, begin = parameter("changes.to_version", to_version), parameter("changes.from_version", from_version)
-            raise UsageError(f"{end} is before {begin}")
+            end, begin = (
+                errors.parameter("changes.to_version", to_version),
+                errors.parameter("changes.from_version", from_version),
+            )
+            raise errors.UsageError(f"{end} is before {begin}")
         self._table = table
         self._end = read_snapshot(table, version=to_version)
         self.from_version, self.to_version = from_version, self._end.version
@@ -303,7 +275,7 @@ class Changes(ArrowRows):
         text = f"{versions}: {CHANGE_FEED} is not true, so changes are derived from whole files"
         return (f"{text}; a row that a rewrite copied is a delete and an insert",)
 
-    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         return named_items(first_rows(self._batches(), self._limit), self._table.name)
 
     def __repr__(self) -> str:
@@ -327,7 +299,7 @@ class Changes(ArrowRows):
         for commit in self._commits():
             yield from changed_files(self._table, commit, self._selection)
 
-    def _batches(self) -> Iterator[pyarrow.RecordBatch]:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         self._unrecorded = []
         if self._is_empty:
             return
@@ -335,7 +307,7 @@ class Changes(ArrowRows):
         with self._table.progress.step("reading changes", unit="versions", total=total) as step:
             for commit in self._commits():
                 pieces = changed_files(self._table, commit, self._selection)
-                yield from stream_files(self._table.engine, self._files, self._wanted, pieces)
+                yield from scan.stream_files(self._table.engine, self._files, self._wanted, pieces)
                 step.advance(1)
 
     def _commits(self) -> Iterator[Commit]:
@@ -345,11 +317,11 @@ class Changes(ArrowRows):
                 self._unrecorded.append(commit.version)
             if ids and commit.row_ids != ids:
                 last = max([commit.version, *(later.version for later in commits if later.row_ids != ids)])
-                raise Refused(
+                raise errors.Refused(
                     f"version {last} has no row tracking, or other columns of row ids than version "
                     f"{self.to_version}, so the ids of its rows are not known",
-                    code=NOT_ENABLED,
-                    hint=command("changes", from_version=last + 1, row_ids=True),
+                    code=scan.NOT_ENABLED,
+                    hint=errors.command("changes", from_version=last + 1, row_ids=True),
                 )
             yield commit
 
@@ -358,7 +330,7 @@ class Changes(ArrowRows):
         return self._table.files()
 
 
-def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
+def read_changes(table: TableHandle, request: scan.ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
     begin, end = request.ends
     assert begin is not None
@@ -373,35 +345,35 @@ def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     return found
 
 
-def _select(end: Snapshot, rows: ScanRequest) -> Selection:
+def _select(end: Snapshot, rows: scan.ScanRequest) -> scan.Selection:
     """Return the requested columns, then those that describe the change, and the ids of rows if they are requested."""
     schema, ours = end.schema, {column.name for column in CHANGE_COLUMNS}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
-        raise UsageError(
+        raise errors.UsageError(
             f"the column {taken[0]} of the table has the name of a change column",
             code="usage.column",
-            hint=command("read"),
+            hint=errors.command("read"),
         )
-    ids = require_row_ids(end) if rows.row_ids else ()
-    return Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
+    ids = scan.require_row_ids(end) if rows.row_ids else ()
+    return scan.Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
 
 
 def _require_commits(listing: LogListing, first: int, last: int) -> None:
     """Raise VersionAbsent unless the commit of each version exists."""
     if first > last:
-        raise VersionAbsent(
+        raise errors.VersionAbsent(
             f"version {first} does not exist: the newest is {last}",
             facts={"newest": str(last)},
-            hint=command("history"),
+            hint=errors.command("history"),
         )
     missing = next((version for version in range(first, last + 1) if version not in listing.commits), None)
     if missing is None:
         return
     later = [version for version in listing.commits if version > missing]
-    raise VersionAbsent(
+    raise errors.VersionAbsent(
         f"the commit of version {missing} is no longer in the log, so its changes are not known",
         facts={"commits": ", ".join(f"{run[0]}-{run[1]}" for run in listing.commit_runs)},
-        hint=command("changes", from_version=min(later)) if later else command("history"),
+        hint=errors.command("changes", from_version=min(later)) if later else errors.command("history"),
     )
 
 
@@ -420,7 +392,7 @@ class Commit(NamedTuple):
     adds: list[Action]
     removes: list[Action]
     change_files: list[Action]
-    row_ids: tuple[StructField, ...] = ()
+    row_ids: tuple[types.StructField, ...] = ()
     """The columns of row ids in files of its version; none without row tracking."""
 
     @property
@@ -464,7 +436,7 @@ class CommitSummary:
             require_readable(protocol, version)
         if self.metadata is not None:
             metadata = read_metadata(self.metadata, name)
-            schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+            schema = types.parse_schema(metadata.schema_string or types.NO_COLUMNS)
         is_same = protocol is before.protocol and metadata is before.metadata
         if is_same:
             return before
@@ -526,19 +498,19 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
             require_partitions(earlier, first - 1)
             require_together(earlier, range(first, end.version + 1))
             before = read_as(end.config, earlier)
-        files, ids = (found["add"], found["remove"], found["cdc"]), row_id_columns(current)
+        files, ids = (found["add"], found["remove"], found["cdc"]), scan.row_id_columns(current)
         yield Commit(version, time_ms, before, config, is_recorded, *files, ids)
 
 
 def require_representable(time_ms: int, version: int, name: str) -> None:
     """Raise CommitCorrupt where the time of a commit does not fit `_commit_timestamp`."""
     if not is_representable(time_ms):
-        raise CommitCorrupt(
+        raise errors.CommitCorrupt(
             f"{name}: the in-commit timestamp of version {version} does not fit 64 bits in microseconds",
             file=name,
             code="ict.future" if time_ms > 0 else "ict.not-monotone",
             facts={"found": str(time_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
-            hint=command("validate", select=[DoubleQuoted("ict.*")]),
+            hint=errors.command("validate", select=[errors.DoubleQuoted("ict.*")]),
         )
 
 
@@ -551,7 +523,7 @@ def read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfigura
     return replace(now, metadata=now.metadata._replace(partition_columns=names))
 
 
-def changed_files(table: TableHandle, commit: Commit, selection: Selection) -> Iterator[DataFile]:
+def changed_files(table: TableHandle, commit: Commit, selection: scan.Selection) -> Iterator[DataFile]:
     """Yield the files to read of a commit, each with the type of change of its rows. Rows of change data files have no
     ids. Spec: Row Tracking.
     """
@@ -588,21 +560,19 @@ def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
     return found
 
 
-def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: Selection) -> list[DataFile]:
+def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: scan.Selection) -> list[DataFile]:
     schemas = action_schemas()
     schema, config = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.config)
     rows = whole_actions(actions, schema, f"version {commit.version}") if actions else None
     if rows is None:
         return []
     if kind == "add":
-        return live_data_files(rows, config, selection, version=commit.version)
-    return data_files(rows, config, selection.needed, version=commit.version)
+        return scan.live_data_files(rows, config, selection, version=commit.version)
+    return scan.data_files(rows, config, selection.needed, version=commit.version)
 
 
 def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:
     """Return files with the columns that describe the change; rows of change data files have their own type."""
-    import pyarrow as pa
-
     constants = {
         COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
         COMMIT_TIMESTAMP: pa.scalar(commit.time_ms * 1000, pa.timestamp("us", tz="UTC")),
@@ -610,7 +580,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
     if change is not None:
         constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())
     else:
-        constants |= dict.fromkeys((ROW_ID, ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
+        constants |= dict.fromkeys((scan.ROW_ID, scan.ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
     for file in files:
         yield replace(file, constants={**file.constants, **constants})
 
@@ -657,17 +627,17 @@ def fields_of_adds(table: TableHandle, version: int, paths: Iterable[str], name:
     paths = sorted(set(paths))
     if not paths or version < 0:
         return {}
-    import pyarrow as pa
-
     wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
 
-    def values_of(adds: pyarrow.RecordBatch) -> dict[str, Any]:
+    def values_of(adds: pa.RecordBatch) -> dict[str, Any]:
         found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
         values = found.column(name).to_pylist(maps_as_pydicts="strict")
         return dict(zip(map(canonical, found.column("path").to_pylist()), values, strict=True))
 
     known: dict[str, Any] = {}
-    with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: only the values in the removes are available
+    with suppress(
+        errors.VersionAbsent, errors.LogIncomplete
+    ):  # the log may begin here: only the values in the removes are available
         for found in read_snapshot(table, version=version).file_actions.map_actions("add", values_of):
             known |= found
     return known

@@ -9,13 +9,12 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.table.version import Snapshot
 
 MOST_FILES = 500_000
@@ -74,8 +73,6 @@ def file_sizes(snapshot: Snapshot) -> FileLayout:
         file_layout.add(part)
         texts += partitions
     if texts:
-        import pyarrow as pa
-
         sums = [("size_count", "sum"), ("size_sum", "sum")]
         for one in grouped(pa.concat_tables(texts), ["text"], sums).to_pylist():
             name = partition_name(names, one["text"])
@@ -84,10 +81,8 @@ def file_sizes(snapshot: Snapshot) -> FileLayout:
     return file_layout
 
 
-def _layout_of(adds: pyarrow.RecordBatch, *, is_partitioned: bool) -> tuple[FileLayout, list[ArrowTable]]:
+def _layout_of(adds: pa.RecordBatch, *, is_partitioned: bool) -> tuple[FileLayout, list[ArrowTable]]:
     """Return the layout of a batch of adds, and files and bytes of each text of partition values."""
-    import pyarrow as pa
-
     sizes = pc.fill_null(adds.column("size"), 0)
     extremes, rows = pc.min_max(sizes).as_py(), adds.num_rows
     least, most = extremes["min"] or 0, extremes["max"] or 0
@@ -117,16 +112,14 @@ def _layout_of(adds: pyarrow.RecordBatch, *, is_partitioned: bool) -> tuple[File
     return layout, [groups]
 
 
-def partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:
+def partition_texts(values: pa.MapArray) -> pa.Array:
     """Return the partition values of each file as one text."""
-    import pyarrow as pa
-
     keys, items, offsets = _entries(values)
     pairs = pc.binary_join_element_wise(keys, pc.fill_null(items, "null"), _VALUE)
     return pc.fill_null(pc.binary_join(pa.ListArray.from_arrays(offsets, pairs), _PAIR), "")
 
 
-def _entries(values: pyarrow.MapArray) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
+def _entries(values: pa.MapArray) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
     """Return the keys and the values of all rows, and the places where those of each row begin."""
     first = values.offsets[0].as_py()
     length = values.offsets[-1].as_py() - first

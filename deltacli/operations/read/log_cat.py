@@ -10,28 +10,11 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from deltacli.core.errors import (
-    QUOTED,
-    FileMissing,
-    NotATable,
-    UsageError,
-    VersionAbsent,
-    command,
-    nearest_name,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.units import format_ranges, parse_names
+from deltacli.delta.log import segment
 from deltacli.delta.log.actions import KNOWN_ACTIONS
-from deltacli.delta.log.segment import (
-    LOG_DIRECTORY,
-    CheckpointInstance,
-    LogFile,
-    LogListing,
-    make_log_file,
-    read_listing,
-    version_prefix,
-)
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
 from deltacli.work.commits.inspection import Unjudged, checkpoint_blocks, commit_blocks
@@ -52,15 +35,15 @@ _ALIKE = 0.75
 def choose_kinds(text: str) -> Kinds:
     """Return the kinds named in a comma-separated list; case does not matter where a kind is known."""
     known = {kind.lower(): kind for kind in KNOWN_ACTIONS}
-    names = parse_names(text, parameter("log cat.actions"), facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
+    names = parse_names(text, errors.parameter("log cat.actions"), facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
     chosen = [known.get(name.lower(), name) for name in names]
     unknown = tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS)
     for name in unknown:
-        if (near := nearest_name(name, KNOWN_ACTIONS, ignores_case=True, alike=_ALIKE)) is not None:
-            raise UsageError(
-                f"{parameter('log cat.actions')}: there is no action {name!r}",
+        if (near := errors.nearest_name(name, KNOWN_ACTIONS, ignores_case=True, alike=_ALIKE)) is not None:
+            raise errors.UsageError(
+                f"{errors.parameter('log cat.actions')}: there is no action {name!r}",
                 facts={"known": ", ".join(sorted(KNOWN_ACTIONS))},
-            ).asking(name, near, QUOTED)
+            ).asking(name, near, errors.QUOTED)
     return Kinds(frozenset(chosen), unknown)
 
 
@@ -72,7 +55,7 @@ class Found:
 
     storage: ReadStorage
     version: int
-    place: LogFile | CheckpointInstance
+    place: segment.LogFile | segment.CheckpointInstance
     was_asked_for: bool
 
 
@@ -108,43 +91,45 @@ def read_raw(
     unjudged = Unjudged()
     blocks: Iterator[bytes]
     match found.place:
-        case CheckpointInstance():
+        case segment.CheckpointInstance():
             blocks = checkpoint_blocks(found.storage, found.place, kinds, unjudged)
-        case LogFile():
+        case segment.LogFile():
             blocks = commit_blocks(found.storage, found.place, kinds, unjudged)
     for block in reported(blocks, progress, "reading the actions", unit="blocks"):
         write(block)
-    is_commit = isinstance(found.place, LogFile)
-    is_empty = isinstance(found.place, LogFile) and found.place.size_bytes == 0
+    is_commit = isinstance(found.place, segment.LogFile)
+    is_empty = isinstance(found.place, segment.LogFile) and found.place.size_bytes == 0
     return CatSummary(found.version, not is_commit, found.was_asked_for, is_empty, unjudged.lines)
 
 
-def _files_of(storage: ReadStorage, version: int) -> LogListing:
-    prefix = version_prefix(version)
+def _files_of(storage: ReadStorage, version: int) -> segment.LogListing:
+    prefix = segment.version_prefix(version)
     try:
-        stats = takewhile(lambda stat: stat.name.startswith(prefix), storage.list_from(LOG_DIRECTORY, prefix))
-        return read_listing([make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in stats])
-    except FileMissing:
-        return read_listing([])
+        stats = takewhile(lambda stat: stat.name.startswith(prefix), storage.list_from(segment.LOG_DIRECTORY, prefix))
+        return segment.read_listing(
+            [segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in stats]
+        )
+    except errors.FileMissing:
+        return segment.read_listing([])
 
 
-def _absent(listing: LogListing, version: int, *, checkpoint: bool) -> VersionAbsent | NotATable:
+def _absent(listing: segment.LogListing, version: int, *, checkpoint: bool) -> errors.VersionAbsent | errors.NotATable:
     if listing.is_empty:
-        return NotATable("the log has no commit and no complete checkpoint", hint=command("validate"))
+        return errors.NotATable("the log has no commit and no complete checkpoint", hint=errors.command("validate"))
     with_checkpoint = sorted({instance.version for instance in listing.checkpoints})
     facts = {"commits": _some(sorted(listing.commits)), "checkpoints": _some(with_checkpoint)}
     if checkpoint:
         nearest = min(with_checkpoint, key=lambda other: abs(other - version), default=None)
-        return VersionAbsent(
+        return errors.VersionAbsent(
             f"version {version} has no complete checkpoint",
             facts=facts,
-            hint=None if nearest is None else command("log cat", nearest, checkpoint=True),
+            hint=None if nearest is None else errors.command("log cat", nearest, checkpoint=True),
         )
     nearest = min({*listing.commits, *with_checkpoint}, key=lambda other: (abs(other - version), other))
-    return VersionAbsent(
+    return errors.VersionAbsent(
         f"version {version} has neither a commit nor a complete checkpoint",
         facts=facts,
-        hint=command("log cat", nearest),
+        hint=errors.command("log cat", nearest),
     )
 
 

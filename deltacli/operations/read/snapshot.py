@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CheckpointUnreadable, Unreadable
 from deltacli.core.progress import reported
 from deltacli.core.typing import ArrowArray, RecordBatch
@@ -148,8 +149,6 @@ def summarize(
 
 def digest_of_keys(snapshot: Snapshot) -> str:
     """Return `StateDigests.keys` alone, in less memory and time. Raises CheckpointUnreadable."""
-    import pyarrow as pa
-
     from deltacli.work.checkpoints.state_digest import SortedSha256, key_lines
 
     actions = snapshot.file_actions
@@ -264,8 +263,6 @@ class _Counted(NamedTuple):
 
 def _masks(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[ArrowArray, dict[str, ArrowArray]]:
     """Return which adds have a vector, and which the log may count wrongly by which rule."""
-    import pyarrow as pa
-
     from deltacli.delta.log.file_actions import key_column, num_records_column, tight_column
 
     vectors, stats = adds.column("deletionVector"), adds.column("stats")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
 from deltacli.core.progress import Progress, weighed
@@ -167,8 +168,6 @@ class CopyChecksum(NamedTuple):
 
 def rows_of(paths: ArrowArray, checksums: Sequence[CopyChecksum | None]) -> ArrowTable:
     """Return the rows of some files, by their paths as bytes; those that were gone have none."""
-    import pyarrow as pa
-
     schema = _schema()
     columns = [[None if one is None else one[column] for one in checksums] for column in range(3)]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, list(schema)[1:], strict=True)]
@@ -177,7 +176,6 @@ def rows_of(paths: ArrowArray, checksums: Sequence[CopyChecksum | None]) -> Arro
 
 def write_checksums(storage: Storage, directory: str, parts: Sequence[ArrowTable]) -> None:
     """Write what was noted of copies, beside what an earlier run noted of others. Raises StorageFailed."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = pa.concat_tables(parts or [_schema().empty_table()])
@@ -204,8 +202,6 @@ class NotedChecksums:
         """Return `path` (as bytes), `sha256` and `tag` of some files; nothing where the file of checksums is gone
         or damaged.
         """
-        import pyarrow as pa
-
         wanted = (batch.filter(pc.is_in(batch.column("path"), value_set=paths)) for batch in self._read())
         return pa.Table.from_batches(wanted, _schema())
 
@@ -215,8 +211,6 @@ class NotedChecksums:
 
 def _read(storage: ReadStorage, directory: str) -> Iterator[ArrowTable]:
     """Yield the rows in batches, as far as they can be read."""
-    import pyarrow as pa
-
     try:
         with storage.open(checksums_of(directory)) as source:
             reader = ParquetReader(source, verify_pages=True)
@@ -227,8 +221,6 @@ def _read(storage: ReadStorage, directory: str) -> Iterator[ArrowTable]:
 
 
 def _schema() -> ArrowTable:
-    import pyarrow as pa
-
     kinds = (("path", pa.binary()), ("sizeBytes", pa.int64()), ("sha256", pa.binary()), ("tag", pa.string()))
     return pa.schema(kinds)
 

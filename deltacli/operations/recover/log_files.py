@@ -8,18 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import (
-    CheckpointUnreadable,
-    CommitCorrupt,
-    FileMissing,
-    Refused,
-    Unreadable,
-    adding,
-    parameter,
-)
+from deltacli.arrow import pa
+from deltacli.core import errors
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import canonical, key_text
@@ -74,12 +67,10 @@ from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk, hidden_names
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.task import TableStores
-
-if TYPE_CHECKING:
-    from deltacli.table.version import Snapshot
 
 # -- the missing files -------------------------------------------------------------------------------------------------
 
@@ -177,7 +168,7 @@ def require_one_history(sources: Sequence[Source], offers: Sequence[Mapping[str,
                 )
 
 
-class DivergedError(Refused):
+class DivergedError(errors.Refused):
     """Two logs have different commits of the same `versions`; `source` is the name of the other log."""
 
     def __init__(self, name: str, source: str, versions: Sequence[int]) -> None:
@@ -204,7 +195,7 @@ def require_same_commits(
             is_same = ours[version].size_bytes == theirs[version].size_bytes and (
                 number >= _COMPARED or files.read(path) == files_there.read(path)
             )
-        except FileMissing:
+        except errors.FileMissing:
             continue
         if not is_same:
             differing.append(version)
@@ -226,7 +217,7 @@ def cut_commits(
             continue
         try:
             is_beginning = files_there.read(log_location(name)).startswith(files.read(log_location(name)))
-        except FileMissing:
+        except errors.FileMissing:
             continue
         if is_beginning and fault_of_log_file(files, file) is not None:
             found[name] = file
@@ -330,7 +321,7 @@ class _Found:
             return None
         try:
             hint = read_hint(read_hint_file(self.storage))
-        except FileMissing:
+        except errors.FileMissing:
             return None
         return hint.version if isinstance(hint, Hint) else None
 
@@ -349,7 +340,7 @@ class _Found:
             if all(file.name in names or file.name in self.present for file in instance.files):
                 try:
                     found |= dict.fromkeys(open_checkpoint(stores, instance).sidecars)
-                except CheckpointUnreadable:
+                except errors.CheckpointUnreadable:
                     continue
         return [sidecars[path] for path in found if path in sidecars]
 
@@ -399,9 +390,9 @@ def fault_of_log_file(storage: ReadStorage, file: StoredFile, digests: dict[str,
         if digests is not None and file.path.kind is LogFileKind.COMMIT:
             digests[file.name] = digest(data)
         return None if read_actions(data, file.name) or file.path.kind is not LogFileKind.COMMIT else "it is empty"
-    except (CommitCorrupt, Unreadable) as fault:
+    except (errors.CommitCorrupt, errors.Unreadable) as fault:
         return fault.message
-    except FileMissing:
+    except errors.FileMissing:
         return "it was deleted meanwhile"
 
 
@@ -447,7 +438,7 @@ def complete_versions(
         try:
             snapshot = read_snapshot(table, version=below)
             lost = lost_of(snapshot)
-        except (Unreadable, CommitCorrupt):
+        except (errors.Unreadable, errors.CommitCorrupt):
             continue
         if not len(lost):
             yield snapshot
@@ -455,8 +446,6 @@ def complete_versions(
 
 def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> ArrowTable:
     """Return the files and the files of vectors that commits added, with the versions."""
-    import pyarrow as pa
-
     keys = PathKeys(uris)
     parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
     for rows in named_files(table, listing, [], []):
@@ -467,8 +456,6 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
 
 
 def _part(paths: ArrowArray, versions: ArrowArray) -> ArrowTable:
-    import pyarrow as pa
-
     return pa.table({"path": paths, "version": pc.cast(whole(versions), pa.int64())}).filter(pc.is_valid(paths))
 
 
@@ -501,7 +488,7 @@ def notes_on_later_files(table: TableHandle, snapshot: Snapshot, needed: NeededF
 def _stat(storage: ReadStorage, path: str) -> FileStat | None:
     try:
         return storage.stat(path)
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
@@ -518,7 +505,7 @@ class OpenedSource(NamedTuple):
     kept: VersionedObjects | None = None
     has_log: bool = False
     is_same: bool = False
-    refusal: Refused | None = None
+    refusal: errors.Refused | None = None
     cut: Mapping[str, StoredFile] = {}
     """Commits of the table that are cut off, which this source has completely."""
 
@@ -555,8 +542,8 @@ def require_usable(opened: Sequence[OpenedSource]) -> tuple[str, ...]:
 def _versions_of(name: str, storage: ReadStorage) -> OpenedSource:
     try:
         return OpenedSource(name, kept=require_versions(storage), has_log=True, is_same=True)
-    except Refused as refused:
-        refused.hint = refused.hint or adding(parameter("undelete.sources", "COPY"))
+    except errors.Refused as refused:
+        refused.hint = refused.hint or errors.adding(errors.parameter("undelete.sources", "COPY"))
         return OpenedSource(name, refusal=refused)
 
 
@@ -578,9 +565,9 @@ def _checked(
     return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id, cut=cut)
 
 
-def other_table(name: str, theirs: str | None, ours: str | None) -> Refused:
+def other_table(name: str, theirs: str | None, ours: str | None) -> errors.Refused:
     """Return the refusal of a source that has files of another table."""
-    return Refused(
+    return errors.Refused(
         f"{name} has the files of another table",
         code="recover.other-table",
         facts={"table id there": str(theirs), "table id of this table": str(ours)},
@@ -632,13 +619,13 @@ def data_copies(table: TableHandle, opened: OpenedSource, table_id: str | None) 
     return [copy]
 
 
-def _other_address(name: str, table: TableHandle, table_id: str, address: str) -> Refused:
+def _other_address(name: str, table: TableHandle, table_id: str, address: str) -> errors.Refused:
     named = f"{name.rstrip('/')}/{table_id}"
-    return Refused(
+    return errors.Refused(
         f"{name} has the files of another table with the same id",
         code="recover.other-table",
         facts={"table there": address, "this table": table.uri, "why": "a copy of a table has its id"},
-        hint=f"where the table was moved, add {parameter('undelete.sources', named)}",
+        hint=f"where the table was moved, add {errors.parameter('undelete.sources', named)}",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
 from deltacli.core.request_fields import Kind, Option, option, shared
@@ -210,8 +211,6 @@ class UndeletePlan:
 
     def items_as(self, state: str, paths: Sequence[str] | None = None) -> ArrowTable:
         """Return the items, those that were found, or of these the ones with some paths, in another state."""
-        import pyarrow as pa
-
         is_planned = pc.equal(whole(self.items["state"]), PLANNED)
         if paths is not None:
             is_planned = pc.and_(is_planned, pc.is_in(whole(self.items["path"]), value_set=_texts(paths)))
@@ -220,8 +219,6 @@ class UndeletePlan:
 
 
 def _texts(values: Sequence[str]) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array(values, pa.string())
 
 

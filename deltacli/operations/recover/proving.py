@@ -10,20 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.proofs import (
-    Accepted,
-    Alone,
-    AsLogged,
-    Begun,
-    Between,
-    FilesAgree,
-    Noted,
-    Proof,
-    SameObject,
-)
+from deltacli.arrow import pa
+from deltacli.changing.proofs import Accepted, Alone, AsLogged, Begun, Between, FilesAgree, Noted, Proof, SameObject
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import named_ranges, plural
@@ -36,13 +27,11 @@ from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile,
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import Log
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import whole
 from deltacli.table.rebuild import rebuild
+from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
-
-if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
 
 Offer = dict[str, StoredFile]
 _TAIL = 64 << 10
@@ -392,8 +381,6 @@ class _Evidence:
 
     def _named(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
         """Return the files that a log names in a range of versions, by commits and by its checkpoints, as bytes."""
-        import pyarrow as pa
-
         view = self._view(files)
         listing = versioned(file for _, file in files.values())
 

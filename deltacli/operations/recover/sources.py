@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
@@ -454,17 +455,10 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
     return CopySource(name, storage)
 
 
-def find_in(
-    sources: Sequence[Source],
-    needed: NeededFiles,
-    engine: Engine,
-    progress: Progress = SILENT,
-) -> FoundFiles:
+def find_in(sources: Sequence[Source], needed: NeededFiles, engine: Engine, progress: Progress = SILENT) -> FoundFiles:
     """Look for files in sources, in their order; the first that has a file as the log describes it is its source.
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     count = needed.files.num_rows
     rows = pa.array(range(count), pa.int64())
     found = FoundFiles(
@@ -512,8 +506,6 @@ def _with(
     reasons: ArrowArray,
 ) -> FoundFiles:
     """Add what one source has. A problem of an earlier source stays where a later one lacks the file."""
-    import pyarrow as pa
-
     is_sound = pc.is_null(problems)
     numbers = pc.if_else(is_sound, pa.scalar(number, pa.int32()), pa.scalar(None, pa.int32()))
     says_more = pc.fill_null(pc.not_equal(problems, Problem.MISSING.value), True)

@@ -11,22 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import in_flight
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.errors import (
-    NOTHING_CHANGED,
-    ConflictLost,
-    DeltacliError,
-    FileMissing,
-    NotATable,
-    Refusal,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    VersionAbsent,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural, short_repr
@@ -34,21 +23,7 @@ from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.log.log_copy import StoredFile, digest, find_table_id, list_whole_log, log_location, versioned
 from deltacli.operations.log.log_restore import require_real_directories
-from deltacli.operations.recover.log_files import (
-    LogItem,
-    LogPlan,
-    OpenedSource,
-    data_sources,
-    fault_of_log_file,
-    log_sources,
-    newest_complete,
-    notes_on_later_files,
-    open_sources,
-    other_table,
-    plan_log,
-    require_one_history,
-    require_usable,
-)
+from deltacli.operations.recover import log_files
 from deltacli.operations.recover.plan import (
     MISSING,
     PLANNED,
@@ -108,19 +83,19 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     if present is None:
         refuse_paimon(table.storage)
     table_id = find_table_id(table.storage, table.engine) if present else None
-    opened = open_sources(table, request.sources, present or {}, table_id)
-    offered, overwritten = log_sources(table, opened)
+    opened = log_files.open_sources(table, request.sources, present or {}, table_id)
+    offered, overwritten = log_files.log_sources(table, opened)
     cut = {log_location(name): file for one in opened for name, file in one.cut.items()}
     if present is not None:
         present = {name: file for name, file in present.items() if log_location(name) not in cut}
     offers = [dict(list_whole_log(source.files) or {}) for source in offered]
-    require_one_history(offered, offers)
+    log_files.require_one_history(offered, offers)
     proofs = _proofs(table, request, opened, offered, offers, present or {})
     without = [one.refusal for one in opened if one.refusal is not None]
     is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
     try:
         log, sources = _plan_log(table, present or {}, offered, offers, request.version, overwritten)
-    except NotATable:
+    except errors.NotATable:
         if present is not None:
             raise
         if without and not is_new:
@@ -134,10 +109,10 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     if proofs is not None:
         plan = with_proofs(plan, proofs, is_tip_judged=is_tip_judged and request.version is None)
     if len(without) == len(opened):
-        refusals = [Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
+        refusals = [errors.Refusal(one.code, one.message, one.hint, facts=one.facts) for one in without]
         plan = replace(plan, refusals=(*refusals, *plan.refusals))
     else:
-        plan = replace(plan, notes=(*plan.notes, *require_usable(opened)))
+        plan = replace(plan, notes=(*plan.notes, *log_files.require_usable(opened)))
     plan = _plan_files(table, request, opened, table_id, plan)
     if not plan.found.files and not plan.missing.files:  # so no source is needed
         plan = replace(plan, refusals=tuple(one for one in plan.refusals if one.code != NO_VERSIONS))
@@ -147,7 +122,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
 def _proofs(
     table: TableHandle,
     request: UndeleteRequest,
-    opened: Sequence[OpenedSource],
+    opened: Sequence[log_files.OpenedSource],
     offered: Sequence[Source],
     offers: Sequence[dict[str, StoredFile]],
     present: Mapping[str, StoredFile],
@@ -168,8 +143,6 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
     """Return a plan that replaces the commits that are cut off: their sizes, tags, and a note on each."""
     if not cut or plan.log is None:
         return plan
-    import pyarrow as pa
-
     column = plan.items.schema.get_field_index("presentSizeBytes")
     sizes = [cut[path].size_bytes if path in cut else None for path in plan.items["path"].to_pylist()]
     notes = [
@@ -189,7 +162,7 @@ def _with_cut(table: TableHandle, plan: UndeletePlan, cut: Mapping[str, StoredFi
 def _plan_files(
     table: TableHandle,
     request: UndeleteRequest,
-    opened: Sequence[OpenedSource],
+    opened: Sequence[log_files.OpenedSource],
     table_id: str | None,
     plan: UndeletePlan,
 ) -> UndeletePlan:
@@ -210,7 +183,7 @@ def _plan_files(
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
-        return replace(plan, refusals=(*plan.refusals, Refusal("catalog.managed", message)))
+        return replace(plan, refusals=(*plan.refusals, errors.Refusal("catalog.managed", message)))
     if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         plan = replace(plan, changed_times=_moved(table, plan))
     plan = _with_data(table, request, opened, snapshot, plan)
@@ -219,7 +192,7 @@ def _plan_files(
     return _with_newest(table, request, plan)
 
 
-def _note_on_unread(log: LogPlan) -> Iterator[str]:
+def _note_on_unread(log: log_files.LogPlan) -> Iterator[str]:
     """Yield that commits come back unread after a version that can be read now."""
     newer = [item for item in log.items if item.kind is FileKind.COMMIT and item.file.path.version > log.version_before]
     if log.was_readable and newer:
@@ -228,16 +201,16 @@ def _note_on_unread(log: LogPlan) -> Iterator[str]:
 
 
 def _require_one_table(
-    table: TableHandle, opened: Sequence[OpenedSource], table_id: str | None, rebuilt: str | None
+    table: TableHandle, opened: Sequence[log_files.OpenedSource], table_id: str | None, rebuilt: str | None
 ) -> None:
     """Raise Refused where the log as it would be is not that of the table, or of each source that has a log."""
     if None not in (table_id, rebuilt) and table_id != rebuilt:
-        raise other_table("the log that would come back", rebuilt, table_id)
+        raise log_files.other_table("the log that would come back", rebuilt, table_id)
     for one in opened:
         if one.has_log and one.copy is not None:
             theirs = find_table_id(one.copy.files, table.engine)
             if None not in (theirs, rebuilt) and theirs != rebuilt:
-                raise other_table(one.name, theirs, rebuilt)
+                raise log_files.other_table(one.name, theirs, rebuilt)
 
 
 def _held_back(plan: UndeletePlan) -> UndeletePlan:
@@ -276,12 +249,10 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
             _as_text(lost["path"]).to_pylist(), lost["kind"].to_pylist(), lost["sizeBytes"].to_pylist(), strict=True
         )
     ]
-    import pyarrow as pa
-
     return replace(plan, items=pa.concat_tables([_table(rows), plan.items]))
 
 
-def _no_copies(opened: Sequence[OpenedSource], plan: UndeletePlan) -> Iterator[str]:
+def _no_copies(opened: Sequence[log_files.OpenedSource], plan: UndeletePlan) -> Iterator[str]:
     """Yield which sources have nothing by which a copy of the table is known, while files are missing."""
     used = set(plan.items["source"].to_pylist()) if plan.missing.files else set()
     below = [source for source in plan.data.sources if isinstance(source, CopySource)] if plan.data else []
@@ -299,23 +270,23 @@ def _plan_log(
     offers: Sequence[Mapping[str, StoredFile]],
     version: int | None,
     overwritten: Sequence[Overwritten],
-) -> tuple[LogPlan, Sequence[Source]]:
+) -> tuple[log_files.LogPlan, Sequence[Source]]:
     """Plan the log with what can be read; with what must be brought back unread where that has more of the log, and is
     not of a table that was here before.
     """
     readable = [source for source in sources if source.is_readable]
     read = [offer for source, offer in zip(sources, offers, strict=True) if source.is_readable]
-    log: LogPlan | None = None
+    log: log_files.LogPlan | None = None
     try:
-        log = plan_log(table.storage, present, readable, read, table.engine, version)
-    except (NotATable, VersionAbsent):
+        log = log_files.plan_log(table.storage, present, readable, read, table.engine, version)
+    except (errors.NotATable, errors.VersionAbsent):
         if len(readable) == len(sources):
             raise
     if log is not None and len(readable) == len(sources):
         return log, readable
     try:
-        whole_log = plan_log(table.storage, present, sources, offers, table.engine, version)
-    except NotATable:
+        whole_log = log_files.plan_log(table.storage, present, sources, offers, table.engine, version)
+    except errors.NotATable:
         raise missing_log(table.storage) from None
     if log is None or log.missing:
         return whole_log, sources
@@ -326,7 +297,7 @@ def _plan_log(
 def _begin(
     table: TableHandle,
     request: UndeleteRequest,
-    log: LogPlan,
+    log: log_files.LogPlan,
     sources: Sequence[Source],
     overwritten: tuple[Overwritten, ...],
     present: Mapping[str, StoredFile] | None,
@@ -361,7 +332,7 @@ _FIELDS = ("path", "kind", "sizeBytes", "source", "state", "problem", "reason", 
 _Row = tuple[str, str, int | None, str | None, str, str | None, str | None, int | None]
 
 
-def _log_row(item: LogItem, sources: Sequence[Source]) -> _Row:
+def _log_row(item: log_files.LogItem, sources: Sequence[Source]) -> _Row:
     name = sources[item.source].name
     return item.path, item.kind.value, item.file.size_bytes, name, PLANNED, Problem.MISSING.value, None, None
 
@@ -372,26 +343,24 @@ def _lost_row(name: str, unsound: Mapping[str, str], is_overwritten: bool) -> _R
 
 
 def _table(rows: Iterable[_Row]) -> ArrowTable:
-    import pyarrow as pa
-
     kinds = (pa.string(), pa.string(), pa.int64(), *[pa.string()] * 4, pa.int64())
     columns = list(zip(*rows, strict=True)) or [()] * len(_FIELDS)
     return pa.table({name: pa.array(one, kind) for name, one, kind in zip(_FIELDS, columns, kinds, strict=True)})
 
 
-def _newest_of_log(table: TableHandle, log: LogPlan) -> int | None:
+def _newest_of_log(table: TableHandle, log: log_files.LogPlan) -> int | None:
     """Return the newest version that can be read without the commits that are gone."""
     readable = [version for version in log.listing.reconstructable if version < log.version]
     for version in reversed(readable[-20:]):
         try:
             read_snapshot(table.over(log.every), version=version)
-        except Unreadable:
+        except errors.Unreadable:
             continue
         return version
     return None
 
 
-def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[Refusal, ...]:
+def _overwritten_in(log: log_files.LogPlan, overwritten: Sequence[Overwritten]) -> tuple[errors.Refusal, ...]:
     """Return a refusal for each commit of which the store has several contents, if the version is rebuilt from it, or
     the log would get files: they could be those of another history.
     """
@@ -399,7 +368,7 @@ def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[R
         return ()
     replayed = {log_location(file.name) for file in choose_segment(log.listing, log.version).commits}
     return tuple(
-        Refusal(OVERWRITTEN, f"{one.path} was overwritten: the store has {len(one.versions)} contents of it")
+        errors.Refusal(OVERWRITTEN, f"{one.path} was overwritten: the store has {len(one.versions)} contents of it")
         for one in overwritten
         if log.items or one.path in replayed
     )
@@ -421,7 +390,7 @@ def _moved(table: TableHandle, plan: UndeletePlan) -> tuple[int, ...]:
 def _with_data(
     table: TableHandle,
     request: UndeleteRequest,
-    opened: Sequence[OpenedSource],
+    opened: Sequence[log_files.OpenedSource],
     snapshot: Snapshot,
     plan: UndeletePlan,
 ) -> UndeletePlan:
@@ -441,14 +410,12 @@ def _with_data(
         is_damaged = pc.and_(is_damaged, pc.invert(is_damaged))
     is_lost = pc.or_(pc.is_null(sizes), is_damaged)
     lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
-    sources = data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
+    sources = log_files.data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
     tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
     of_version = _notes_on_version(table, plan, snapshot, needed, found)
     plan = replace(plan, notes=(*plan.notes, *found.notes, *of_version))
     data = DataPlan(found, damaged, tags, sources)
-    import pyarrow as pa
-
     plan = replace(
         plan,
         needed=Amount(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
@@ -458,7 +425,7 @@ def _with_data(
     )
     if not plan.missing.files:
         return plan
-    return replace(plan, newest_readable=newest_complete(table, snapshot, found))
+    return replace(plan, newest_readable=log_files.newest_complete(table, snapshot, found))
 
 
 def _notes_on_version(
@@ -471,13 +438,11 @@ def _notes_on_version(
             "restored"
         )
     if not plan.had_log and not plan.is_new and plan.version == snapshot.version:
-        yield from notes_on_later_files(table, snapshot, needed)
+        yield from log_files.notes_on_later_files(table, snapshot, needed)
 
 
 def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
     """Return the items of data files and vectors; `present` has the bytes of those that are damaged."""
-    import pyarrow as pa
-
     found, text = data.found, pa.string()
     files = found.needed.files
     names = pa.array([source.name for source in data.sources] or [""], text)
@@ -498,15 +463,11 @@ def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
 
 
 def _texts(values: Sequence[str]) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array(values, pa.string())
 
 
 def _as_text(paths: ArrowArray) -> ArrowArray:
     """Return paths as text; of names that are no UTF-8 the other bytes are replaced."""
-    import pyarrow as pa
-
     try:
         return pc.cast(whole(paths), pa.string())
     except pa.ArrowInvalid:
@@ -544,7 +505,7 @@ class UndeleteResult(NamedTuple):
                 "consent.denied",
                 f"the log is back; {plural(plan.unconfirmed, 'file')} that it names were not put back: not confirmed",
                 {"so far": self.so_far()},
-                command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
+                errors.command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
             )
         missing, newest = plan.missing, plan.newest_readable
         if not missing.files:
@@ -561,7 +522,7 @@ class UndeleteResult(NamedTuple):
                 if newest is None
                 else str(newest),
             },
-            None if newest is None else command("restore", version=newest, dry_run=True),
+            None if newest is None else errors.command("restore", version=newest, dry_run=True),
         )
 
 
@@ -593,7 +554,7 @@ class Undelete:
         gate.has_begun = True  # nobody knows it of an interruption
         try:
             done = bring_back(gate, plan, journal, gate.follow)
-        except DeltacliError:
+        except errors.DeltacliError:
             gate.has_begun = journal.files > 0
             raise
         gate.outcome = UndeleteResult(done, journal)
@@ -612,8 +573,6 @@ def bring_back(
     another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
     not what it was.
     """
-    import pyarrow as pa
-
     if (refusal := plan.objection()) is not None:
         raise refusal
     table = gate.table
@@ -631,7 +590,7 @@ def bring_back(
         return plan
     rest = plan_undelete(table, plan.request)
     if rest.is_log_first:
-        raise StorageFailed("the log cannot be read although its files were put in their places")
+        raise errors.StorageFailed("the log cannot be read although its files were put in their places")
     if rest.found.files and not rest.refusals and not agreed(rest):
         return replace(plan, unconfirmed=rest.found.files)
     rest = bring_back(gate, rest, told)
@@ -663,12 +622,12 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
             continue
         seen.add(of_source)
         if not still_holds(table, source, proof, plan.log_tags):
-            raise Refused(
+            raise errors.Refused(
                 f"the table or {source.name} has changed since the plan was made, and "
                 f"{item.path} is no longer proven to be of this table",
-                said_first=NOTHING_CHANGED,
+                said_first=errors.NOTHING_CHANGED,
                 code=UNPROVEN,
-                hint=command("undelete", sources=list(plan.request.sources), dry_run=True),
+                hint=errors.command("undelete", sources=list(plan.request.sources), dry_run=True),
             )
 
 
@@ -686,7 +645,7 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
             step.advance(weight=item.file.size_bytes)
 
 
-def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None:
+def _put_log_file(table: TableHandle, plan: UndeletePlan, item: log_files.LogItem) -> None:
     """Put one file of the log in its place. A checkpoint, a checksum and the hint of another writer stay."""
     source, file = plan.log_sources[item.source], _proven(plan, item)
     tag = plan.log_tags.get(item.path)
@@ -697,19 +656,19 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
         return
     try:
         is_same = table.storage.read(item.path) == source.files.read(item.path)
-    except FileMissing as fault:
-        raise StorageFailed(f"{item.path} could not be put in its place") from fault
+    except errors.FileMissing as fault:
+        raise errors.StorageFailed(f"{item.path} could not be put in its place") from fault
     if not is_same and item.kind is FileKind.COMMIT:
-        raise ConflictLost(
+        raise errors.ConflictLost(
             f"another writer created commit {item.file.path.version} in the meantime; the commits after it were not "
             "restored",
             code="undelete.conflict",
             facts={"commit": item.path},
-            hint=command("history"),
+            hint=errors.command("history"),
         )
 
 
-def _proven(plan: UndeletePlan, item: LogItem) -> ProvenFile:
+def _proven(plan: UndeletePlan, item: log_files.LogItem) -> ProvenFile:
     from deltacli.changing.proofs import ProvenFile
 
     log = plan.log
@@ -723,7 +682,7 @@ def _bring(source: Source, file: ProvenFile, modified_ms: int, to: Storage, *, r
         return source.bring(file.path, file.size_bytes, to, replace=replace)
     data = source.files.read(file.path)
     if digest(data) != file.sha256:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"{file.path} of {source.name} was changed since it was planned", code="undelete.source-changed"
         )
     if not replace:
@@ -732,7 +691,7 @@ def _bring(source: Source, file: ProvenFile, modified_ms: int, to: Storage, *, r
     return Created()
 
 
-def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcome: Creation) -> None:
+def _require_sound(table: TableHandle, plan: UndeletePlan, item: log_files.LogItem, outcome: Creation) -> None:
     """Take a commit away again that could not be read before, and cannot be read now, where it is newer than a version
     that can be. Raises StorageFailed then, so that those after it stay away.
     """
@@ -741,14 +700,14 @@ def _require_sound(table: TableHandle, plan: UndeletePlan, item: LogItem, outcom
     is_unread = isinstance(outcome, Created) and not plan.log_sources[item.source].is_readable
     if not is_unread or item.kind is not FileKind.COMMIT or not log.was_readable or version <= log.version_before:
         return
-    if (why := fault_of_log_file(table.storage, item.file)) is not None:
+    if (why := log_files.fault_of_log_file(table.storage, item.file)) is not None:
         is_gone = all(isinstance(done, Deleted) for _, done in table.writable().delete_many([item.path]))
         became = "was taken away again" if is_gone else "could not be taken away again: delete it"
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"the deleted commit {version} cannot be read, and {became}: {why}",
             code="undelete.not-there",
             facts={"file": item.path, "newest version that can be read": str(version - 1)},
-            hint=command("snapshot", version=version - 1),
+            hint=errors.command("snapshot", version=version - 1),
         )
 
 
@@ -774,9 +733,9 @@ def _require_there(table: TableHandle, plan: UndeletePlan) -> None:
 
 def _require_none(wrong: list[str]) -> None:
     if wrong:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"{plural(len(wrong), 'file')} put in place cannot be used",
             code="undelete.not-there",
             facts={"files": ", ".join(wrong[:_NAMED])},
-            hint=command("validate", level="footers"),
+            hint=errors.command("validate", level="footers"),
         )

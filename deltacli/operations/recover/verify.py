@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
 from deltacli.core.made_once import pattern
 from deltacli.core.progress import Progress
@@ -16,16 +17,7 @@ from deltacli.delta.data_files import key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
 from deltacli.table.live_files import FileKind, NeededFiles, whole
-from deltacli.work.file_facts import (
-    FooterPiece,
-    FooterRead,
-    ListedFile,
-    ReadFootersAndVectors,
-    VectorPiece,
-    file_of_vector,
-    in_pieces,
-    weight_of_facts,
-)
+from deltacli.work import file_facts
 from deltacli.work.rows.data_files import Descriptor
 from deltacli.work.task import TableStores
 
@@ -67,8 +59,6 @@ class Verified(NamedTuple):
 
     def with_faults(self, faults: Mapping[int, Fault]) -> Self:
         """Return it with what else is wrong, by the rows of files."""
-        import pyarrow as pa
-
         mask = pc.is_in(pa.array(range(len(self.problems)), pa.int64()), value_set=pa.array(list(faults), pa.int64()))
         in_order = [faults[row] for row in sorted(faults)]
         columns = (
@@ -90,8 +80,6 @@ def verify(
     """Compare files with what the log says. `sizes` are their bytes in `stores`, null for one that is missing. With
     `contents`, or of the files of this mask, more than those is compared. Raises StorageFailed.
     """
-    import pyarrow as pa
-
     text = pa.string()
     known = whole(needed.files["sizeBytes"])
     is_missing = pc.is_null(sizes)
@@ -117,8 +105,6 @@ _AROUND_A_VECTOR = 8
 
 def _ends_early(needed: NeededFiles, sizes: ArrowArray) -> ArrowArray:
     """Return which files end before a vector that the log says is in them."""
-    import pyarrow as pa
-
     paths, place = whole(needed.files["path"]), whole(needed.vectors["path"])
     numbers = (pc.struct_field(whole(needed.vectors["deletionVector"]), [name]) for name in ("offset", "sizeInBytes"))
     offset, size_bytes = (pc.cast(number, pa.int64()) for number in numbers)
@@ -137,7 +123,10 @@ def _within(
         for kind in (FileKind.DATA, FileKind.VECTOR)
     )
     columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, whole(needed.files["rows"])))
-    footers = [(ListedFile(as_in_log(key_text(path)), size), rows) for path, size, rows in zip(*columns, strict=True)]
+    footers = [
+        (file_facts.ListedFile(as_in_log(key_text(path)), size), rows)
+        for path, size, rows in zip(*columns, strict=True)
+    ]
     row_of = dict(zip(pc.take(paths, of_vectors).to_pylist(), of_vectors.to_pylist(), strict=True))
     vectors: list[tuple[int, Descriptor]] = []
     stated = pc.filter(needed.vectors, pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
@@ -151,7 +140,7 @@ def _within(
 
 
 def faults_within(
-    footers: Sequence[tuple[ListedFile, int | None]],
+    footers: Sequence[tuple[file_facts.ListedFile, int | None]],
     vectors: Sequence[Descriptor],
     sizes: Mapping[str, int],
     stores: TableStores,
@@ -163,25 +152,27 @@ def faults_within(
     """
     each = _NEAR_FILES if stores.storage.capabilities.cheap_listing else _FAR_FILES
     files = stores.files()
-    pieces: list[FooterPiece | VectorPiece] = [
+    pieces: list[file_facts.FooterPiece | file_facts.VectorPiece] = [
         tuple(file for file, _ in footers[start : start + each]) for start in range(0, len(footers), each)
     ]
-    for part in in_pieces(enumerate(vectors), each):
-        of_part = dict.fromkeys(file_of_vector(files, descriptor) or "" for _, descriptor in part)
-        pieces.append(VectorPiece(tuple(part), tuple((path, sizes[path]) for path in of_part if path in sizes)))
+    for part in file_facts.in_pieces(enumerate(vectors), each):
+        of_part = dict.fromkeys(file_facts.file_of_vector(files, descriptor) or "" for _, descriptor in part)
+        pieces.append(
+            file_facts.VectorPiece(tuple(part), tuple((path, sizes[path]) for path in of_part if path in sizes))
+        )
     found: Iterator[Any] = engine.spread(  # Any: the facts of a piece, by its kind
-        ReadFootersAndVectors(),
+        file_facts.ReadFootersAndVectors(),
         pieces,
         stores,
-        weigh=weight_of_facts,
+        weigh=file_facts.weight_of_facts,
         at_once=stores.storage.capabilities.parallel_reads,
     )
     of_footers: list[Fault | None] = []
     of_vectors: list[Fault | None] = [None] * len(vectors)
-    with progress.step("verifying files", unit="files", total=sum(map(weight_of_facts, pieces))) as step:
+    with progress.step("verifying files", unit="files", total=sum(map(file_facts.weight_of_facts, pieces))) as step:
         for piece, facts in zip(pieces, found, strict=True):
             for one in facts:
-                if isinstance(piece, VectorPiece):
+                if isinstance(piece, file_facts.VectorPiece):
                     if one.facts.code == UNREAD:
                         raise StorageFailed(one.facts.reason)
                     of_vectors[one.facts.row] = (
@@ -189,11 +180,11 @@ def faults_within(
                     )
                 else:
                     of_footers.append(_fault_of_footer(one, footers[len(of_footers)][1]))
-            step.advance(weight_of_facts(piece))
+            step.advance(file_facts.weight_of_facts(piece))
     return of_footers + of_vectors
 
 
-def _fault_of_footer(read: FooterRead, expected: int | None) -> Fault | None:
+def _fault_of_footer(read: file_facts.FooterRead, expected: int | None) -> Fault | None:
     footer, fault = read
     if fault is not None and fault.code == UNREAD:
         raise StorageFailed(fault.message)  # nothing is known of the file

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import plural
@@ -126,8 +127,6 @@ class Looked(NamedTuple):
 
 def named_files(table: TableHandle, now: Snapshot, names: set[str]) -> Named | None:
     """Return the live files with these paths, None if there are none."""
-    import pyarrow as pa
-
     wanted = pa.array(sorted(names), pa.string())
     directories = pc.unique(pc.replace_substring_regex(wanted, _DIRECTORY, ""))
 
@@ -169,8 +168,6 @@ def look_at(
     orphans: Sequence[str],
 ) -> Looked:
     """Look at the named files, and for those that cannot be used in the sources."""
-    import pyarrow as pa
-
     needed = needed_of(table, named.adds)
     keys = whole(needed.files["path"]).to_pylist()
     there, sizes = look_for(table.storage, needed, table.engine, table.progress)
@@ -236,8 +233,6 @@ def right_descriptors(
 
 def _vectors_in(now: Snapshot, places: set[str]) -> Mapping[str, Sequence[tuple[str, int | None]]]:
     """Return the live files whose vectors are in some files, and the offsets of these."""
-    import pyarrow as pa
-
     wanted = pa.array(sorted(places), pa.string())
 
     def read(adds: RecordBatch) -> list[tuple[str, str, int | None]]:
@@ -261,8 +256,6 @@ def _intact(
     table: TableHandle, needed: NeededFiles, sizes: ArrowArray, keys: Sequence[bytes], problems: Mapping[bytes, str]
 ) -> Iterator[bytes]:
     """Yield the keys of files of another size than in the log, whose footer and rows are as they should be."""
-    import pyarrow as pa
-
     other = pa.array([problems[key] == Problem.SIZE.value for key in keys], pa.bool_())
     if not pc.any(other).as_py():
         return
@@ -377,8 +370,6 @@ def find_renamed(table: TableHandle, missing: NeededFiles, orphans: Sequence[str
     """Return the key of each missing file that is there under another name, with that name. `orphans` are the paths
     of files that no log names. Raises StorageFailed.
     """
-    import pyarrow as pa
-
     if not orphans or not missing.files.num_rows:
         return {}
     paths = pa.array([as_in_log(path) for path in orphans], pa.string())
@@ -497,8 +488,6 @@ class AddAgain:
 
     def _amended(self, run: Run, now: Snapshot, adds: RecordBatch) -> RecordBatch:
         """Return adds as they should be. Raises Unreadable where a file cannot be read."""
-        import pyarrow as pa
-
         rows = adds.to_pylist()
         for key, row in zip(file_keys(adds).to_pylist(), rows, strict=True):
             wanted = self.amendments[key]
@@ -562,8 +551,6 @@ def plan_statistics(
         chosen |= dict.fromkeys(row for row, count in enumerate(counts) if count is None and faults[row] is None)
     if not chosen:
         return Planned(unrepaired=unrepaired)
-    import pyarrow as pa
-
     amendments = {keys[row]: Amendment(statistics=faults[row] is None) for row in chosen}
     work = AddAgain(
         pa.array(list(amendments), pa.binary()), amendments, tuple(paths[row] for row in chosen), "true statistics"
@@ -627,8 +614,6 @@ def added_later(table: TableHandle, findings: Sequence[Finding], listing: LogLis
 
 def _live(now: Snapshot, names: set[str], findings: Sequence[Finding]) -> pyarrow.Table:
     """Return the live files with these paths, and those without a number of records where a finding is about these."""
-    import pyarrow as pa
-
     wanted = pa.array(sorted(names), pa.string())
     takes_all = any(one.rule.id == _WITHOUT_COUNT for one in findings)
 
@@ -645,15 +630,11 @@ def _live(now: Snapshot, names: set[str], findings: Sequence[Finding]) -> pyarro
 
 
 def _keys(adds: pyarrow.Table) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.chunked_array([file_keys(batch) for batch in adds.to_batches()])
 
 
 def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
     """Return why each file cannot be read, None where its size and its footer are right."""
-    import pyarrow as pa
-
     uris = (table.storage.uri, *table.storage.aliases)
     unknown = pa.nulls(adds.num_rows, pa.int64())
     needed = needed_files(uris, whole(adds["path"]), whole(adds["size"]), unknown)

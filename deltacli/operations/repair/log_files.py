@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, NotATable, Refused, Unreadable
 from deltacli.core.typing import BinaryFile, RecordBatch
 from deltacli.core.units import format_size, plural
@@ -666,8 +667,6 @@ def _keys_of(findings: Sequence[Finding], rule: Rule) -> list[str]:
 
 def _column(snapshot: Snapshot, name: str, paths: Sequence[str], kind: str = "add") -> Iterator[tuple[str, Any]]:
     """Yield the paths among these of the adds or the removes of a version, with one of their fields (Any: its type)."""
-    import pyarrow as pa
-
     wanted = pa.array(paths, pa.string())
 
     def chosen(rows: RecordBatch) -> RecordBatch:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
@@ -289,8 +290,6 @@ class _Steps:
         self.steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
 
     def _amendment(self) -> AddAgain:
-        import pyarrow as pa
-
         rows = sorted(self.amended)
         keys = _keys_of(self.named.adds.take(rows))
         by_key = dict(zip(whole(keys).to_pylist(), (self.amended[row] for row in rows), strict=True))
@@ -349,8 +348,6 @@ class _Steps:
 
 def _chosen(now: Snapshot, mask: Mask) -> pyarrow.Table | None:
     """Return the whole adds of a version that a mask chooses."""
-    import pyarrow as pa
-
     found = now.file_actions.map_actions("add", lambda adds: pc.filter(adds, mask(adds)))
     parts = [pa.Table.from_batches([part]) for part in found if part.num_rows]
     return pa.concat_tables(parts) if parts else None
@@ -363,15 +360,11 @@ def _are_live(now: Snapshot, adds: RecordBatch) -> bool:
 
 
 def _keys_of(adds: pyarrow.Table) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.concat_arrays([file_keys(batch) for batch in adds.combine_chunks().to_batches()])
 
 
 def _still_lost(table: TableHandle, adds: pyarrow.Table, gone: Mapping[str, frozenset[bytes]]) -> pyarrow.Table:
     """Return the adds without those whose files were missing and are there by now."""
-    import pyarrow as pa
-
     needed = needed_of(table, adds)
     names = whole(needed.files["path"]).to_pylist()
     _, sizes = look_for(table.storage, needed, table.engine, table.progress)
@@ -402,8 +395,6 @@ def salvage(run: Run, files: tuple[DamagedFile, ...]) -> int:
 
 
 def _salvaged(run: Run, file: DamagedFile) -> int:
-    import pyarrow as pa
-
     files = run.table.files()
     store, target = run.backup.store, run.backup.below(f"rows/{decode(file.path).rpartition('://')[2].lstrip('/')}")
     try:
@@ -436,8 +427,6 @@ def _salvaged(run: Run, file: DamagedFile) -> int:
 
 def _groups(reader: ParquetReader, deleted: DeletedRows | None) -> Iterator[pyarrow.Table]:
     """Yield the row groups that can be read, without deleted rows."""
-    import pyarrow as pa
-
     metadata, begin = reader.metadata, 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows
@@ -463,8 +452,6 @@ def plan_doubled(
     table: TableHandle, findings: Sequence[Finding], now: Snapshot, listing: LogListing, obstacle: str | None
 ) -> Planned:
     """Return the step for files that a commit moved and did not remove. Raises StorageFailed."""
-    import pyarrow as pa
-
     by_version: dict[int, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_version[-1 if finding.place.version is None else finding.place.version].append(finding)
@@ -524,7 +511,6 @@ def _doubled(
 
 def _at(snapshot: Snapshot, paths: set[str]) -> RecordBatch | None:
     """Return the live adds of some canonical paths."""
-    import pyarrow as pa
 
     def chosen(adds: RecordBatch) -> RecordBatch:
         return adds.filter(pa.array([canonical(path) in paths for path in adds.column("path").to_pylist()], pa.bool_()))
@@ -534,8 +520,6 @@ def _at(snapshot: Snapshot, paths: set[str]) -> RecordBatch | None:
 
 
 def _is_at(adds: RecordBatch, path: str) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array([canonical(one) == path for one in adds.column("path").to_pylist()], pa.bool_())
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.commit import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.core.typing import ArrowArray, JsonObject
@@ -174,16 +175,12 @@ def domain_of(domain: str, configuration: str, *, removed: bool = False) -> Acti
 
 
 def whole_files(snapshot: Snapshot, kind: str) -> pyarrow.Table:
-    import pyarrow as pa
-
     schema = action_schemas().add if kind == "add" else action_schemas().remove
     found = [pa.Table.from_batches([one]) for one in snapshot.file_actions.map_actions(kind, lambda rows: rows)]
     return pa.concat_tables([schema.empty_table(), *(one.select(schema.names).cast(schema) for one in found)])
 
 
 def table_of(actions: Sequence[Action], schema: pyarrow.Schema, source: str) -> pyarrow.Table:
-    import pyarrow as pa
-
     return pa.Table.from_batches([whole_actions(actions, schema, source)], schema)
 
 
@@ -311,8 +308,6 @@ def rebuilt_commit(
 
 
 def _keys(rows: pyarrow.Table) -> ArrowArray:
-    import pyarrow as pa
-
     parts = [keys_of(one) for one in rows.to_batches()]
     return pa.concat_arrays([pa.array([], pa.binary()), *(pc.cast(part, pa.binary()) for part in parts)])
 
@@ -387,8 +382,6 @@ class _Rebuilding:
 
     def _changes(self, after: After, later: _Later) -> tuple[pyarrow.Table, pyarrow.Table, pyarrow.Table]:
         """Return the adds and the removes of the commit, and the adds of the files that it removes."""
-        import pyarrow as pa
-
         version, schemas = self._version, action_schemas()
         older = table_of(later.older, schemas.remove, "the commits")
         if (path := _first(older, pc.invert(_is_in(_keys(older), self._keys)))) is not None:
@@ -594,15 +587,11 @@ class _Rebuilding:
 
 
 def _with_change(rows: pyarrow.Table, *, is_change: bool) -> pyarrow.Table:
-    import pyarrow as pa
-
     place = rows.schema.get_field_index("dataChange")
     return rows.set_column(place, rows.schema.field(place), pa.repeat(is_change, rows.num_rows)).combine_chunks()
 
 
 def _comparable(rows: pyarrow.Table) -> pyarrow.Table:
-    import pyarrow as pa
-
     return pa.concat_tables([comparable_adds(one) for one in rows.to_batches()])
 
 

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING
 from deltacli.core.errors import Refusal, command
 from deltacli.core.units import plural
 from deltacli.delta.log.state import TableConfiguration, is_true
-from deltacli.delta.schema.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-    physical_name,
-    simple_name,
-)
+from deltacli.delta.schema import types
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.demands import FIELDS, UNREAD, Demand, DemandCheck, FoundRows, new_demands
 from deltacli.table.live_files import Mask, chosen_actions
@@ -107,7 +99,7 @@ def _first_difference(now: TableConfiguration, target: TableConfiguration) -> st
 
 
 def _difference_of_fields(
-    then: tuple[StructField, ...], now: tuple[StructField, ...], path: str, mode: str
+    then: tuple[types.StructField, ...], now: tuple[types.StructField, ...], path: str, mode: str
 ) -> str | None:
     """Return the first field whose type or mapping differs. A field that only one of both has is null in files."""
     by_id = {field.metadata[_ID]: field for field in then if _ID in field.metadata}
@@ -120,7 +112,7 @@ def _difference_of_fields(
             return f"{place} is a different column now, with another mapping id"
         if old is None:
             continue
-        stored = [physical_name(one, mode) for one in (old, field)]
+        stored = [types.physical_name(one, mode) for one in (old, field)]
         if stored[0].lower() != stored[1].lower():
             return f"{place} was stored as {stored[0]} and is now stored as {stored[1]}"
         if (found := _difference_of_types(old.data_type, field.data_type, place, mode)) is not None:
@@ -128,16 +120,16 @@ def _difference_of_fields(
     return None
 
 
-def _difference_of_types(then: DataType, now: DataType, path: str, mode: str) -> str | None:
+def _difference_of_types(then: types.DataType, now: types.DataType, path: str, mode: str) -> str | None:
     match then, now:
-        case StructType(old), StructType(new):
+        case types.StructType(old), types.StructType(new):
             return _difference_of_fields(old, new, path, mode)
-        case ArrayType(old_element, _), ArrayType(new_element, _):
+        case types.ArrayType(old_element, _), types.ArrayType(new_element, _):
             return _difference_of_types(old_element, new_element, f"{path}.element", mode)
-        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+        case types.MapType(old_key, old_value, _), types.MapType(new_key, new_value, _):
             return _difference_of_types(old_key, new_key, f"{path}.key", mode) or _difference_of_types(
                 old_value, new_value, f"{path}.value", mode
             )
         case _ if then == now:
             return None
-    return f"{path} was {simple_name(then)} and is {simple_name(now)}"
+    return f"{path} was {types.simple_name(then)} and is {types.simple_name(now)}"

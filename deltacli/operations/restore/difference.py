@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import FileMissing, PathExternal, parameter
 from deltacli.core.made_once import cached_property
@@ -122,16 +123,12 @@ def check_files(
 
 def check_sizes(table: TableHandle, adds: Iterable[RecordBatch], total: int) -> tuple[ProblemFile, ...]:
     """Compare the bytes of files with the log, and return those that cannot be used. Raises as `check_files`."""
-    import pyarrow as pa
-
     all_stay = ((batch, pa.repeat(False, batch.num_rows)) for batch in adds)
     return check_files(table, all_stay, total, footers=False).problems
 
 
 def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -> Iterator[RecordBatch]:
     """Yield what is compared of some thousand adds together, with their numbers of `rows`, and which come back."""
-    import pyarrow as pa
-
     at_once = _FILES_AT_ONCE if table.storage.capabilities.cheap_listing else None
     held: list[RecordBatch] = []
     for batch, comes_back in adds:
@@ -170,8 +167,6 @@ def _needed(table: TableHandle, adds: RecordBatch) -> NeededFiles:
 
 def _come_back(table: TableHandle, adds: RecordBatch, every: NeededFiles) -> ArrowArray:
     """Return which data files and vectors come back, or are of data files that do."""
-    import pyarrow as pa
-
     mask = adds.column("comesBack")
     if len(pc.unique(mask)) == 1:
         return pa.repeat(mask[0], every.files.num_rows)
@@ -350,8 +345,6 @@ def difference_of(ours: KeyedLiveFiles, theirs: KeyedLiveFiles) -> Difference:
 
 def no_difference() -> Difference:
     """Return the difference of two versions without files."""
-    import pyarrow as pa
-
     nothing = joined_files([])
     return Difference(nothing, nothing, pa.array([], pa.bool_()), pa.array([], pa.bool_()))
 
@@ -361,8 +354,6 @@ def read_keyed_files(snapshot: Snapshot, where: Mask | None) -> KeyedLiveFiles:
     fields = [*_COUNTED, "baseRowId", *(["partitionValues"] if where is not None else [])]
 
     def read(adds: RecordBatch) -> tuple[ArrowArray, ...]:
-        import pyarrow as pa
-
         rows = adds if where is None else pc.filter(adds, where(adds))
         vectors = rows.column("deletionVector")
         physical = num_records_column(rows.column("stats"))
@@ -386,8 +377,6 @@ def joined_files(parts: Sequence[tuple[ArrowArray, ...]], *, are_keys_narrow: bo
     """Return the files of several parts, each with the columns of `LiveFiles`, with keys of `file_keys`, or of
     `narrow_keys`.
     """
-    import pyarrow as pa
-
     of_keys = pa.int64() if are_keys_narrow else pa.binary(KEY_BYTES)
     kinds = (of_keys, pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
     return KeyedLiveFiles(
@@ -413,8 +402,6 @@ def file_rows(
     storage: ReadStorage, adds: RecordBatch, change: str, problems: Sequence[ProblemFile] = ()
 ) -> RecordBatch:
     """Return live files as rows of a kind of change, with the problems of some."""
-    import pyarrow as pa
-
     count, text = adds.num_rows, pa.string()
     paths = _paths(storage, adds.column("path"))
     places = pc.index_in(paths, value_set=pa.array([one.path for one in problems], text))
@@ -431,8 +418,6 @@ def file_rows(
 
 
 def rows_of_problems(problems: Sequence[ProblemFile]) -> RecordBatch:
-    import pyarrow as pa
-
     rows = [(one.path, None, one.kind, None, one.problem.value, one.why, one.source) for one in problems]
     kinds = [pa.int64() if name == "sizeBytes" else pa.string() for name in COLUMNS]
     columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
@@ -441,8 +426,6 @@ def rows_of_problems(problems: Sequence[ProblemFile]) -> RecordBatch:
 
 def _paths(storage: ReadStorage, raw: ArrowArray) -> ArrowArray:
     """Return paths below the root, not encoded, or as in the log outside of it, and where they are no text."""
-    import pyarrow as pa
-
     below = PathKeys((storage.uri, *storage.aliases)).of_log(raw).keys
     try:
         return pc.coalesce(pc.cast(below, pa.string()), raw)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, command
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -40,17 +41,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.feature_changes import REMOVALS
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.schema.types import (
-    ID,
-    MAX_COLUMN_ID,
-    PHYSICAL_NAME,
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-    recorded_name,
-)
+from deltacli.delta.schema import types
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.table.live_files import Mask, chosen_actions, marked_actions
 
@@ -183,11 +174,11 @@ class _Settlement:
         """Keep the highest column id that was ever given, and the larger boundary of protected checkpoints."""
         now = self._now.config.properties
         both = (now, self._target.config.properties)
-        ids = [one for properties in both if (one := parse_integer(properties, MAX_COLUMN_ID)) is not None]
+        ids = [one for properties in both if (one := parse_integer(properties, types.MAX_COLUMN_ID)) is not None]
         if ids or self._target.config.mapping_mode != "none":
             ids += _ids_in(self._target.config.schema)
             if ids:
-                found[MAX_COLUMN_ID] = str(max(ids))
+                found[types.MAX_COLUMN_ID] = str(max(ids))
         limits = [one for properties in both if (one := parse_integer(properties, CHECKPOINT_PROTECTION)) is not None]
         if limits:
             found[CHECKPOINT_PROTECTION] = str(max(limits))
@@ -267,17 +258,17 @@ class _Settlement:
         now, then, text = self._now.config.schema, self._target.config.schema, self._target.metadata.get("schemaString")
         if now is None or then is None or not isinstance(text, str):
             return None
-        marks = {recorded_name(field): field.metadata[_MARK] for field in now.fields if _has_whole(field, _MARK)}
+        marks = {types.recorded_name(field): field.metadata[_MARK] for field in now.fields if _has_whole(field, _MARK)}
         if not marks:
             return None
-        known = {recorded_name(field): field for field in then.fields}
+        known = {types.recorded_name(field): field for field in then.fields}
         schema: Json = read_exactly(text)
         changed = False
         for field in schema.get("fields", ()):
             metadata = field.get("metadata")
             if not isinstance(metadata, dict) or _STEP not in metadata:
                 continue
-            name = str(metadata.get(PHYSICAL_NAME) or field.get("name"))
+            name = str(metadata.get(types.PHYSICAL_NAME) or field.get("name"))
             if name not in marks or name not in known:
                 continue
             was, wanted = known[name], marks[name]
@@ -351,22 +342,22 @@ def skipped_applications(now: SmallState, target: SmallState) -> Iterator[tuple[
     return ((one, then.get(one.app_id)) for one in now.transactions if then.get(one.app_id) != one.version)
 
 
-def _has_whole(field: StructField, key: str) -> bool:
+def _has_whole(field: types.StructField, key: str) -> bool:
     value = field.metadata.get(key)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _ids_in(data_type: DataType | None) -> Iterator[int]:
+def _ids_in(data_type: types.DataType | None) -> Iterator[int]:
     match data_type:
-        case StructType(fields):
+        case types.StructType(fields):
             for field in fields:
-                number = field.metadata.get(ID)
+                number = field.metadata.get(types.ID)
                 if isinstance(number, int):
                     yield number
                 yield from _ids_in(field.data_type)
-        case ArrayType(element, _):
+        case types.ArrayType(element, _):
             yield from _ids_in(element)
-        case MapType(key, value, _):
+        case types.MapType(key, value, _):
             yield from _ids_in(key)
             yield from _ids_in(value)
 
@@ -433,8 +424,6 @@ class ReturningIds(NamedTuple):
 
     def of(self, adds: RecordBatch) -> tuple[ArrowArray, ArrowArray]:
         """Return the ids and the commit versions of files of the target; null where they are to be given."""
-        import pyarrow as pa
-
         found = [pa.nulls(adds.num_rows, pa.int64()) if self.begins_again else adds.column(name) for name in _IDS]
         if (known := self.known) is not None:
             places = pc.index_in(canonical_column(adds.column("path")), value_set=known.column("path"))
@@ -446,8 +435,6 @@ class ReturningIds(NamedTuple):
 
 def returning_ids(now: Snapshot, found: Difference, where: Mask | None, *, begins_again: bool) -> ReturningIds:
     """Return the row ids with which files come back."""
-    import pyarrow as pa
-
     # Without a vector then or now, a path that goes does not come back.
     vectors = (pc.and_(found.removed, found.now.has_vector), pc.and_(found.added, found.target.has_vector))
     if ROW_IDS not in now.protocol.supported_features or not any(pc.any(mask).as_py() for mask in vectors):
@@ -465,8 +452,6 @@ def files_to_number(
     target: Snapshot, after: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds
 ) -> Amount:
     """Return the files that come back and get new ids, with their physical rows."""
-    import pyarrow as pa
-
     if not assigns_row_ids(after.protocol, after.metadata):
         return Amount(0, 0, 0)
     fresh = found.added if ids.begins_again else found.without_row_id
@@ -500,8 +485,6 @@ def refusals_of_files(
 
 def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds) -> bool:
     """Return True if files that come back have ids of files that stay, or of others that come back."""
-    import pyarrow as pa
-
     back = chosen_actions(target, found.target.keys, found.added, where, ("path", "stats", *_IDS))
     parts = [_ranges(adds, ids.of(adds)[0]) for adds in back]
     if not sum(part.num_rows for part in parts):
@@ -524,8 +507,6 @@ def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | N
 
 def _ranges(adds: RecordBatch, begin: ArrowArray) -> RecordBatch:
     """Return the ids of the files that have some: from `begin` to before `end`. Unknown rows count as one."""
-    import pyarrow as pa
-
     ends = pc.add(begin, pc.fill_null(num_records_column(adds.column("stats")), 1))
     ranges = pa.RecordBatch.from_arrays([begin, ends], names=["begin", "end"])
     return ranges.filter(pc.greater(ends, begin))

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, RecordBatch
@@ -23,16 +24,14 @@ from deltacli.operations.recover.log_files import complete_versions, data_source
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source, find_in, put_found, tags_of
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.restore.difference import VERIFIED, Checked, ProblemFile, check_sizes, compare
+from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Mask, NeededFiles, look_for, whole
+from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector
 from deltacli.work.task import TableFiles
-
-if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +159,6 @@ def _newer(
 
 def _older(now: Snapshot, target: Snapshot, names: Set[str], where: Mask | None) -> int | None:
     """Return the newest of the versions before the target; one without files is none that anybody wants back."""
-    import pyarrow as pa
-
     storage = now.table.storage
 
     def bytes_of(lost: Iterable[str]) -> ArrowArray:
@@ -239,8 +236,6 @@ def _using(batch: RecordBatch, names: Set[str], table: TableHandle) -> set[str]:
 
 def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> RecordBatch:
     """Return the few adds that may need one of these files, without a loop over all."""
-    import pyarrow as pa
-
     wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
     keys, paths = PathKeys((storage.uri, *storage.aliases)), batch.column("path")
     of_data = keys.of_log(paths)

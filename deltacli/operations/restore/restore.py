@@ -12,6 +12,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import Shortfall
@@ -29,22 +30,13 @@ from deltacli.core.errors import (
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, format_timestamp, plural, short_repr
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
-from deltacli.delta.log.state import (
-    APPEND_ONLY,
-    CHANGE_FEED,
-    TableConfiguration,
-    configuration_of,
-    is_true,
-    plain_action,
-    plain_metadata,
-    read_metadata,
-    read_protocol,
-)
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.recover.verify import Problem
+from deltacli.operations.restore import metadata
 from deltacli.operations.restore.difference import (
     VERIFIED,
     Checked,
@@ -57,22 +49,6 @@ from deltacli.operations.restore.difference import (
     no_difference,
     rows_of_problems,
     vacuum_is_running,
-)
-from deltacli.operations.restore.metadata import (
-    CLUSTERING,
-    ReturningIds,
-    SmallActions,
-    SmallState,
-    begins_again,
-    files_to_number,
-    refusal_of_files_that_stay,
-    refusal_of_partitioning,
-    refusals_of_files,
-    refusals_of_marks,
-    returning_ids,
-    settle,
-    skipped_applications,
-    vector_refusals,
 )
 from deltacli.rules.framework.repairs import may_keep
 from deltacli.table.api_arguments import moment_ms, version_number
@@ -178,8 +154,8 @@ class RestorePlan:
     target: Snapshot
     difference: Difference
     where: Mask | None
-    small: SmallActions
-    ids: ReturningIds
+    small: metadata.SmallActions
+    ids: metadata.ReturningIds
     """The row ids with which files come back."""
     new_rows: int
     """The rows that get ids."""
@@ -319,18 +295,18 @@ class _Planning:
         refusals = list(self._take_condition(*states))
         found = no_difference() if refusals else compare(now, target, self._where)
         if self._where is not None:
-            small = SmallActions()
-            refusals += vector_refusals(states[0], brings_vectors=found.brings_vectors)
+            small = metadata.SmallActions()
+            refusals += metadata.vector_refusals(states[0], brings_vectors=found.brings_vectors)
         else:
-            small = settle(*states, brings_vectors=found.brings_vectors)
-            refusals += (*small.refusals, *refusal_of_partitioning(*states, found.unchanged))
-            refusals += refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
+            small = metadata.settle(*states, brings_vectors=found.brings_vectors)
+            refusals += (*small.refusals, *metadata.refusal_of_partitioning(*states, found.unchanged))
+            refusals += metadata.refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
         after = _after(now, small)
-        ids = returning_ids(now, found, self._where, begins_again=begins_again(*states))
-        fresh = files_to_number(target, after, found, self._where, ids)
-        refusals += refusals_of_marks(*states)
+        ids = metadata.returning_ids(now, found, self._where, begins_again=metadata.begins_again(*states))
+        fresh = metadata.files_to_number(target, after, found, self._where, ids)
+        refusals += metadata.refusals_of_marks(*states)
         refusals += () if self._request.allow_removals else _removal_refusals(now, found)
-        refusals += refusals_of_files(now, target, found, self._where, ids, fresh)
+        refusals += metadata.refusals_of_files(now, target, found, self._where, ids, fresh)
         if small.metadata is not None:
             from deltacli.changing.preflight import broken_rules
 
@@ -368,7 +344,7 @@ class _Planning:
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
 
-    def _take_condition(self, now: SmallState, target: SmallState) -> Iterator[Refusal]:
+    def _take_condition(self, now: metadata.SmallState, target: metadata.SmallState) -> Iterator[Refusal]:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
@@ -401,8 +377,6 @@ class _Planning:
 
     def _due(self, found: Difference) -> tuple[Iterable[tuple[RecordBatch, ArrowArray]], int]:
         """Return the files to be checked with which of them come back, and how many they are."""
-        import pyarrow as pa
-
         if self._checked is None:
             every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
             return (every if found.files_after else ()), found.files_after
@@ -445,27 +419,29 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         protocol=plan.small.protocol,
         metadata=plan.small.metadata,
         domains=plan.small.domains,
-        domains_read=(CLUSTERING,) if request.where is None else (),
+        domains_read=(metadata.CLUSTERING,) if request.where is None else (),
         new_rows=plan.new_rows,
     )
 
 
-def _state_of(snapshot: Snapshot) -> SmallState:
+def _state_of(snapshot: Snapshot) -> metadata.SmallState:
     config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
-    return SmallState(snapshot.version, config, snapshot.domains, snapshot.transactions)
+    return metadata.SmallState(snapshot.version, config, snapshot.domains, snapshot.transactions)
 
 
-def _after(now: Snapshot, small: SmallActions) -> Snapshot:
+def _after(now: Snapshot, small: metadata.SmallActions) -> Snapshot:
     """Return the small part of the version that would be committed."""
     if small.protocol is not None:
-        now = replace(now, protocol=read_protocol(small.protocol, _OURS), raw_protocol=small.protocol)
+        now = replace(now, protocol=state.read_protocol(small.protocol, _OURS), raw_protocol=small.protocol)
     if small.metadata is not None:
-        now = replace(now, metadata=read_metadata(small.metadata, _OURS), raw_metadata=small.metadata)
+        now = replace(now, metadata=state.read_metadata(small.metadata, _OURS), raw_metadata=small.metadata)
     return now
 
 
-def _configuration(snapshot: Snapshot) -> TableConfiguration:
-    return configuration_of(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
+def _configuration(snapshot: Snapshot) -> state.TableConfiguration:
+    return state.configuration_of(
+        state.plain_metadata(snapshot.raw_metadata), state.plain_action(snapshot.raw_protocol)
+    )
 
 
 def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
@@ -480,11 +456,11 @@ def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
 
 def _removal_refusals(now: Snapshot, found: Difference) -> Iterator[Refusal]:
     """Refuse to remove files of a table that must only grow. Spec: Append-only Tables."""
-    if is_true(now.properties, APPEND_ONLY) and (amount := found.removed_amount).files:
+    if state.is_true(now.properties, state.APPEND_ONLY) and (amount := found.removed_amount).files:
         rows = "" if amount.rows is None else f" with {plural(amount.rows, 'row')}"
         yield Refusal(
             "restore.append-only",
-            f"{APPEND_ONLY} is true, and {plural(amount.files, 'file')}{rows} would be removed",
+            f"{state.APPEND_ONLY} is true, and {plural(amount.files, 'file')}{rows} would be removed",
             override=parameter("restore.allow_removals", True),
         )
 
@@ -532,7 +508,7 @@ def _way_out(plan: RestorePlan) -> str:
 # -- what people should know ------------------------------------------------------------------------------------------
 
 
-def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator[Noticing]:
+def _clients(plan: RestorePlan, now: metadata.SmallState, target: metadata.SmallState) -> Iterator[Noticing]:
     """Yield who reads or writes the table and will notice."""
     added, removed = plan.difference.added_amount.files, plan.difference.removed_amount.files
     if removed:
@@ -546,7 +522,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         change.path for change in plan.schema.changes if change.kind.value not in ("setOption", "removeOption")
     ):
         yield Noticing("stream", "streams that read the table", "stop at the change of the schema")
-    if (added or removed) and is_true(plan.now.properties, CHANGE_FEED):
+    if (added or removed) and state.is_true(plan.now.properties, state.CHANGE_FEED):
         yield Noticing(
             "change-feed",
             "readers of the change feed",
@@ -554,7 +530,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         )
     if added or removed:
         yield Noticing("share", "recipients of shares", "read the restored rows from their next request on")
-    for transaction, then in skipped_applications(now, target):
+    for transaction, then in metadata.skipped_applications(now, target):
         was = "had not committed then" if then is None else f"had committed {then:,} then"
         effect = f"has committed {transaction.version:,} and {was}: it does not resend what it has sent since then"
         yield Noticing("application", transaction.app_id, effect)
@@ -765,15 +741,9 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     return lambda slot: encoded_files(batches, slot)
 
 
-def _comes_back(adds: RecordBatch, ids: ReturningIds) -> RecordBatch:
-    import pyarrow as pa
-
+def _comes_back(adds: RecordBatch, ids: metadata.ReturningIds) -> RecordBatch:
     base, version = ids.of(adds)
-    fixed = {
-        "dataChange": pa.repeat(True, adds.num_rows),
-        "baseRowId": base,
-        "defaultRowCommitVersion": version,
-    }
+    fixed = {"dataChange": pa.repeat(True, adds.num_rows), "baseRowId": base, "defaultRowCommitVersion": version}
     columns = [fixed.get(name, adds.column(name)) for name in adds.schema.names]
     return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from deltacli.arrow import pa
 from deltacli.core.errors import Unreadable, in_backticks
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.schema import types as delta
@@ -182,8 +183,6 @@ def _of_json(data: bytes, uri: str) -> DescribedSchema:
 
 
 def _of_arrow(storage: ReadStorage, name: str, uri: str, *, is_parquet: bool) -> DescribedSchema:
-    import pyarrow as pa
-
     from deltacli.arrow.batches import ParquetReader
 
     losses: list[ConversionLoss] = []

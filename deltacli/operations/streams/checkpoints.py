@@ -17,32 +17,9 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from deltacli.core.errors import (
-    DeltacliError,
-    FileMissing,
-    PathExternal,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    UsageError,
-    command,
-    parameter,
-)
+from deltacli.core import errors
 from deltacli.core.progress import SILENT, Progress, reported
-from deltacli.delta.streams import (
-    Offset,
-    OffsetEntry,
-    OtherOffset,
-    Position,
-    SchemaEntry,
-    SourceKind,
-    Unread,
-    batch_of,
-    read_offsets,
-    read_query_id,
-    read_schema_entry,
-    schema_log_of,
-)
+from deltacli.delta import streams
 from deltacli.storage.base import PARALLEL_READS, FileStat, ReadStorage, StoreOfPrefix, StoreOfVersions
 from deltacli.table.discover import Opener, identity, is_pattern, join, matching, split_pattern
 
@@ -111,13 +88,13 @@ class SourceOffsets:
     """
 
     name: str
-    start: Offset
-    end: Offset
+    start: streams.Offset
+    end: streams.Offset
 
     @property
-    def positions(self) -> tuple[Position, ...]:
+    def positions(self) -> tuple[streams.Position, ...]:
         """Return those of start and end that are positions in a table."""
-        return tuple(one for one in (self.start, self.end) if isinstance(one, Position))
+        return tuple(one for one in (self.start, self.end) if isinstance(one, streams.Position))
 
     @property
     def table_id(self) -> str | None:
@@ -134,9 +111,11 @@ class SourceOffsets:
         place it has, which refuses that of another one.
         """
         both = self.end, self.start
-        found = [_of_unread(one, "an offset cannot be read") for one in both if isinstance(one, Unread)]
+        found = [_of_unread(one, "an offset cannot be read") for one in both if isinstance(one, streams.Unread)]
         # A share in the Parquet form may go on in the Delta form.
-        if self.positions and any(isinstance(one, OtherOffset) and one.kind is SourceKind.OTHER for one in both):
+        if self.positions and any(
+            isinstance(one, streams.OtherOffset) and one.kind is streams.SourceKind.OTHER for one in both
+        ):
             found.append(Finding(Verdict.DEAD, "the offsets of its last two batches are of different kinds of sources"))
         if len({one.table_id for one in self.positions}) > 1:
             found.append(Finding(Verdict.DEAD, "the offsets of its last two batches are of different tables"))
@@ -173,11 +152,11 @@ class StreamCheckpoint:
         """Return the batch after which a restart goes on: the newest one if it is finished, else the one before."""
         return self.newest if self.is_committed else self.before
 
-    def position(self, source: SourceOffsets) -> Offset:
+    def position(self, source: SourceOffsets) -> streams.Offset:
         """Return where a restart goes on in a source: after `batch`. At batch 0 that is where the source began, if the
         checkpoint holds it; Delta's own source keeps it in the first snapshot only.
         """
-        if self.is_committed or not isinstance(source.end, Position):
+        if self.is_committed or not isinstance(source.end, streams.Position):
             return source.end
         if source.start is not None:
             return source.start
@@ -194,7 +173,7 @@ class StreamCheckpoint:
         return query == self.query_id or query.rstrip("/") in (self.name.rstrip("/"), self.uri)
 
 
-def _of_unread(found: Unread, what: str) -> Finding:
+def _of_unread(found: streams.Unread, what: str) -> Finding:
     return Finding(Verdict.DEAD if found.is_cut else Verdict.UNKNOWN, f"{what}: {found.reason}")
 
 
@@ -214,8 +193,8 @@ def find_checkpoints(
     for name in names:
         storage = open_(name)
         if isinstance(storage, StoreOfVersions):
-            raise UsageError(
-                f"{parameter('streams.checkpoints', name)} is the address of a share",
+            raise errors.UsageError(
+                f"{errors.parameter('streams.checkpoints', name)} is the address of a share",
                 code="usage.checkpoints",
                 hint="name a directory that a query has as its checkpointLocation",
             )
@@ -240,7 +219,7 @@ def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
     def directories(at: str) -> list[str]:
         try:
             names = base.list_directories(at)
-        except FileMissing:
+        except errors.FileMissing:
             return []
         return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
@@ -274,7 +253,7 @@ def _listed(places: Iterable[_Place]) -> Iterator[tuple[_Place, _Listed | None]]
         while len(rest) >= _FEWEST and parent is not None:
             try:
                 files, is_all = parent.page_from(rest[0].prefix)
-            except StorageFailed:
+            except errors.StorageFailed:
                 break  # listed one by one, each has its own fault
             listed = list(_whole(files, rest, is_all=is_all))
             count = len(listed)
@@ -304,8 +283,8 @@ def _whole(files: Sequence[FileStat], places: Iterable[_Place], *, is_all: bool)
         yield found if found[1] else None
 
 
-def _none_found(pattern: str) -> Refused:
-    return Refused(
+def _none_found(pattern: str) -> errors.Refused:
+    return errors.Refused(
         f"no checkpoint of a streaming query matches {pattern}",
         code="streams.none-found",
         facts={"a checkpoint has": "the directories offsets and commits, and the file metadata"},
@@ -313,12 +292,12 @@ def _none_found(pattern: str) -> Refused:
     )
 
 
-def _not_a_checkpoint(name: str, storage: ReadStorage) -> Unreadable:
-    return Unreadable(
+def _not_a_checkpoint(name: str, storage: ReadStorage) -> errors.Unreadable:
+    return errors.Unreadable(
         f"{name} is not a checkpoint of a streaming query: it has no offsets, commits or metadata",
         code="streams.not-a-checkpoint",
         facts={"path": storage.uri},
-        hint=command("streams", checkpoints=f"{name.rstrip('/')}/*"),
+        hint=errors.command("streams", checkpoints=f"{name.rstrip('/')}/*"),
     )
 
 
@@ -332,20 +311,20 @@ def read_checkpoint(name: str, storage: ReadStorage, listed: _Listed | None = No
     try:
         found = _read(StreamCheckpoint(name, storage), listed)
         metadata = _content(storage, METADATA)
-    except (StorageFailed, PathExternal) as fault:
+    except (errors.StorageFailed, errors.PathExternal) as fault:
         return _unreachable(StreamCheckpoint(name, storage), fault)
     if metadata is None:
         if found.newest is None and not found.findings:
             return None
         missing = Finding(Verdict.UNKNOWN, "the file metadata is missing: Spark 4.3 refuses, 4.0 begins a new query")
         return replace(found, of_metadata=missing)
-    query_id = read_query_id(metadata)
-    if isinstance(query_id, Unread):
+    query_id = streams.read_query_id(metadata)
+    if isinstance(query_id, streams.Unread):
         return replace(found, of_metadata=Finding(Verdict.UNKNOWN, query_id.reason))
     return replace(found, query_id=query_id)
 
 
-def _unreachable(checkpoint: StreamCheckpoint, fault: DeltacliError) -> StreamCheckpoint:
+def _unreachable(checkpoint: StreamCheckpoint, fault: errors.DeltacliError) -> StreamCheckpoint:
     finding = Finding(Verdict.UNKNOWN, f"it cannot be read: {fault.message}")
     return replace(checkpoint, sources=(), findings=(finding,))
 
@@ -362,7 +341,7 @@ def _read(checkpoint: StreamCheckpoint, listed: _Listed | None) -> StreamCheckpo
         entries = [None if one is None else _content(storage, f"{OFFSETS}/{one.name}") for one in files]
         if any(one is not None and entry is None for one, entry in zip(files, entries, strict=True)):
             continue  # deleted since the listing
-        end, start = (None if entry is None else read_offsets(entry) for entry in entries)
+        end, start = (None if entry is None else streams.read_offsets(entry) for entry in entries)
         written = [*([] if last is None else [commits[last]]), *([] if newest is None else [offsets[newest]])]
         return replace(
             checkpoint,
@@ -380,13 +359,13 @@ def _read(checkpoint: StreamCheckpoint, listed: _Listed | None) -> StreamCheckpo
 def _batches(storage: ReadStorage, directory: str) -> _Batches:
     try:
         return _by_number(storage.list_from(directory))
-    except FileMissing:
+    except errors.FileMissing:
         return {}
 
 
 def _by_number(files: Iterable[FileStat]) -> _Batches:
     """Return the files of batches, by number; of two with one number, that which Spark writes."""
-    numbered = sorted(((batch_of(one.name), one) for one in files), key=_by_spelling)
+    numbered = sorted(((streams.batch_of(one.name), one) for one in files), key=_by_spelling)
     return {number: one for number, one in numbered if number is not None}
 
 
@@ -397,13 +376,15 @@ def _by_spelling(file: tuple[int | None, FileStat]) -> int:
 def _content(storage: ReadStorage, path: str) -> bytes | None:
     try:
         return storage.read(path)
-    except FileMissing:
+    except errors.FileMissing:
         return None
 
 
-def _sources(start: OffsetEntry | Unread | None, end: OffsetEntry | Unread | None) -> Iterator[SourceOffsets]:
+def _sources(
+    start: streams.OffsetEntry | streams.Unread | None, end: streams.OffsetEntry | streams.Unread | None
+) -> Iterator[SourceOffsets]:
     """Yield the sources of a query: those of the newest entry, and of format 2 those that only the one before has."""
-    first, last = (one.offsets if isinstance(one, OffsetEntry) else {} for one in (start, end))
+    first, last = (one.offsets if isinstance(one, streams.OffsetEntry) else {} for one in (start, end))
     for name in dict.fromkeys([*last, *first]):
         yield SourceOffsets(name, first.get(name), last.get(name, first.get(name)))
 
@@ -412,8 +393,8 @@ def _findings(
     newest: int | None,
     before: int | None,
     last: int | None,
-    start: OffsetEntry | Unread | None,
-    end: OffsetEntry | Unread | None,
+    start: streams.OffsetEntry | streams.Unread | None,
+    end: streams.OffsetEntry | streams.Unread | None,
 ) -> Iterator[Finding]:
     """Yield what prevents a restart, whatever the sources are. Source: MicroBatchExecution.populateStartOffsets."""
     if last is not None and (newest is None or last > newest):
@@ -426,22 +407,26 @@ def _findings(
         why = f"offsets/{newest - 1} is missing: only a query with async progress tracking restarts"
         yield Finding(Verdict.AT_RISK, why)
     for number, entry in ((newest, end), (before, start)):
-        if isinstance(entry, Unread):
+        if isinstance(entry, streams.Unread):
             yield _of_unread(entry, f"offsets/{number} cannot be read")
-    if isinstance(start, OffsetEntry) and isinstance(end, OffsetEntry) and start.format == end.format == 1:
+    if (
+        isinstance(start, streams.OffsetEntry)
+        and isinstance(end, streams.OffsetEntry)
+        and start.format == end.format == 1
+    ):
         counts = len(start.offsets), len(end.offsets)
         if counts[0] != counts[1]:
             yield Finding(Verdict.DEAD, f"offsets/{before} has {counts[0]} sources, offsets/{newest} has {counts[1]}")
 
 
-def read_schema_log(checkpoint: StreamCheckpoint, table_id: str) -> SchemaEntry | Unread | None:
+def read_schema_log(checkpoint: StreamCheckpoint, table_id: str) -> streams.SchemaEntry | streams.Unread | None:
     """Return the newest entry of the schema tracking log that a query keeps for a table directly in its checkpoint
     directory; None without one. Raises StorageFailed.
     """
     storage = checkpoint.storage
     for directory in storage.list_directories(""):
-        if schema_log_of(directory, table_id):
+        if streams.schema_log_of(directory, table_id):
             entries = _batches(storage, directory)
             content = _content(storage, f"{directory}/{entries[max(entries)].name}") if entries else None
-            return None if content is None else read_schema_entry(content)
+            return None if content is None else streams.read_schema_entry(content)
     return None

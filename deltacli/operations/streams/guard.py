@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import FRESH_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.data_files import encoded_root, made_absolute
+from deltacli.delta.listing import PathKeys
 from deltacli.delta.streams import Position, Unread
 from deltacli.operations.streams.checkpoints import (
     IN_CHECKPOINTS,
@@ -37,13 +39,10 @@ from deltacli.operations.streams.protection import (
     absolute,
 )
 from deltacli.storage import LocalStorage
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import whole
 from deltacli.table.rebuild import read_snapshot
-
-if TYPE_CHECKING:
-    from deltacli.delta.listing import PathKeys
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
+from deltacli.table.version import Snapshot
 
 _LEAVES = (QueryState.LOST, QueryState.IGNORED, QueryState.REFUSED)
 """States for which nothing is kept: a plan shows what is deleted once a loss is allowed."""
@@ -91,8 +90,6 @@ class StreamGuard:
 
     def hashes(self, keys: PathKeys) -> ArrowArray:
         """Return the hashes of the needed files in a listing."""
-        import pyarrow as pa
-
         parts = [pa.array([], pa.int64())]
         for units in self.units:
             of_paths = keys.of_log(units.column("path").combine_chunks())
@@ -214,8 +211,6 @@ def _place_of(checkpoint: StreamCheckpoint, source: SourceOffsets) -> Place:
 
 def _units(judged: Sequence[SourceJudgement], snapshot: Snapshot) -> ArrowTable:
     """Return the files that sources need, those of other tables than that of the snapshot by absolute paths."""
-    import pyarrow as pa
-
     names = {"path": pa.string(), "dv_id": pa.string(), "size": pa.int64()}
     parts = [pa.schema(list(names.items())).empty_table()]
     for one in judged:

@@ -4,42 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DeltacliError, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
-from deltacli.delta.log.state import (
-    LOG_CLEANUP,
-    TableConfiguration,
-    deleted_file_retention_ms,
-    is_false,
-    log_expires_at_ms,
-    log_retention_ms,
-)
+from deltacli.delta.log import state
+from deltacli.delta.log.actions import Action
 from deltacli.delta.schema.column_differences import differences, schema_id
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.operations.read.changes import CommitSummary
-from deltacli.operations.streams.checkpoints import OK, Finding, Verdict, read_schema_log, worst
+from deltacli.operations.streams.checkpoints import (
+    OK,
+    Finding,
+    SourceOffsets,
+    StreamCheckpoint,
+    Verdict,
+    read_schema_log,
+    worst,
+)
 from deltacli.operations.streams.needs import (
     ADD,
     REMOVE,
     Needs,
     StreamCommit,
+    TableHistory,
     began_unknown,
     needs_of,
     records_changes,
     restart_position,
 )
 from deltacli.table.live_files import missing_files, whole
-
-if TYPE_CHECKING:
-    from deltacli.delta.log.actions import Action
-    from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
-    from deltacli.operations.streams.needs import TableHistory
 
 HORIZON_MS = 2 * DAY_MS
 """A query is at risk if something that it needs may be deleted within this time."""
@@ -185,8 +184,6 @@ def _of_needs(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
 
 def _of_files(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
     """Yield which of the files that are not live are missing."""
-    import pyarrow as pa
-
     rows = pa.concat_tables([needs.files, needs.change_data])
     if not rows.num_rows:
         return
@@ -225,12 +222,12 @@ def _safe_until(history: TableHistory, needs: Needs | None) -> SafeUntil | None:
     found: list[SafeUntil] = []
     log_from = needs.log_from
     is_followed = log_from is not None and any(one.version > log_from for one in history.listing.checkpoints)
-    if log_from is not None and is_followed and not is_false(properties, LOG_CLEANUP):
+    if log_from is not None and is_followed and not state.is_false(properties, state.LOG_CLEANUP):
         oldest = min((version for version in history.times if version >= log_from), default=None)
         if oldest is not None:
-            expires = log_expires_at_ms(history.times[oldest], log_retention_ms(properties))
+            expires = state.log_expires_at_ms(history.times[oldest], state.log_retention_ms(properties))
             found.append(SafeUntil(expires, "a cleanup of the log, also Spark's own,"))
-    retention_ms = deleted_file_retention_ms(properties)
+    retention_ms = state.deleted_file_retention_ms(properties)
     removed = _removed_ms(history, needs.files)
     if removed is not None:
         found.append(SafeUntil(removed + retention_ms, "a vacuum"))
@@ -256,8 +253,6 @@ def _removed_ms(history: TableHistory, files: ArrowTable) -> int | None:
 
 
 def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable, name: str) -> int | None:
-    import pyarrow as pa
-
     gone = removes.filter(pc.is_in(removes[name], value_set=whole(files[name])))
     if not gone.num_rows:
         return None
@@ -312,7 +307,7 @@ def _of_columns(found: SourceJudgement, ahead: Sequence[StreamCommit]) -> Iterat
         return
 
 
-def _stop_by_columns(before: TableConfiguration, after: TableConfiguration) -> str:
+def _stop_by_columns(before: state.TableConfiguration, after: state.TableConfiguration) -> str:
     what = next(differences(before, after), "the columns differ")
     return f"{what}: {_STOPS_ONCE if _only_adds(before, after) else 'it stops there'}"
 
@@ -334,7 +329,7 @@ def stop_by(
     return None if after is None or schema_id(before) == schema_id(after) else _stop_by_columns(before, after)
 
 
-def _config_after(before: TableConfiguration, commit: StreamCommit) -> TableConfiguration | None:
+def _config_after(before: state.TableConfiguration, commit: StreamCommit) -> state.TableConfiguration | None:
     summary = CommitSummary(protocol=commit.protocol, metadata=commit.metadata)
     try:
         return summary.config_after(before, commit.version, f"version {commit.version}")
@@ -342,7 +337,7 @@ def _config_after(before: TableConfiguration, commit: StreamCommit) -> TableConf
         return None
 
 
-def _only_adds(before: TableConfiguration, after: TableConfiguration) -> bool:
+def _only_adds(before: state.TableConfiguration, after: state.TableConfiguration) -> bool:
     """Return whether all columns of one version are unchanged in another."""
     assert before.schema is not None
     assert after.schema is not None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
@@ -82,8 +83,6 @@ class TableHistory:
     @cached_property
     def _live(self) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
         """Return what identifies the live files: path and vector, path alone, 16 bytes each, and vector alone."""
-        import pyarrow as pa
-
         units, paths, vectors = ([pa.array([], kind)] for kind in (pa.binary(16), pa.binary(16), pa.string()))
         for batch in self.snapshot.file_actions.narrow():
             if (rows := batch.adds) is not None:
@@ -104,8 +103,6 @@ class TableHistory:
 
     def not_live(self, rows: ArrowTable) -> ArrowTable:
         """Return the rows whose path and vector together are not live in the newest version."""
-        import pyarrow as pa
-
         if not rows.num_rows:
             return rows
         found = []
@@ -118,8 +115,6 @@ class TableHistory:
         """Return whether the data file of each row is live, under any vector, and whether its vector is, or it has
         none.
         """
-        import pyarrow as pa
-
         vectors = whole(rows["vector"])
         has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
         is_live = [pa.array([], pa.bool_())]
@@ -189,8 +184,6 @@ def read_history(
 
     Raises what `read_snapshot` raises.
     """
-    import pyarrow as pa
-
     snapshot = snapshot or read_snapshot(table)
     listing = listing or list_log(table.storage, progress=table.progress)
     sources = [*sources]
@@ -217,8 +210,6 @@ def read_history(
 
 
 def _event_schema() -> Any:  # Any: a schema of pyarrow
-    import pyarrow as pa
-
     return pa.schema(
         [
             ("version", pa.int64()),
@@ -236,8 +227,6 @@ def _event_schema() -> Any:  # Any: a schema of pyarrow
 def _read_commit(
     table: TableHandle, file: LogFile, *, with_rows: bool
 ) -> tuple[StreamCommit, int | None, list[ArrowTable]]:
-    import pyarrow as pa
-
     schema = _event_schema()
     found: list[ArrowTable] = []
     rows: list[tuple[Any, ...]] = []  # Any: values of a commit, checked when they become columns
@@ -290,8 +279,6 @@ def _changes_nothing(info: JsonObject) -> bool:
 
 def _snapshot_files(history: TableHistory, version: int, delivered: int) -> SnapshotFiles:
     """Read the files of a version, a part at a time: together they have a hundred bytes each."""
-    import pyarrow as pa
-
     snapshot = history.snapshot if version == history.newest else read_snapshot(history.table, version=version)
     last = _last_delivered(snapshot, delivered) if delivered else None
     if delivered and last is None:
@@ -315,8 +302,6 @@ def _snapshot_files(history: TableHistory, version: int, delivered: int) -> Snap
 
 
 def _events_of(version: int, adds: RecordBatch, *, with_rows: bool) -> ArrowTable:
-    import pyarrow as pa
-
     count = adds.num_rows
     columns = {
         "version": pa.repeat(pa.scalar(version, pa.int64()), count),
@@ -336,8 +321,6 @@ _Place = tuple[int, str]
 
 
 def _order_of(adds: RecordBatch) -> RecordBatch:
-    import pyarrow as pa
-
     columns = [pc.fill_null(adds.column("modificationTime"), 0), adds.column("path")]
     return pa.RecordBatch.from_arrays(columns, names=["modified_ms", "path"])
 
@@ -357,8 +340,6 @@ def _last_delivered(snapshot: Snapshot, delivered: int) -> _Place | None:
     paths, as Delta compares; None where it has no more files. The path is '' where the order of the files of that time
     is not sure, so that all of them come after it.
     """
-    import pyarrow as pa
-
     unsure = set[int]()
     schema = pa.schema([("modified_ms", pa.int64()), ("path", pa.string())])
     first, count = schema.empty_table(), 0
@@ -520,8 +501,6 @@ class Delivered(NamedTuple):
 
     def not_live(self, history: TableHistory) -> ArrowTable:
         """Return the files that are not live in the newest version, with the columns of its events."""
-        import pyarrow as pa
-
         parts = [] if self.of_snapshot is None else [self.of_snapshot.not_live]
         return pa.concat_tables([*parts, history.not_live(self.events)])
 
@@ -551,8 +530,6 @@ def files_to_deliver(history: TableHistory, position: Position, *, of_feed: bool
 
 def _recorded(history: TableHistory, rows: ArrowTable) -> ArrowTable:
     """Return the files that the change feed reads: the change files of commits with any, the files of the others."""
-    import pyarrow as pa
-
     with_files = [one.version for one in history.commits.values() if one.has_change_files]
     no_changes = [one.version for one in history.commits.values() if one.changes_nothing]
     is_of_change_files = pc.is_in(rows["version"], value_set=pa.array(with_files, pa.int64()))

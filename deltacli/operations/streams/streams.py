@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
@@ -15,21 +15,24 @@ from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowTable, Json, JsonObject
 from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.streams import OtherOffset, SourceKind
-from deltacli.operations.streams.checkpoints import OK, Finding, Verdict, find_checkpoints, worst
-from deltacli.operations.streams.judge import judge
-from deltacli.operations.streams.needs import files_to_deliver, former_ids, read_history
+from deltacli.engine.base import Engine
+from deltacli.operations.streams.checkpoints import (
+    OK,
+    Finding,
+    SourceOffsets,
+    StreamCheckpoint,
+    Verdict,
+    find_checkpoints,
+    worst,
+)
+from deltacli.operations.streams.judge import SourceJudgement, judge
+from deltacli.operations.streams.needs import Needs, files_to_deliver, former_ids, read_history
 from deltacli.storage.base import StoreOfVersions
+from deltacli.table.discover import Opener
+from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import missing_files, whole
 from deltacli.table.rebuild import read_snapshot
-
-if TYPE_CHECKING:
-    from deltacli.engine.base import Engine
-    from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
-    from deltacli.operations.streams.judge import SourceJudgement
-    from deltacli.operations.streams.needs import Needs
-    from deltacli.table.discover import Opener
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
+from deltacli.table.version import Snapshot
 
 
 class Delivery(NamedTuple):

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import cached_property
@@ -121,8 +122,6 @@ class References(NamedTuple):
         return hashes
 
     def _protecting(self, hashes: pyarrow.Array) -> References:
-        import pyarrow as pa
-
         return self._replace(protected=pa.concat_arrays([self.protected, hashes]))
 
 
@@ -130,8 +129,6 @@ def removal_schema() -> pyarrow.Schema:
     """Return the columns of removals: `path` (binary, the key), `sizeBytes` (null where unknown), `modificationTimeMs`
     (that of the removal, 0 where unknown), `reason`, `removedAtVersion`, `hash`.
     """
-    import pyarrow as pa
-
     whole = pa.int64()
     return pa.schema(
         [
@@ -155,8 +152,6 @@ class _Batches:
         self.parts.extend(array for array in arrays if len(array))
 
     def whole(self) -> Any:
-        import pyarrow as pa
-
         hashes = pa.concat_arrays(self.parts) if self.parts else pa.array([], pa.int64())
         self.parts = [hashes]
         return hashes
@@ -219,8 +214,6 @@ class ReferenceCollector:
 
     def take_tombstones(self, removes: pyarrow.RecordBatch) -> None:
         """Add the tombstones of the newest version: unexpired ones protect their files."""
-        import pyarrow as pa
-
         moments = pc.fill_null(removes.column("deletion_timestamp"), 0)
         protects = pc.greater_equal(moments, pa.scalar(self._window.cutoff_ms, pa.int64()))
         for rows, is_protected in ((pc.filter(removes, protects), True), (_others(removes, protects), False)):
@@ -231,8 +224,6 @@ class ReferenceCollector:
         """Add the files that commits name. Files of retained commits are protected, and files removed within the
         retention by the time of the remove, so that a checkpoint without its tombstone does not change the result.
         """
-        import pyarrow as pa
-
         before = self._window.last_before
         is_protected = is_retained = pc.greater(rows.version, pa.scalar(-1 if before is None else before, pa.int64()))
         if self._removals_since is not None and rows.kind != "add":
@@ -279,8 +270,6 @@ class ReferenceCollector:
         """Collect the files removed by commits from a version on, with their paths: data files and vectors, or change
         data.
         """
-        import pyarrow as pa
-
         rows = _some(rows, pc.greater_equal(rows.version, since))
         if not len(rows.path):
             return
@@ -304,8 +293,6 @@ class ReferenceCollector:
 
     def finish(self, listing: LogListing, metadata: Sequence[Action], faults: Sequence[CommitCorrupt]) -> References:
         """Return everything that was added."""
-        import pyarrow as pa
-
         live = self.live.whole()
         return References(
             live=live,
@@ -331,8 +318,6 @@ class ReferenceCollector:
         )
 
     def _take_removed(self, paths: Any, vectors: Any, versions: Any, *, is_protected: bool) -> None:
-        import pyarrow as pa
-
         removed_keys = self._of_log(paths)
         keys = logical_keys(removed_keys.hashes, _flat(vectors))
         if versions is None:
@@ -364,8 +349,6 @@ class ReferenceCollector:
         """Return the hashes of the files that contain vectors, one row per vector; other readings of their paths are
         protected.
         """
-        import pyarrow as pa
-
         if not len(ids):
             return pa.array([], pa.int64())
         keys = self._keys.of_vectors(_flat(ids))
@@ -437,8 +420,6 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     """Add the files that another table needs, with its relative paths made absolute. A clone may retain removed files
     for longer than its source.
     """
-    import pyarrow as pa
-
     root = encoded_root(other.table.uri)
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
     listing = list_log(other.table.storage, progress=other.table.progress)
@@ -469,8 +450,6 @@ def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarr
 
 
 def _narrow(paths: Any, vectors: Any) -> Any:  # Any: pyarrow has no types
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays([_flat(paths), _flat(vectors)], ["path", "dv_id"])
 
 
@@ -487,8 +466,6 @@ def _flat(column: ArrowArray) -> ArrowArray:
 
 
 def _concat_batches(*parts: _Batches) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.concat_arrays([part.whole() for part in parts])
 
 
@@ -545,8 +522,6 @@ class CandidateClassifier:
     @cached_property
     def known(self) -> KnownFiles:
         """What files are compared with."""
-        import pyarrow as pa
-
         found = self.references
         others = [found.protected, *([] if found.live_written is found.live else [found.live_written])]
         return KnownFiles(self.keys, self.names, self.cutoff_ms, found.live, pa.concat_arrays(others))
@@ -571,8 +546,6 @@ class CandidateClassifier:
 
     def old_files(self) -> pyarrow.Table:
         """Return every file that is not needed and old enough: path, sizeBytes, modificationTimeMs, hash."""
-        import pyarrow as pa
-
         names = ["path", "sizeBytes", "modificationTimeMs", "hash"]
         types = [pa.binary(), pa.int64(), pa.int64(), pa.int64()]
         found = pa.Table.from_batches(self._old, pa.schema(list(zip(names, types, strict=True))))
@@ -584,16 +557,12 @@ class CandidateClassifier:
     @cached_property
     def needed(self) -> pyarrow.Array:
         """Return the hashes of the listed files that are needed."""
-        import pyarrow as pa
-
         found = pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
         return pc.unique(found) if self.may_repeat else found
 
     @property
     def young_files(self) -> int:
         """Return the number of files that are too recent to delete."""
-        import pyarrow as pa
-
         if self.may_repeat:
             return len(pc.unique(pa.concat_arrays([*self.young, pa.array([], pa.int64())])))
         return sum(map(len, self.young))
@@ -619,8 +588,6 @@ class CandidateClassifier:
     @cached_property
     def removed_stays(self) -> pyarrow.Array:
         """Return for each removal in the log whether the file was listed and is kept."""
-        import pyarrow as pa
-
         survivors = pa.concat_arrays([self.needed, *self.young, *([] if self.lost is None else [self.lost])])
         return is_among(self.references.removed.hashes, survivors)
 
@@ -726,8 +693,6 @@ def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table
 
 def _with_reasons(rows: pyarrow.Table, references: References) -> pyarrow.Table:
     """Add `reason`, `removedAtVersion`, and whether the log proves that it was removed (`isKnown`)."""
-    import pyarrow as pa
-
     hashes = rows.column("hash").combine_chunks()
     of_removed = pc.index_in(hashes, value_set=references.removed.hashes)
     of_changes = pc.index_in(hashes, value_set=references.changes.hashes)
@@ -795,8 +760,6 @@ def batches_of(listed: Iterator[ListedFiles], rows: int) -> Iterator[ListedFiles
 
 
 def _joined(held: list[ListedFiles]) -> ListedFiles:
-    import pyarrow as pa
-
     if len(held) == 1:
         return held[0]
 
@@ -852,8 +815,6 @@ def _has_needed_name(
     old: pyarrow.Table, ways: Sequence[tuple[bytes, bytes]], is_wanted: Callable[[pyarrow.Array], pyarrow.Array]
 ) -> pyarrow.Array:
     """Return which files have a wanted name through these links (target, link)."""
-    import pyarrow as pa
-
     numbers = rows = pa.array(range(old.num_rows), pa.int64())
     names = old.column("path").combine_chunks()
     is_needed = pa.repeat(pa.scalar(False), old.num_rows)
@@ -871,8 +832,6 @@ def _by_other_names(
     rows: pyarrow.Array, names: pyarrow.Array, ways: Sequence[tuple[bytes, bytes]]
 ) -> tuple[pyarrow.Array, pyarrow.Array]:
     """Return the names of files through one more link, with the indices of their rows."""
-    import pyarrow as pa
-
     found_rows, found_names = [pa.array([], pa.int64())], [pa.array([], pa.binary())]
     for target, link in ways:
         below, start = (target + b"/", len(target) + 1) if target else (b"", 0)

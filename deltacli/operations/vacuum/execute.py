@@ -21,6 +21,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount
@@ -345,8 +346,6 @@ class Deletions:
 
     def _look(self, parts: Sequence[range]) -> Group:
         """Return the rows of a group, with those that newer commits name."""
-        import pyarrow as pa
-
         candidates = self.plan.candidates
         rows = pa.concat_tables([candidates.slice(part.start, len(part)) for part in parts])
         rows = rows.append_column("row", pa.array([row for part in parts for row in part], pa.int64()))
@@ -417,8 +416,6 @@ class Deletions:
 
     def _batches_again(self, group: Group, advance: Callable[[int], None]) -> list[Batch]:
         """Return new batches of the rows that are left, without those that commits named meanwhile."""
-        import pyarrow as pa
-
         left = pa.array(group.open_rows, pa.int64())
         rows = pc.filter(group.rows, pc.is_in(group.rows.column("row"), value_set=left))
         spared, group.last = self._check(rows, pa.array([False] * rows.num_rows, pa.bool_()))

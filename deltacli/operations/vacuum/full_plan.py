@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import Act
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
@@ -294,8 +295,6 @@ def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None
     """Return the newest version up to which all eligible files are deleted after the plan: below every removal whose
     file is kept although it is not live. None where there is none.
     """
-    import pyarrow as pa
-
     references = setting.references
     end = references.window.last_before
     if end is None or references.unknown_vector is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import FileMissing, Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
@@ -193,8 +194,6 @@ def _on_disk(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowT
     """Return the rows whose files exist, with their actual sizes, and the recent ones; on a store where checking is
     expensive, all rows as in the log.
     """
-    import pyarrow as pa
-
     rows = rows.combine_chunks()
     rows = pc.take(rows, pc.sort_indices(rows.column("path").combine_chunks()))
     storage = setting.table.storage
@@ -214,8 +213,6 @@ class _Directories:
     found: set[bytes] = field(default_factory=set)
 
     def __call__(self, keys: ArrowArray) -> ArrowArray:
-        import pyarrow as pa
-
         parents = pc.replace_substring_regex(keys, r"/?[^/]*\z", "")
         self.found.update(pc.unique(pc.drop_null(parents)).to_pylist())
         return pa.repeat(True, len(keys))
@@ -247,12 +244,8 @@ def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:
 
 
 def _flat(column: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _whole(arrays: list[ArrowArray]) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.concat_arrays(arrays)

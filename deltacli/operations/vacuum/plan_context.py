@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.changing.basis import (
     CLOCK,
@@ -474,8 +475,6 @@ def _take_older_checkpoints(setting: PlanContext, files: ArrowArray) -> Unreadab
 
 def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> None:
     """Record the adds of a version in the history that name these files."""
-    import pyarrow as pa
-
     keys, history = setting.keys, setting.references.history
     for batch in read_snapshot(setting.table, version=version).file_actions.narrow():
         if batch.adds is None or not batch.adds.num_rows:
@@ -718,8 +717,6 @@ def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Ite
 
     A file is needed from its first add to its last remove; from `before` on where the log has no such add.
     """
-    import pyarrow as pa
-
     removed = setting.references.removed
     goes = pc.and_(pc.is_in(removed.hashes, value_set=candidates), pc.is_valid(removed.other))
     files, ends = pc.filter(removed.hashes, goes), pc.filter(removed.other, goes)

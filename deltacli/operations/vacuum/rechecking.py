@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.changing.basis import (
     Basis,
     digest_of,
@@ -141,8 +142,6 @@ class NewerCommits:
         """Return which paths newer commits name in any action. Raises CommitCorrupt, FileMissing and other errors of
         reading, so that nothing is deleted then.
         """
-        import pyarrow as pa
-
         self._read_on()
         with with_codes_of_vacuum():
             require_clock(self._table, self._plan.now_ms, self._own.last)
@@ -198,8 +197,6 @@ class NewerCommits:
             self._take_names(rows.path, rows.vector)
 
     def _take_names(self, paths: ArrowArray, vectors: ArrowArray) -> None:
-        import pyarrow as pa
-
         of_paths, of_vectors = self._keys.of_log(paths), self._keys.of_vectors(vectors)
         _require_places(of_paths.escaping, of_vectors.unknown)
         parts = [] if self._needed is None else [self._needed]

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import dumps, envelope
@@ -103,8 +104,6 @@ def read_plan(path: str) -> VacuumPlan:
 
     Raises UsageError where there is no such file, Unreadable (`vacuum.plan-unreadable`) where it was changed.
     """
-    import pyarrow as pa
-
     _require_readable(path)
     try:
         header, rows = _read(path)
@@ -127,8 +126,6 @@ def read_plan(path: str) -> VacuumPlan:
 
 def file_schema() -> pyarrow.Schema:
     """The columns of the file."""
-    import pyarrow as pa
-
     kinds = (pa.binary(), pa.int64(), pa.timestamp("ms", "UTC"), pa.string(), pa.int64(), pa.string())
     return pa.schema(
         [
@@ -139,8 +136,6 @@ def file_schema() -> pyarrow.Schema:
 
 
 def _to_file(candidates: pyarrow.Table) -> pyarrow.Table:
-    import pyarrow as pa
-
     schema = file_schema()
     columns = [
         pc.cast(candidates.column(column.candidates), field.type)
@@ -178,8 +173,6 @@ def _to_text(header: dict[str, Any]) -> bytes:
 
 def _require_sane(rows: pyarrow.Table, header: dict[str, Any]) -> None:
     """Raise ValueError for rows that a vacuum never plans, even if the digest matches."""
-    import pyarrow as pa
-
     for column in _COLUMNS:
         if column.is_known and rows.column(column.name).null_count:
             raise ValueError(f"{column.name} is null in some rows")

@@ -138,10 +138,7 @@ CHECK_CRASHED = Rule(
     Level.LOG,
     "A check of deltacli failed, so the result of its rules is unknown.",
     "deltacli",
-    Fix(
-        broken="deltacli, not the table",
-        advice="report it with the message; the other checks were run",
-    ),
+    Fix(broken="deltacli, not the table", advice="report it with the message; the other checks were run"),
     "",
 )
 """Not in the catalogue, because it is not a fault of a table."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.progress import Progress, Step
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.checkpoint import comparison
@@ -22,9 +23,6 @@ from deltacli.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.rules.log.commit_lines import LineScanner
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
-
-if TYPE_CHECKING:
-    import pyarrow
 
 
 class CheckpointInspector:
@@ -57,9 +55,9 @@ class CheckpointInspector:
         self._config = TableConfiguration()
         self._clustering: str | None = None
         self._judge: FileRows | None = None
-        self._kept: list[pyarrow.RecordBatch] = []
-        self._comparable: list[pyarrow.Table] = []
-        self._removes: list[pyarrow.RecordBatch] = []
+        self._kept: list[pa.RecordBatch] = []
+        self._comparable: list[pa.Table] = []
+        self._removes: list[pa.RecordBatch] = []
         self._shared_nulls = _SharedNulls()
         self._duplicates = comparison.DuplicateFinder()
         self._remove_keys: list[ArrowArray] = []
@@ -110,8 +108,6 @@ class CheckpointInspector:
 
     def known_files(self) -> KnownFiles:
         """Return the files that later commits are applied to."""
-        import pyarrow as pa
-
         schemas = action_schemas()
         kept = [field for field in schemas.add if self._keeps_statistics or field.name != "stats"]
         schema = pa.schema([*kept, pa.field("num_records", pa.int64())])
@@ -148,7 +144,7 @@ class CheckpointInspector:
         narrow = without_empty_vectors(narrow).append_column("num_records", records)
         self._kept.append(self._shared_nulls.replace(narrow))
 
-    def _take_removes(self, removes: pyarrow.RecordBatch) -> None:
+    def _take_removes(self, removes: pa.RecordBatch) -> None:
         self._duplicates.take(removes)
         if self._expected is not None:
             self._remove_keys.append(comparison.keys_of(removes))
@@ -188,8 +184,6 @@ class CheckpointInspector:
                 )
 
     def _compare(self, expected: ExpectedState) -> None:
-        import pyarrow as pa
-
         if expected.whole_adds is None:
             return
         ours = pa.concat_tables(self._comparable) if self._comparable else None
@@ -223,8 +217,6 @@ class CheckpointInspector:
         unexpired = list(expected.tombstones(cutoff))
         if not unexpired:
             return
-        import pyarrow as pa
-
         wanted = whole_actions_leniently([_without_tags(remove) for remove in unexpired], action_schemas().remove)
         have = pa.chunked_array(self._remove_keys, pa.binary()).combine_chunks()
         keys = comparison.keys_of(wanted)
@@ -240,10 +232,8 @@ class _SharedNulls:
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}  # Any: pyarrow has no types
 
-    def replace(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def replace(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the same batch with its empty columns replaced."""
-        import pyarrow as pa
-
         columns = []
         for column in batch.columns:
             if column.null_count < len(column):
@@ -261,8 +251,6 @@ def _without_tags(remove: dict[str, Json]) -> dict[str, Json]:
 
 
 def _parsed_records(parsed: ArrowArray, records: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     names = {parsed.type.field(index).name for index in range(parsed.type.num_fields)}
     if "numRecords" not in names:
         return records

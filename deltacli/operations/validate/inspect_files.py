@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, tee
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.errors import PathExternal, Unreadable
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.progress import Progress, WeighedStep, weighed
@@ -21,6 +22,7 @@ from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.predicate import Predicate
 from deltacli.delta.schema.to_arrow import unread_columns
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
@@ -44,29 +46,10 @@ from deltacli.rules.framework.data_file_views import (
 )
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.storage import Storage
-from deltacli.work.file_facts import (
-    MOST_VECTOR_BYTES,
-    UNREACHABLE,
-    ChangeFacts,
-    FileFacts,
-    FilesInListing,
-    FooterPiece,
-    Numbered,
-    ReadChanges,
-    ReadFootersAndVectors,
-    ReadVectors,
-    VectorPiece,
-    VectorRead,
-    file_of_vector,
-    in_pieces,
-    weight_of_facts,
-)
+from deltacli.work import file_facts
 from deltacli.work.rows.data_files import Descriptor
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
 from deltacli.work.task import TableFiles, TableStores
-
-if TYPE_CHECKING:
-    from deltacli.delta.predicate import Predicate
 
 # -- the table that is examined ----------------------------------------------------------------------------------------
 
@@ -99,8 +82,8 @@ class TableContext(NamedTuple):
         """The useful number of concurrent small reads; None: as many as compute."""
         return None if self.is_near else self.storage.capabilities.parallel_reads
 
-    def listed(self) -> FilesInListing:
-        return FilesInListing(self.files, self.sizes)
+    def listed(self) -> file_facts.FilesInListing:
+        return file_facts.FilesInListing(self.files, self.sizes)
 
 
 @dataclass
@@ -175,14 +158,14 @@ class VectorInspector:
         start, held = 0, 0
         for row, size in enumerate(vectors.field("sizeInBytes").to_pylist()):
             size = max(size or 0, 0)
-            if row > start and (row - start >= most or held + size > MOST_VECTOR_BYTES):
+            if row > start and (row - start >= most or held + size > file_facts.MOST_VECTOR_BYTES):
                 yield range(start, row)
                 start, held = row, 0
             held += size
         if start < total:
             yield range(start, total)
 
-    def pieces(self, live: LiveAdds) -> list[VectorPiece]:
+    def pieces(self, live: LiveAdds) -> list[file_facts.VectorPiece]:
         """Return the vectors of live files in pieces, as far as they are needed."""
         column = live.adds.column("deletionVector")
         if column.null_count == len(column) or not (self.with_rows or self.collector.looks_at(VectorsView)):
@@ -191,30 +174,32 @@ class VectorInspector:
             (row, _stated(descriptor)) for row, descriptor in enumerate(column.to_pylist()) if descriptor is not None
         ]
         most = _NEAR_VECTORS_A_PIECE if self.table.is_near else _FAR_VECTORS_A_PIECE
-        return [self.piece(part) for part in in_pieces(numbered, most)]
+        return [self.piece(part) for part in file_facts.in_pieces(numbered, most)]
 
-    def piece(self, vectors: Sequence[Numbered]) -> VectorPiece:
+    def piece(self, vectors: Sequence[file_facts.Numbered]) -> file_facts.VectorPiece:
         """Return a piece of some vectors, with the sizes of their files."""
-        files = dict.fromkeys(file_of_vector(self.table.files, descriptor) for _, descriptor in vectors)
+        files = dict.fromkeys(file_facts.file_of_vector(self.table.files, descriptor) for _, descriptor in vectors)
         sizes = ((file, self._listed.size_of(file)) for file in files if file is not None)
-        return VectorPiece(tuple(vectors), tuple((file, size) for file, size in sizes if size is not None))
+        return file_facts.VectorPiece(tuple(vectors), tuple((file, size) for file, size in sizes if size is not None))
 
-    def spread(self, pieces: Iterable[VectorPiece]) -> Iterator[list[VectorRead]]:
-        task = ReadVectors(self.with_rows)
+    def spread(self, pieces: Iterable[file_facts.VectorPiece]) -> Iterator[list[file_facts.VectorRead]]:
+        task = file_facts.ReadVectors(self.with_rows)
         at_once = self.table.reads_at_once
         return self.engine.spread(
             task, pieces, self.table.stores, weigh=lambda piece: len(piece.vectors), at_once=at_once
         )
 
-    def read(self, live: LiveAdds) -> dict[int, VectorRead]:
+    def read(self, live: LiveAdds) -> dict[int, file_facts.VectorRead]:
         """Return the vectors of live files by row, as far as they are needed."""
         return self.settle(live, self.spread(self.pieces(live)))
 
-    def settle(self, live: LiveAdds, parts: Iterable[Sequence[VectorRead]]) -> dict[int, VectorRead]:
+    def settle(
+        self, live: LiveAdds, parts: Iterable[Sequence[file_facts.VectorRead]]
+    ) -> dict[int, file_facts.VectorRead]:
         """Return the vectors of live files by row, and report those that could not be read."""
         found = {read.facts.row: self._settled(read) for part in parts for read in part}
         self._unread_files += sum(not read.is_usable for read in found.values()) if self.with_rows else 0
-        lost = [read.facts for _, read in sorted(found.items()) if read.facts.code in (UNREACHABLE, UNREAD)]
+        lost = [read.facts for _, read in sorted(found.items()) if read.facts.code in (file_facts.UNREACHABLE, UNREAD)]
         self._unreachable += [facts.reason for facts in lost]
         for facts in (facts for facts in lost if facts.code == UNREAD):
             place = live.place(facts.row)
@@ -222,7 +207,7 @@ class VectorInspector:
             self.collector.take([FILE_UNREADABLE.at(place, message)])
         return found
 
-    def _settled(self, read: VectorRead) -> VectorRead:
+    def _settled(self, read: file_facts.VectorRead) -> file_facts.VectorRead:
         """Record a file that was not opened. A missing file on a local disk is reported by other rules."""
         if read.refused is not None:
             self.table.files.refuse(read.refused)
@@ -230,7 +215,9 @@ class VectorInspector:
             return read
         return read._replace(facts=read.facts._replace(code=None))
 
-    def show(self, live: LiveAdds, vectors: Mapping[int, VectorRead], footers: Sequence[Footer | None]) -> None:
+    def show(
+        self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead], footers: Sequence[Footer | None]
+    ) -> None:
         """Pass them to the checks, with the numbers of rows of the files."""
         if not vectors or not self.collector.looks_at(VectorsView):
             return
@@ -282,8 +269,8 @@ class _View(NamedTuple):
     """Some thousand live files that are shown to the checks together, with the pieces in which they are read."""
 
     live: LiveAdds
-    vectors: Sequence[VectorPiece]
-    footers: Sequence[FooterPiece]
+    vectors: Sequence[file_facts.VectorPiece]
+    footers: Sequence[file_facts.FooterPiece]
 
 
 class FilesChecked(NamedTuple):
@@ -385,7 +372,9 @@ class FileInspector:
             for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
                 yield chosen.take(rows)
 
-    def _look_at(self, live: LiveAdds, vectors: Mapping[int, VectorRead], facts: Sequence[FileFacts]) -> None:
+    def _look_at(
+        self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead], facts: Sequence[file_facts.FileFacts]
+    ) -> None:
         checked, live_files, rows = self.checked
         if rows is not None:
             rows += sum(fact.rows for fact in facts)
@@ -420,36 +409,40 @@ class FileInspector:
 
     def _footers_of(
         self, views: Iterable[LiveAdds], step: WeighedStep
-    ) -> Iterator[tuple[LiveAdds, dict[int, VectorRead], list[FileFacts]]]:
+    ) -> Iterator[tuple[LiveAdds, dict[int, file_facts.VectorRead], list[file_facts.FileFacts]]]:
         """Yield each view with its vectors and footers. The pieces of all views are spread as one sequence, so that a
         cluster gets a job for many views, and few views are held, even where only some files have vectors.
         """
         planned = (_View(live, self._vectors.pieces(live), self._footer_pieces(live)) for live in views)
         shown, sent = tee(planned)
-        pieces = (piece for view in sent for piece in chain[VectorPiece | FooterPiece](view.vectors, view.footers))
+        pieces = (
+            piece
+            for view in sent
+            for piece in chain[file_facts.VectorPiece | file_facts.FooterPiece](view.vectors, view.footers)
+        )
         facts: Iterator[Any] = self.engine.spread(  # Any: the facts of a piece, by its kind
-            ReadFootersAndVectors(),
+            file_facts.ReadFootersAndVectors(),
             pieces,
             self.table.stores,
-            weigh=weight_of_facts,
+            weigh=file_facts.weight_of_facts,
             at_once=self.table.reads_at_once,
         )
         for view in shown:
             read = self._vectors.settle(view.live, islice(facts, len(view.vectors)))
-            found: list[FileFacts] = []
+            found: list[file_facts.FileFacts] = []
             for part in islice(facts, len(view.footers)):
-                found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
+                found += [file_facts.FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
                 step.advance(len(part), weight=len(part))
             yield view.live, read, found
 
-    def _footer_pieces(self, live: LiveAdds) -> list[FooterPiece]:
+    def _footer_pieces(self, live: LiveAdds) -> list[file_facts.FooterPiece]:
         files = [self._listed.find(path) for path in live.adds.column("path").to_pylist()]
         each = _NEAR_FILES_A_PIECE if self.table.is_near else _FAR_FILES_A_PIECE
         return [tuple(files[start : start + each]) for start in range(0, len(files), each)]
 
     def _rows_of(
         self, views: Iterable[LiveAdds], step: WeighedStep
-    ) -> Iterator[tuple[LiveAdds, dict[int, VectorRead], list[FileFacts]]]:
+    ) -> Iterator[tuple[LiveAdds, dict[int, file_facts.VectorRead], list[file_facts.FileFacts]]]:
         """Yield each view with its vectors and the answers about its rows. One view is read at a time, because its
         vectors are held in memory.
         """
@@ -458,13 +451,13 @@ class FileInspector:
         for live in views:
             vectors, weights = self._vectors.read(live), self._weights(live)
             pieces = self._row_pieces(live, vectors)
-            found: list[FileFacts] = []
+            found: list[file_facts.FileFacts] = []
             for fact in self.engine.spread(ReadRows(), pieces, self.table.stores, shared=shared, weigh=weight_of_rows):
                 found.append(self._questions.settled(fact))
                 step.advance(weight=weights[fact.row])
             yield live, vectors, found
 
-    def _row_pieces(self, live: LiveAdds, vectors: Mapping[int, VectorRead]) -> Iterator[RowPiece]:
+    def _row_pieces(self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead]) -> Iterator[RowPiece]:
         """Yield each file with the values of its add that the questions need."""
         names = ("path", "size", "partitionValues", "stats", "baseRowId")
         columns = [live.adds.column(name) for name in names]
@@ -528,11 +521,9 @@ class FileInspector:
         self.collector.look(view_of_all, place)
 
     def _know(self, key: bytes, place: Place) -> _KnownSchema:
-        import pyarrow
-
         try:
             return _KnownSchema(read_schema(key), place)
-        except (pyarrow.ArrowException, OSError, ValueError) as fault:
+        except (pa.ArrowException, OSError, ValueError) as fault:
             stop_if_exhausted(fault)
             return _KnownSchema(None, place)
 
@@ -592,14 +583,14 @@ class ChangeInspector:
         if self._unreached:
             yield f"{plural(self._unreached, 'file')} of change data that could not be read"
 
-    def _read(self, changes: Sequence[tuple[LocatedAction, int]]) -> Iterator[ChangeFacts]:
+    def _read(self, changes: Sequence[tuple[LocatedAction, int]]) -> Iterator[file_facts.ChangeFacts]:
         each = _NEAR_CHANGE_FILES_A_PIECE if self.table.is_near else _FAR_CHANGE_FILES_A_PIECE
         paths = (placed.action["path"] for placed, _ in changes)
         pieces = (tuple(map(self._listed.find, part)) for part in iter(lambda: tuple(islice(paths, each)), ()))
-        for part in self.engine.spread(ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len):
+        for part in self.engine.spread(file_facts.ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len):
             yield from part
 
-    def _show(self, placed: LocatedAction, version: int, facts: ChangeFacts) -> ChangeTypes | None:
+    def _show(self, placed: LocatedAction, version: int, facts: file_facts.ChangeFacts) -> ChangeTypes | None:
         """Pass one file to the checks, with its types of changes, where known."""
         place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", placed.line, version, placed.action["path"])
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
@@ -616,14 +607,12 @@ class ChangeInspector:
         return facts.types
 
     def _schema(self, key: bytes) -> FileSchema | None:
-        import pyarrow
-
         if key not in self._schemas:
             if len(self._schemas) >= _MOST_SCHEMAS:
                 self._schemas.clear()
             try:
                 self._schemas[key] = read_schema(key)
-            except (pyarrow.ArrowException, OSError, ValueError) as fault:
+            except (pa.ArrowException, OSError, ValueError) as fault:
                 stop_if_exhausted(fault)
                 self._schemas[key] = None
         return self._schemas[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,17 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from deltacli.core.errors import FileMissing, NotATable
 from deltacli.core.progress import Plan, Progress, planned, reported
 from deltacli.delta.data_files import decode, key_text
-from deltacli.delta.log.segment import (
-    HINT_NAME,
-    LOG_DIRECTORY,
-    SIDECAR_DIRECTORY,
-    Hint,
-    LogFile,
-    LogListing,
-    make_log_file,
-    read_hint,
-    read_listing,
-)
+from deltacli.delta.log import segment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
@@ -41,11 +32,11 @@ _FILES_A_REPORT = 1_000
 class WholeLog(NamedTuple):
     """Everything in `_delta_log`, by name, size and time."""
 
-    files: tuple[LogFile, ...]
+    files: tuple[segment.LogFile, ...]
     directories: tuple[str, ...]
     sidecars: tuple[StoredFile, ...]
     staged: tuple[StoredFile, ...]
-    listing: LogListing
+    listing: segment.LogListing
     has_hint: bool
     exists: bool
 
@@ -69,39 +60,39 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
             message = "this is a file; a table is a directory that contains _delta_log"
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
     try:
-        entries = storage.list_from(LOG_DIRECTORY)
+        entries = storage.list_from(segment.LOG_DIRECTORY)
         counted = reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT)
-        files = tuple(make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in counted)
-        directories = tuple(storage.list_directories(LOG_DIRECTORY))
+        files = tuple(segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in counted)
+        directories = tuple(storage.list_directories(segment.LOG_DIRECTORY))
     except FileMissing:
-        return WholeLog((), (), (), (), read_listing(()), has_hint=False, exists=False)
-    listing = read_listing(files)
+        return WholeLog((), (), (), (), segment.read_listing(()), has_hint=False, exists=False)
+    listing = segment.read_listing(files)
     if (name := taken_name(storage, listing)) is not None and name not in directories:
         directories += (name,)  # a link to nothing
     return WholeLog(
         files,
         directories,
-        _stored(storage, SIDECAR_DIRECTORY, directories),
+        _stored(storage, segment.SIDECAR_DIRECTORY, directories),
         _stored(storage, _STAGED_DIRECTORY, directories),
         listing,
-        has_hint=any(file.name == HINT_NAME for file in files),
+        has_hint=any(file.name == segment.HINT_NAME for file in files),
         exists=True,
     )
 
 
-def is_hint_ahead(storage: ReadStorage, listing: LogListing, data: bytes) -> bool:
+def is_hint_ahead(storage: ReadStorage, listing: segment.LogListing, data: bytes) -> bool:
     """Return True for a hint of a checkpoint that somebody wrote after the log was listed."""
-    hint = read_hint(data)
-    if not isinstance(hint, Hint) or any(one.version == hint.version for one in listing.checkpoints):
+    hint = segment.read_hint(data)
+    if not isinstance(hint, segment.Hint) or any(one.version == hint.version for one in listing.checkpoints):
         return False
     now = list_log(storage, start_version=hint.version)
     return any(one.version == hint.version for one in now.checkpoints)
 
 
 def _stored(storage: ReadStorage, name: str, directories: tuple[str, ...]) -> tuple[StoredFile, ...]:
-    if name not in directories or leads_outside(storage, f"{LOG_DIRECTORY}/{name}"):
+    if name not in directories or leads_outside(storage, f"{segment.LOG_DIRECTORY}/{name}"):
         return ()
-    entries = storage.list_from(f"{LOG_DIRECTORY}/{name}")
+    entries = storage.list_from(f"{segment.LOG_DIRECTORY}/{name}")
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
@@ -126,7 +117,7 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ke
 def _of_walk(storage: ReadStorage, walk: KeptWalk, root: PlacedDirectory) -> WholeTable | None:
     """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
     found: dict[str, StoredFile] = {}
-    nested, unlisted, log = set[str](), list[str](), f"/{LOG_DIRECTORY}/"
+    nested, unlisted, log = set[str](), list[str](), f"/{segment.LOG_DIRECTORY}/"
     batches = list(walk.files())
     if walk.links:
         return None
@@ -144,7 +135,7 @@ def _of_walk(storage: ReadStorage, walk: KeptWalk, root: PlacedDirectory) -> Who
                 found[path] = StoredFile(path, size_bytes, modified_ms)
     for directory in sorted(walk.left_out):
         above, _, name = directory.rpartition("/")
-        if name == LOG_DIRECTORY:
+        if name == segment.LOG_DIRECTORY:
             nested.add(above)
             continue
         logs = list[str]()
@@ -181,7 +172,7 @@ def _walk(root: PlacedDirectory, listing: _Listing, nested: list[str], unlisted:
         for stat in listing.files(directory):
             yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms)
         for inner in listing.inner(directory):
-            if inner.name == LOG_DIRECTORY:
+            if inner.name == segment.LOG_DIRECTORY:
                 if directory.path:
                     nested.append(directory.path)
             elif inner.place not in seen:
@@ -241,7 +232,7 @@ def _list_by_tasks(stores: TableStores, engine: Engine, root: PlacedDirectory) -
             listed[piece.place] = one
             below = f"{piece.path}/" if piece.path else ""
             for inner in one.directories:
-                if inner.name != LOG_DIRECTORY and not inner.is_outside:
+                if inner.name != segment.LOG_DIRECTORY and not inner.is_outside:
                     level.setdefault(inner.place, root._replace(path=f"{below}{inner.name}", place=inner.place))
         level = {place: piece for place, piece in level.items() if place not in listed}
     return _ListingAtHand(listed)
@@ -254,8 +245,6 @@ def make_exists(storage: ReadStorage, files: TableFiles) -> Callable[[str], bool
     is_local = storage.uri.startswith("file:")
 
     def exists(path: str) -> bool | None:
-        import os
-
         bare = path[len("file:") :] if path.startswith("file:") else path
         if not is_local or not bare.startswith("/"):
             return None

@@ -10,15 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from deltacli.core.errors import (
-    CommitCorrupt,
-    DeltacliError,
-    FileMissing,
-    PathExternal,
-    PermissionRefused,
-    StorageFailed,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.units import plural
 from deltacli.delta.data_files import decode
 from deltacli.delta.log.actions import Action
@@ -60,7 +52,7 @@ def read_log_line(storage: ReadStorage, path: str, line: int) -> bytes | None:
             line -= len(whole)
             if len(piece) < _PIECE:
                 return _short(data) if line == 1 else None
-    except DeltacliError:
+    except errors.DeltacliError:
         pass  # the finding says what is wrong without its line
     return None
 
@@ -74,7 +66,7 @@ class RefusedLogFiles:
 
     def __init__(self, uri: str) -> None:
         self._table = decode(uri.removeprefix("file://")) if uri.startswith("file://") else uri
-        self.refused: dict[str, PathExternal] = {}
+        self.refused: dict[str, errors.PathExternal] = {}
 
     def not_checked(self) -> Iterator[str]:
         """Yield one sentence about all of them."""
@@ -119,13 +111,13 @@ class RefusedLogFiles:
     @property
     def _command(self) -> str:
         prefix = next(iter(self.refused.values())).prefix or "PREFIX"
-        return command("validate", table=self._table, allow_external=[prefix])
+        return errors.command("validate", table=self._table, allow_external=[prefix])
 
 
-Fault = StorageFailed | PathExternal
+Fault = errors.StorageFailed | errors.PathExternal
 """The reason why a file could not be read."""
 
-FAULTS = (StorageFailed, PathExternal)
+FAULTS = (errors.StorageFailed, errors.PathExternal)
 
 Scan = ScannedLines | Fault
 """The lines of a file, or the reason why it could not be read."""
@@ -180,7 +172,7 @@ class LogReader:
         file.
         """
         if (
-            not isinstance(fault, FileMissing | PermissionRefused | PathExternal)
+            not isinstance(fault, errors.FileMissing | errors.PermissionRefused | errors.PathExternal)
             and not self._storage.capabilities.cheap_listing
         ):
             raise fault
@@ -191,7 +183,9 @@ class LogReader:
         except FAULTS as fault:
             self.require_tolerable(fault)
             return fault
-        except CommitCorrupt as corrupt:  # a line that does not fit into memory, or a file that was truncated meanwhile
+        except (
+            errors.CommitCorrupt
+        ) as corrupt:  # a line that does not fit into memory, or a file that was truncated meanwhile
             return ScannedLines([], [], [BAD_JSON.at(place, corrupt.message)], False)
 
 
@@ -250,7 +244,7 @@ class FileRows:
         self._adds, self._versions, self._lines = [], [], []
         try:
             rows = whole_actions(adds, action_schemas().add, "")
-        except CommitCorrupt:
+        except errors.CommitCorrupt:
             self._show_one_by_one(adds, versions, lines)
             return
         self._show_rows(rows, versions, lines)
@@ -290,9 +284,7 @@ class FileRows:
             try:
                 whole_actions([add], action_schemas().add, "")
                 kept.append(position)
-            except CommitCorrupt as fault:
-                from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
-
+            except errors.CommitCorrupt as fault:
                 version = versions[position]
                 place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", lines[position], version)
                 self._collector.take([WRONG_TYPE.at(place, f"add: {fault.message}", seen=fault.facts.get("found"))])
@@ -324,11 +316,7 @@ def next_config(before: TableConfiguration, actions: Iterable[LocatedAction], ve
 def with_protocol(config: TableConfiguration, action: Action, place: Place, version: int) -> TableConfiguration:
     """Return the configuration with another protocol."""
     return replace(
-        config,
-        protocol=_protocol_of(action),
-        raw_protocol=action,
-        protocol_place=place,
-        protocol_version=version,
+        config, protocol=_protocol_of(action), raw_protocol=action, protocol_place=place, protocol_version=version
     )
 
 
@@ -348,14 +336,14 @@ def with_metadata(config: TableConfiguration, action: Action, place: Place, vers
 def _protocol_of(action: Action) -> Protocol | None:
     try:
         return read_protocol(action, "")
-    except DeltacliError:
+    except errors.DeltacliError:
         return None
 
 
 def _metadata_of(action: Action) -> Metadata | None:
     try:
         return read_metadata(action, "")
-    except DeltacliError:
+    except errors.DeltacliError:
         return None
 
 
@@ -363,5 +351,5 @@ def _metadata_of(action: Action) -> Metadata | None:
 def _schema_of(text: str) -> StructType | None:
     try:
         return parse_schema(text)
-    except DeltacliError:
+    except errors.DeltacliError:
         return None

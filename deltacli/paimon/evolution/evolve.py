@@ -12,24 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
-from deltacli.paimon.evolution.requests import (
-    AddColumn,
-    DropColumn,
-    DropPrimaryKey,
-    Move,
-    MoveKind,
-    Path,
-    RemoveOption,
-    RenameColumn,
-    SchemaChange,
-    SetOption,
-    UpdateComment,
-    UpdateDefault,
-    UpdateNullability,
-    UpdatePosition,
-    UpdateTableComment,
-    UpdateType,
-)
+from deltacli.paimon import types
+from deltacli.paimon.evolution import requests
 from deltacli.paimon.schema import (
     ALWAYS_IMMUTABLE,
     CURRENT_VERSION,
@@ -41,55 +25,43 @@ from deltacli.paimon.schema import (
 )
 from deltacli.paimon.schema_changes import Loss, dotted, judge_cast, judge_change, why_rows_are_misplaced
 from deltacli.paimon.snapshots import MAX_NUMBER
-from deltacli.paimon.types import (
-    DataField,
-    DataType,
-    ListType,
-    MapType,
-    Root,
-    RowType,
-    map_parts,
-    numbered,
-    type_text,
-    with_nullability,
-)
 
 # -- editing a schema --------------------------------------------------------------------------------------------------
 
 ELEMENT, KEY, VALUE = "element", "key", "value"
 
-Fields = tuple[DataField, ...]
-Edit = Callable[[DataType, str], DataType]
+Fields = tuple[types.DataField, ...]
+Edit = Callable[[types.DataType, str], types.DataType]
 """Gets the type around the end of a path, and its last name; returns the new type."""
 
 
-def edit_at(fields: Fields, path: Path, edit: Edit) -> Fields:
+def edit_at(fields: Fields, path: requests.Path, edit: Edit) -> Fields:
     """Return fields with an edit at the end of a path. Raises UsageError where the path leads nowhere, and Refused for
     the keys of maps.
     """
-    edited = _edit(RowType(fields), path, 0, edit)
-    assert isinstance(edited, RowType)
+    edited = _edit(types.RowType(fields), path, 0, edit)
+    assert isinstance(edited, types.RowType)
     return edited.fields
 
 
-def _edit(around: DataType, path: Path, place: int, edit: Edit) -> DataType:
+def _edit(around: types.DataType, path: requests.Path, place: int, edit: Edit) -> types.DataType:
     name = path[place]
     if place == len(path) - 1:
         return edit(around, name)
     return with_part(around, name, _edit(part_of(around, path[: place + 1]), path, place + 1, edit))
 
 
-def part_of(around: DataType, path: Path) -> DataType:
+def part_of(around: types.DataType, path: requests.Path) -> types.DataType:
     """Return the type at the last name of a path, which stands in the type around it."""
     name = path[-1]
     match around:
-        case RowType(fields):
+        case types.RowType(fields):
             return field_of(fields, path).type
-        case ListType(Root.ARRAY, element) if name == ELEMENT:
+        case types.ListType(types.Root.ARRAY, element) if name == ELEMENT:
             return element
-        case MapType(_, value) if name == VALUE:
+        case types.MapType(_, value) if name == VALUE:
             return value
-        case MapType() if name == KEY:
+        case types.MapType() if name == KEY:
             raise Refused(
                 f"{dotted(path)}: the keys of a MAP cannot be changed; Paimon's Java would change the values instead",
                 code="alter.map-key",
@@ -97,7 +69,7 @@ def part_of(around: DataType, path: Path) -> DataType:
     raise _no_such_part(around, path)
 
 
-def field_of(fields: Sequence[DataField], path: Path) -> DataField:
+def field_of(fields: Sequence[types.DataField], path: requests.Path) -> types.DataField:
     """Return the field at the last name of a path. Raises UsageError that names the nearest one."""
     found = next((field for field in fields if field.name == path[-1]), None)
     if found is not None:
@@ -111,40 +83,40 @@ def field_of(fields: Sequence[DataField], path: Path) -> DataField:
     raise absent.meaning(dotted(path), None if near is None else dotted((*path[:-1], *near)))
 
 
-def _nested(fields: Sequence[DataField], above: Path = ()) -> Iterator[Path]:
+def _nested(fields: Sequence[types.DataField], above: requests.Path = ()) -> Iterator[requests.Path]:
     for field in fields:
         if above:
             yield (*above, field.name)
-        if isinstance(field.type, RowType):
+        if isinstance(field.type, types.RowType):
             yield from _nested(field.type.fields, (*above, field.name))
 
 
 _MOST_NAMED = 20
 
 
-def with_part(around: DataType, name: str, part: DataType) -> DataType:
+def with_part(around: types.DataType, name: str, part: types.DataType) -> types.DataType:
     """Return a type with another type at a name that `part_of` found."""
     match around:
-        case RowType(fields):
+        case types.RowType(fields):
             changed = (replace(field, type=part) if field.name == name else field for field in fields)
             return replace(around, fields=tuple(changed))
-        case ListType():
+        case types.ListType():
             return replace(around, element=part)
-        case MapType():
+        case types.MapType():
             return replace(around, value=part)
         case _:
             return around
 
 
-def edit_type(fields: Fields, path: Path, change: Callable[[DataType], DataType]) -> Fields:
+def edit_type(fields: Fields, path: requests.Path, change: Callable[[types.DataType], types.DataType]) -> Fields:
     """Return fields with another type at a path, also of an element or a value."""
     return edit_at(fields, path, lambda around, name: with_part(around, name, change(part_of(around, path))))
 
 
-def edit_field(fields: Fields, path: Path, change: Callable[[DataField], DataField]) -> Fields:
+def edit_field(fields: Fields, path: requests.Path, change: Callable[[types.DataField], types.DataField]) -> Fields:
     """Return fields with another field at a path."""
 
-    def edit(around: DataType, _: str) -> DataType:
+    def edit(around: types.DataType, _: str) -> types.DataType:
         row = row_around(around, path)
         chosen = field_of(row.fields, path)
         return replace(row, fields=tuple(change(field) if field is chosen else field for field in row.fields))
@@ -152,11 +124,11 @@ def edit_field(fields: Fields, path: Path, change: Callable[[DataField], DataFie
     return edit_at(fields, path, edit)
 
 
-def row_around(around: DataType, path: Path) -> RowType:
+def row_around(around: types.DataType, path: requests.Path) -> types.RowType:
     """Return the ROW that has the field at a path. Raises UsageError for an element, a value, or below a plain type."""
-    if isinstance(around, RowType):
+    if isinstance(around, types.RowType):
         return around
-    parts = (ELEMENT, VALUE, KEY) if isinstance(around, ListType | MapType) else ()
+    parts = (ELEMENT, VALUE, KEY) if isinstance(around, types.ListType | types.MapType) else ()
     if path[-1] in parts:
         raise UsageError(
             f"{dotted(path)} is not a column: only its type and its nullability can be changed", code="usage.column"
@@ -164,9 +136,9 @@ def row_around(around: DataType, path: Path) -> RowType:
     raise _no_such_part(around, path)
 
 
-def _no_such_part(around: DataType, path: Path) -> UsageError:
+def _no_such_part(around: types.DataType, path: requests.Path) -> UsageError:
     outer = dotted(path[:-1])
-    expected = {Root.ARRAY: f"{outer}.{ELEMENT}", Root.MAP: f"{outer}.{VALUE}"}.get(around.root)
+    expected = {types.Root.ARRAY: f"{outer}.{ELEMENT}", types.Root.MAP: f"{outer}.{VALUE}"}.get(around.root)
     facts = {"expected": expected} if expected else {"type": str(around.root)}
     reason = "has fields only below that" if expected else "has no fields"
     return UsageError(f"the column {dotted(path)} does not exist: {outer} {reason}", code="usage.column", facts=facts)
@@ -179,10 +151,12 @@ def moved(fields: Fields, column: str, to: int) -> Fields:
     return (*others[:to], chosen, *others[to:])
 
 
-def with_required_keys(data_type: DataType) -> DataType:
+def with_required_keys(data_type: types.DataType) -> types.DataType:
     """Return a type whose MAP keys are NOT NULL, as Arrow and Paimon C++ need them. Spec: Limitations."""
-    found = map_parts(data_type, with_required_keys, lambda field: replace(field, type=with_required_keys(field.type)))
-    return replace(found, key=with_nullability(found.key, False)) if isinstance(found, MapType) else found
+    found = types.map_parts(
+        data_type, with_required_keys, lambda field: replace(field, type=with_required_keys(field.type))
+    )
+    return replace(found, key=types.with_nullability(found.key, False)) if isinstance(found, types.MapType) else found
 
 
 _LISTS = ("bucket-key", "sequence.field", "record-level.time-field", "clustering.columns", "rowkind.field")
@@ -223,7 +197,7 @@ def is_indexed(options: Mapping[str, str], column: str) -> bool:
     return any(_INDEX.fullmatch(key) for key in options_naming(options, column))
 
 
-def nested_options(options: Mapping[str, str], path: Path) -> Iterator[str]:
+def nested_options(options: Mapping[str, str], path: requests.Path) -> Iterator[str]:
     """Yield the keys of the options that name a field of the rows in an array: `nested_update` finds rows by it."""
     if len(path) == 3 and path[1] == ELEMENT:
         for ending in NESTED:
@@ -232,14 +206,14 @@ def nested_options(options: Mapping[str, str], path: Path) -> Iterator[str]:
                 yield key
 
 
-def rename_nested(options: HashOrder, path: Path, new_name: str) -> None:
+def rename_nested(options: HashOrder, path: requests.Path, new_name: str) -> None:
     """Rename a nested field in the options that name it, which Paimon's Java forgets: its scans fail then."""
     for key in list(nested_options(options.as_dict(), path)):
         names = (options.get(key) or "").split(",")
         options.put(key, ",".join(new_name if name == path[2] else name for name in names))
 
 
-def drop_nested(options: HashOrder, path: Path) -> None:
+def drop_nested(options: HashOrder, path: requests.Path) -> None:
     """Remove a nested field from the options that name it, and an option that names no other one."""
     for key in list(nested_options(options.as_dict(), path)):
         left = [name for name in (options.get(key) or "").split(",") if name != path[2]]
@@ -393,7 +367,9 @@ class EvolutionSettings:
     with_options: bool = False
 
 
-def evolve(schema: Schema, changes: Sequence[SchemaChange], settings: EvolutionSettings, *, time_ms: int) -> Schema:
+def evolve(
+    schema: Schema, changes: Sequence[requests.SchemaChange], settings: EvolutionSettings, *, time_ms: int
+) -> Schema:
     """Return the next version of a schema.
 
     Raises Refused with the reason, and UsageError for a column that does not exist.
@@ -413,7 +389,7 @@ class _Draft:
         self._comment = schema.comment
         self._highest = schema.highest_field_id
 
-    def apply(self, change: SchemaChange) -> None:
+    def apply(self, change: requests.SchemaChange) -> None:
         _APPLIERS[type(change)](self, change)
 
     def finished(self, time_ms: int) -> Schema:
@@ -436,13 +412,15 @@ class _Draft:
         if is_true(self._options.as_dict(), "primary-key.nullable"):
             return self._fields
         return tuple(
-            replace(field, type=with_nullability(field.type, False)) if field.name in self._primary_keys else field
+            replace(field, type=types.with_nullability(field.type, False))
+            if field.name in self._primary_keys
+            else field
             for field in self._fields
         )
 
     # --- columns ---
 
-    def add(self, change: AddColumn) -> None:
+    def add(self, change: requests.AddColumn) -> None:
         """Add a column or a nested field, with ids that no field had."""
         name = dotted(change.path)
         if not change.type.nullable:
@@ -452,10 +430,10 @@ class _Draft:
             )
         self._require_free_ids()
         number = self._next_id()
-        data_type = with_required_keys(numbered(change.type, self._next_id))
-        added = DataField(number, change.path[-1], data_type, change.comment)
+        data_type = with_required_keys(types.numbered(change.type, self._next_id))
+        added = types.DataField(number, change.path[-1], data_type, change.comment)
 
-        def edit(around: DataType, _: str) -> DataType:
+        def edit(around: types.DataType, _: str) -> types.DataType:
             row = row_around(around, change.path)
             self._require_absent(row.fields, change.path)
             place = self._place_of_new(row.fields, change)
@@ -479,13 +457,13 @@ class _Draft:
         self._highest += 1
         return self._highest
 
-    def _require_absent(self, fields: Fields, path: Path) -> None:
+    def _require_absent(self, fields: Fields, path: requests.Path) -> None:
         if any(field.name == path[-1] for field in fields):
             raise Refused(
                 f"the column {dotted(path)} exists already", code="alter.column-exists", hint=command("snapshot")
             )
 
-    def _place_of_new(self, fields: Fields, change: AddColumn) -> int:
+    def _place_of_new(self, fields: Fields, change: requests.AddColumn) -> int:
         move = change.move
         if move is None:
             return self._default_place(fields, change.path)
@@ -493,28 +471,28 @@ class _Draft:
             names = f"{dotted((move.column,))}, not the new column {dotted(change.path[-1:])}"
             raise UsageError(f"move names {names}", code="usage.change")
         match move.kind:
-            case MoveKind.FIRST:
+            case requests.MoveKind.FIRST:
                 return 0
-            case MoveKind.LAST:
+            case requests.MoveKind.LAST:
                 return len(fields)
         reference = field_of(fields, (*change.path[:-1], move.reference or ""))
-        return fields.index(reference) + (move.kind is MoveKind.AFTER)
+        return fields.index(reference) + (move.kind is requests.MoveKind.AFTER)
 
-    def _default_place(self, fields: Fields, path: Path) -> int:
+    def _default_place(self, fields: Fields, path: requests.Path) -> int:
         """Return the end, or the place before the partition columns if the table asks for it."""
         if len(path) > 1 or not is_true(self._old.options, "add-column-before-partition"):
             return len(fields)
         places = (place for place, field in enumerate(fields) if field.name in self._partition_keys)
         return next(places, len(fields))
 
-    def rename(self, change: RenameColumn) -> None:
+    def rename(self, change: requests.RenameColumn) -> None:
         """Rename a column or a nested field, also in the keys and options that name it."""
         path, new_name = change.path, change.new_name
         renamed = (*path[:-1], new_name)
         if len(path) == 1:
             self._require_renamable(path[0])
 
-        def edit(around: DataType, name: str) -> DataType:
+        def edit(around: types.DataType, name: str) -> types.DataType:
             row = row_around(around, path)
             chosen = field_of(row.fields, path)
             if new_name != name:
@@ -531,12 +509,12 @@ class _Draft:
     def _require_renamable(self, name: str) -> None:
         if name in self._partition_keys:
             raise _key_refused(name, "renamed", "partition key")
-        if field_of(self._fields, (name,)).type.root is Root.BLOB:
+        if field_of(self._fields, (name,)).type.root is types.Root.BLOB:
             raise Refused(f"{name} cannot be renamed: it is a BLOB column", code="alter.blob")
         if is_indexed(self._options.as_dict(), name):
             raise Refused(f"{name} cannot be renamed: data files have an index on it", code="alter.in-options")
 
-    def drop(self, change: DropColumn) -> None:
+    def drop(self, change: requests.DropColumn) -> None:
         """Drop a column or a nested field. Its id is not given again."""
         path = change.path
         if len(path) == 1:
@@ -547,7 +525,7 @@ class _Draft:
                 self._require_with_options(path, naming)
                 drop_nested(self._options, path)
 
-        def edit(around: DataType, _: str) -> DataType:
+        def edit(around: types.DataType, _: str) -> types.DataType:
             row = row_around(around, path)
             chosen = field_of(row.fields, path)
             left = tuple(field for field in row.fields if field is not chosen)
@@ -577,7 +555,7 @@ class _Draft:
         for key in naming:
             self._require_option_change(key, after.get(key))
 
-    def _require_with_options(self, path: Path, naming: list[str]) -> None:
+    def _require_with_options(self, path: requests.Path, naming: list[str]) -> None:
         if not self._settings.with_options:
             raise Refused(
                 f"{'.'.join(path)} cannot be dropped: options name it",
@@ -585,47 +563,47 @@ class _Draft:
                 facts={"options": ", ".join(naming)},
             )
 
-    def move(self, change: UpdatePosition) -> None:
+    def move(self, change: requests.UpdatePosition) -> None:
         move = change.move
         names = [field.name for field in self._fields]
         field_of(self._fields, (move.column,))
         place, to = names.index(move.column), self._target(move, names)
-        if to is None or (to == place and move.kind in (MoveKind.FIRST, MoveKind.LAST)):
+        if to is None or (to == place and move.kind in (requests.MoveKind.FIRST, requests.MoveKind.LAST)):
             raise Refused(f"{dotted((move.column,))} is there already", code="alter.move")
         self._fields = moved(self._fields, move.column, to)
 
-    def _target(self, move: Move, names: list[str]) -> int | None:
+    def _target(self, move: requests.Move, names: list[str]) -> int | None:
         """Return the place among the other columns; None for a move relative to the column itself."""
-        if move.kind is MoveKind.FIRST:
+        if move.kind is requests.MoveKind.FIRST:
             return 0
-        if move.kind is MoveKind.LAST:
+        if move.kind is requests.MoveKind.LAST:
             return len(names) - 1
         field_of(self._fields, (move.reference or "",))
         if move.reference == move.column:
             return None
         others = [name for name in names if name != move.column]
-        return others.index(move.reference or "") + (move.kind is MoveKind.AFTER)
+        return others.index(move.reference or "") + (move.kind is requests.MoveKind.AFTER)
 
     # --- types ---
 
-    def retype(self, change: UpdateType) -> None:
+    def retype(self, change: requests.UpdateType) -> None:
         """Change a type where readers of old files have the cast."""
         path = change.path
         self._require_no_key(path, "get another type")
         self._fields = edit_type(self._fields, path, lambda before: self._retyped(before, change))
 
-    def _retyped(self, before: DataType, change: UpdateType) -> DataType:
+    def _retyped(self, before: types.DataType, change: requests.UpdateType) -> types.DataType:
         name = dotted(change.path)
-        after = with_nullability(change.type, before.nullable) if change.keep_nullability else change.type
+        after = types.with_nullability(change.type, before.nullable) if change.keep_nullability else change.type
         if after == before:
             return before
-        if Root.BLOB in (before.root, after.root):
+        if types.Root.BLOB in (before.root, after.root):
             raise Refused(
                 f"{name}: the type of a BLOB column cannot be changed, and no column becomes one", code="alter.blob"
             )
         self._require_nullability(name, before, after)
-        verdict = judge_change(with_nullability(before, after.nullable), after, self._old.options)
-        step = f"{name}: {type_text(before)} to {type_text(after)}"
+        verdict = judge_change(types.with_nullability(before, after.nullable), after, self._old.options)
+        step = f"{name}: {types.type_text(before)} to {types.type_text(after)}"
         if verdict.loss is Loss.REFUSED:
             raise Refused(
                 f"{step} is not possible: {verdict.reason}",
@@ -641,20 +619,20 @@ class _Draft:
             self._require_consent(step, verdict.reason, verdict.paimon)
         return after
 
-    def set_nullability(self, change: UpdateNullability) -> None:
+    def set_nullability(self, change: requests.UpdateNullability) -> None:
         path = change.path
         if change.nullable and len(path) == 1 and path[0] in self._primary_keys:
             field_of(self._fields, path)
             raise _key_refused(path[0], "nullable", "primary key")
 
-        def changed(before: DataType) -> DataType:
-            after = with_nullability(before, change.nullable)
+        def changed(before: types.DataType) -> types.DataType:
+            after = types.with_nullability(before, change.nullable)
             self._require_nullability(dotted(path), before, after)
             return after
 
         self._fields = edit_type(self._fields, path, changed)
 
-    def _require_nullability(self, name: str, before: DataType, after: DataType) -> None:
+    def _require_nullability(self, name: str, before: types.DataType, after: types.DataType) -> None:
         if not before.nullable or after.nullable:
             return
         if is_true(self._old.options, _NULLS, default=True):
@@ -669,7 +647,7 @@ class _Draft:
         if not self._settings.allow_lossy:
             raise Refused(f"{step} loses data: {reason}", code="alter.lossy", facts=_cast(cast))
 
-    def _require_no_key(self, path: Path, change: str) -> None:
+    def _require_no_key(self, path: requests.Path, change: str) -> None:
         if len(path) > 1:
             return
         for keys, word in ((self._partition_keys, "partition key"), (self._primary_keys, "primary key")):
@@ -678,18 +656,18 @@ class _Draft:
 
     # --- texts ---
 
-    def comment(self, change: UpdateComment) -> None:
+    def comment(self, change: requests.UpdateComment) -> None:
         self._fields = edit_field(self._fields, change.path, lambda field: replace(field, description=change.comment))
 
-    def default(self, change: UpdateDefault) -> None:
+    def default(self, change: requests.UpdateDefault) -> None:
         self._fields = edit_field(self._fields, change.path, lambda field: replace(field, default_value=change.default))
 
-    def table_comment(self, change: UpdateTableComment) -> None:
+    def table_comment(self, change: requests.UpdateTableComment) -> None:
         self._comment = change.comment
 
     # --- options and keys ---
 
-    def set_option(self, change: SetOption) -> None:
+    def set_option(self, change: requests.SetOption) -> None:
         """Set an option. `primary-key` and `partition` set keys, where the table has none yet."""
         key, value = change.key, change.value
         if not key.strip() or key.lower() == "path":
@@ -716,7 +694,7 @@ class _Draft:
         else:
             self._partition_keys = names
 
-    def remove_option(self, change: RemoveOption) -> None:
+    def remove_option(self, change: requests.RemoveOption) -> None:
         """Remove an option. As in Java, one that cannot change is refused even if it is not set."""
         immutable = IMMUTABLE if self._settings.has_snapshots else ALWAYS_IMMUTABLE
         if change.key in immutable:
@@ -732,20 +710,20 @@ class _Draft:
         if lost is not None and not self._settings.allow_lossy:  # which is how one that was changed is set back
             raise Refused(lost, code="alter.old-rows", facts={"option": key})
 
-    def drop_primary_key(self, _: DropPrimaryKey) -> None:
+    def drop_primary_key(self, _: requests.DropPrimaryKey) -> None:
         """Drop the primary key of a table that has no snapshot yet."""
         if self._primary_keys and self._settings.has_snapshots:
             raise Refused("the primary key cannot be dropped once the table has a snapshot", code="alter.key")
         self._primary_keys = ()
 
 
-def _hint_without_not_null(before: DataType, change: UpdateType) -> str | None:
+def _hint_without_not_null(before: types.DataType, change: requests.UpdateType) -> str | None:
     """Return the command for a type that the column can have if it does not keep its NOT NULL."""
-    nullable = with_nullability(change.type, True)
-    loss = judge_cast(with_nullability(before, True), nullable).loss
+    nullable = types.with_nullability(change.type, True)
+    loss = judge_cast(types.with_nullability(before, True), nullable).loss
     if before.nullable or not change.keep_nullability or loss is Loss.REFUSED:
         return None
-    words = "type", dotted(change.path), type_text(nullable)
+    words = "type", dotted(change.path), types.type_text(nullable)
     return command("alter", *words, allow_lossy=True) if loss is Loss.LOSSY else command("alter", *words)
 
 
@@ -758,16 +736,16 @@ def _cast(paimon: str | None) -> dict[str, str]:
 
 
 _APPLIERS: Mapping[type, Callable[[_Draft, Any], None]] = {  # Any: the change of that type
-    AddColumn: _Draft.add,
-    RenameColumn: _Draft.rename,
-    DropColumn: _Draft.drop,
-    UpdateType: _Draft.retype,
-    UpdateNullability: _Draft.set_nullability,
-    UpdateComment: _Draft.comment,
-    UpdateDefault: _Draft.default,
-    UpdatePosition: _Draft.move,
-    SetOption: _Draft.set_option,
-    RemoveOption: _Draft.remove_option,
-    UpdateTableComment: _Draft.table_comment,
-    DropPrimaryKey: _Draft.drop_primary_key,
+    requests.AddColumn: _Draft.add,
+    requests.RenameColumn: _Draft.rename,
+    requests.DropColumn: _Draft.drop,
+    requests.UpdateType: _Draft.retype,
+    requests.UpdateNullability: _Draft.set_nullability,
+    requests.UpdateComment: _Draft.comment,
+    requests.UpdateDefault: _Draft.default,
+    requests.UpdatePosition: _Draft.move,
+    requests.SetOption: _Draft.set_option,
+    requests.RemoveOption: _Draft.remove_option,
+    requests.UpdateTableComment: _Draft.table_comment,
+    requests.DropPrimaryKey: _Draft.drop_primary_key,
 }

@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.actions import KNOWN_ACTIONS, Action, json_type
-from deltacli.delta.log.file_actions import stated_records
+from deltacli.delta.log.file_actions import num_records_column, stated_records
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, TouchedFile
@@ -289,10 +290,6 @@ def live_rows(adds: Sequence[Action]) -> int | None:
     """
     if not adds:
         return 0
-    import pyarrow as pa
-
-    from deltacli.delta.log.file_actions import num_records_column
-
     total = 0
     texts: list[str] = []
     for add in adds:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical_column
@@ -16,14 +17,8 @@ from deltacli.delta.encoding.many_values import Repeated
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE, read_mark
 from deltacli.rules.actions.row_tracking import OVERLAP, ranges_of_ids
+from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import Area, Finding, Level
-from deltacli.rules.framework.data_file_views import (
-    AllFootersView,
-    AnswersView,
-    ChangedVersionView,
-    ChangeFileView,
-    FootersView,
-)
 
 # -- rules about the contents of change data files ---------------------------------------------------------------------
 
@@ -61,8 +56,8 @@ UNBALANCED = CHANGE_AREA.warning(
 )
 
 
-@CHANGE_AREA.check(ChangeFileView, NO_CHANGE_TYPE, BAD_CHANGE_TYPE)
-def kinds_of_changes(view: ChangeFileView) -> Iterator[Finding]:
+@CHANGE_AREA.check(data_file_views.ChangeFileView, NO_CHANGE_TYPE, BAD_CHANGE_TYPE)
+def kinds_of_changes(view: data_file_views.ChangeFileView) -> Iterator[Finding]:
     """Check that the column of change types exists and has valid values."""
     at = view.schema.arrow.get_all_field_indices(_COLUMN)
     kind = str(view.schema.arrow.field(at[0]).type) if at else None
@@ -79,8 +74,8 @@ def kinds_of_changes(view: ChangeFileView) -> Iterator[Finding]:
         yield BAD_CHANGE_TYPE.at(view.place, message, seen=view.types.example, expected=_KINDS)
 
 
-@CHANGE_AREA.check(ChangedVersionView, UNBALANCED)
-def images_of_updates(view: ChangedVersionView) -> Iterator[Finding]:
+@CHANGE_AREA.check(data_file_views.ChangedVersionView, UNBALANCED)
+def images_of_updates(view: data_file_views.ChangedVersionView) -> Iterator[Finding]:
     """Check that each updated row has a preimage and a postimage, and that inserts minus deletes equal the rows added
     by files.
     """
@@ -133,8 +128,8 @@ class RowIdFacts(NamedTuple):
     highest: int | None
 
 
-@ROW_ID_AREA.check(AnswersView, DUPLICATE, BEYOND_MARK)
-def row_ids_of_files(view: AnswersView) -> Iterator[Finding]:
+@ROW_ID_AREA.check(data_file_views.AnswersView, DUPLICATE, BEYOND_MARK)
+def row_ids_of_files(view: data_file_views.AnswersView) -> Iterator[Finding]:
     """Compare each file with itself, with earlier files and with the mark. Rules on the log report overlapping ranges
     of baseRowId, and those above the mark.
     """
@@ -158,11 +153,9 @@ def row_ids_of_files(view: AnswersView) -> Iterator[Finding]:
 # -- row ids of files whose rows only their footers count --------------------------------------------------------------
 
 
-@ROW_ID_AREA.check(FootersView, OVERLAP)
-def counted_by_footers(view: FootersView) -> Iterator[Finding]:
+@ROW_ID_AREA.check(data_file_views.FootersView, OVERLAP)
+def counted_by_footers(view: data_file_views.FootersView) -> Iterator[Finding]:
     """Collect the row ids of files, 24 bytes each, and the places of those whose rows only footers count."""
-    import pyarrow as pa
-
     if FEATURE not in view.config.features:
         return
     known = view.run_memory.setdefault(OVERLAP.id, ([], {}))
@@ -176,11 +169,9 @@ def counted_by_footers(view: FootersView) -> Iterator[Finding]:
     yield from ()
 
 
-@ROW_ID_AREA.check(AllFootersView, OVERLAP)
-def uncounted_files_share_row_ids(view: AllFootersView) -> Iterator[Finding]:
+@ROW_ID_AREA.check(data_file_views.AllFootersView, OVERLAP)
+def uncounted_files_share_row_ids(view: data_file_views.AllFootersView) -> Iterator[Finding]:
     """Compare those files with all others. A data file that is live twice is one."""
-    import pyarrow as pa
-
     parts, places = view.run_memory.get(OVERLAP.id, ((), {}))
     if not places:
         return

@@ -10,14 +10,8 @@ from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, SUSPENDED, read_mark
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding
-from deltacli.rules.framework.views import (
-    CommitView,
-    HistoryView,
-    LocatedAction,
-    StateView,
-    TableConfigurationView,
-)
 from deltacli.rules.schema.schema import fresh
 
 if TYPE_CHECKING:
@@ -112,8 +106,8 @@ def is_enabled(config: TableConfiguration) -> bool:
 # -- the newest state ------------------------------------------------------------------------------------------------
 
 
-@AREA.check(StateView, BASE_ROW_ID_MISSING)
-def files_without_row_ids(view: StateView) -> Iterator[Finding]:
+@AREA.check(views.StateView, BASE_ROW_ID_MISSING)
+def files_without_row_ids(view: views.StateView) -> Iterator[Finding]:
     """Check that every live file has both fields since row tracking was turned on."""
     if not is_enabled(view.config) or view.config.is_on(SUSPENDED):
         return
@@ -128,8 +122,8 @@ def files_without_row_ids(view: StateView) -> Iterator[Finding]:
         yield BASE_ROW_ID_MISSING.at(place, message)
 
 
-@AREA.check(StateView, OVERLAP)
-def files_share_row_ids(view: StateView) -> Iterator[Finding]:
+@AREA.check(views.StateView, OVERLAP)
+def files_share_row_ids(view: views.StateView) -> Iterator[Finding]:
     """Compare files whose rows the log counts in the order of their first ids. Each range must end before the next one
     begins (1M files: 0.5 s).
     """
@@ -152,8 +146,8 @@ def files_share_row_ids(view: StateView) -> Iterator[Finding]:
         yield OVERLAP.at(place, message, seen=f"{begin} to {end} and from {next_begin}", expected=f"from {end + 1}")
 
 
-@AREA.check(StateView, HIGH_WATER_MARK)
-def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
+@AREA.check(views.StateView, HIGH_WATER_MARK)
+def high_water_mark_is_below_ids(view: views.StateView) -> Iterator[Finding]:
     """Check that the mark exists and covers every id in use."""
     if FEATURE not in view.config.features:
         return
@@ -178,7 +172,7 @@ def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
         yield HIGH_WATER_MARK.at(place, message, seen=mark, expected=f"at least {highest}")
 
 
-def uncounted(view: StateView) -> int:
+def uncounted(view: views.StateView) -> int:
     """Return how many live files have row ids that end at an unknown one, because the log does not count their rows."""
     base, records = view.live.column("base_row_id"), view.live.column("num_records")
     return pc.sum(pc.and_(pc.is_valid(base), pc.is_null(records))).as_py() or 0
@@ -205,7 +199,7 @@ def _highest_id(live: pyarrow.Table) -> int | None:
     return highest if highest is not None and highest >= 0 else None
 
 
-def _place_of(view: StateView, live: pyarrow.Table, row: int) -> Place:
+def _place_of(view: views.StateView, live: pyarrow.Table, row: int) -> Place:
     """Return the commit that added a live file, or the newest version if a checkpoint added it."""
     path, version = live.column("path")[row].as_py(), live.column("version")[row].as_py()
     if version < 0:
@@ -216,8 +210,8 @@ def _place_of(view: StateView, live: pyarrow.Table, row: int) -> Place:
 # -- commits ---------------------------------------------------------------------------------------------------------
 
 
-@AREA.check(HistoryView, HIGH_WATER_MARK_DECREASED)
-def high_water_mark_goes_down(view: HistoryView) -> Iterator[Finding]:
+@AREA.check(views.HistoryView, HIGH_WATER_MARK_DECREASED)
+def high_water_mark_goes_down(view: views.HistoryView) -> Iterator[Finding]:
     """Compare the mark of each commit with the previous one. The mark ends with the domain or the feature."""
     before: int | None = None
     for commit in view.commits:
@@ -235,8 +229,8 @@ def high_water_mark_goes_down(view: HistoryView) -> Iterator[Finding]:
             before = mark
 
 
-@AREA.check(CommitView, COMMIT_VERSION, BASE_ROW_ID_CHANGED)
-def row_ids_change(view: CommitView) -> Iterator[Finding]:
+@AREA.check(views.CommitView, COMMIT_VERSION, BASE_ROW_ID_CHANGED)
+def row_ids_change(view: views.CommitView) -> Iterator[Finding]:
     """Check that a file that is added again, or removed, keeps its ids and its version."""
     if FEATURE not in view.after.features:
         return
@@ -252,7 +246,7 @@ def row_ids_change(view: CommitView) -> Iterator[Finding]:
                 yield from _changed(view, kind, placed)
 
 
-def _changed(view: CommitView, kind: str, placed: LocatedAction) -> Iterator[Finding]:
+def _changed(view: views.CommitView, kind: str, placed: views.LocatedAction) -> Iterator[Finding]:
     path = placed.action.get("path")
     live = view.live_before(path) if path else None
     if not live:
@@ -266,8 +260,8 @@ def _changed(view: CommitView, kind: str, placed: LocatedAction) -> Iterator[Fin
             yield rule.at(view.place(placed.line, path), message, seen=new, expected=old)
 
 
-@AREA.check(CommitView, PRESERVED)
-def tag_is_missing(view: CommitView) -> Iterator[Finding]:
+@AREA.check(views.CommitView, PRESERVED)
+def tag_is_missing(view: views.CommitView) -> Iterator[Finding]:
     """Readers treat a missing tag as false."""
     if not (view.adds or view.removes) or not is_enabled(view.before) or not is_enabled(view.after):
         return
@@ -285,13 +279,13 @@ def tag_is_missing(view: CommitView) -> Iterator[Finding]:
 # -- properties ------------------------------------------------------------------------------------------------------
 
 
-@AREA.check(TableConfigurationView, COLUMN_NAMES, SUSPENDED_AND_ENABLED)
-def properties_of_row_tracking(view: TableConfigurationView) -> Iterator[Finding]:
+@AREA.check(views.TableConfigurationView, COLUMN_NAMES, SUSPENDED_AND_ENABLED)
+def properties_of_row_tracking(view: views.TableConfigurationView) -> Iterator[Finding]:
     """Check the properties, starting where each fault first appears."""
     yield from fresh(view, "row_tracking.properties", _property_findings(view))
 
 
-def _property_findings(view: TableConfigurationView) -> Iterator[Finding]:
+def _property_findings(view: views.TableConfigurationView) -> Iterator[Finding]:
     config = view.config
     if FEATURE not in config.features:
         return

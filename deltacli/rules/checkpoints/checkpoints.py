@@ -460,10 +460,7 @@ def checkpoints_are_not_empty(view: ListingView) -> Iterator[Finding]:
     for file in view.files:
         if file.size_bytes == 0 and file.path.kind in _CHECKPOINTS:
             yield ZERO_LENGTH.at(
-                view.place(file.name, file.version),
-                f"{file.name} is empty",
-                seen="0 bytes",
-                expected="a checkpoint",
+                view.place(file.name, file.version), f"{file.name} is empty", seen="0 bytes", expected="a checkpoint"
             )
 
 

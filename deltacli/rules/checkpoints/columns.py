@@ -291,11 +291,7 @@ def _inner_fields(arrow_type: ArrowType) -> dict[str, ArrowType]:
 
 
 def _judge_type(
-    view: CheckpointView,
-    file: str,
-    path: str,
-    fields: dict[str, ArrowType],
-    known: _Known | dict[str, _Known],
+    view: CheckpointView, file: str, path: str, fields: dict[str, ArrowType], known: _Known | dict[str, _Known]
 ) -> Iterator[Finding]:
     from pyarrow import types
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
@@ -18,16 +19,8 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, IDENTITY_COLUMNS
 from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
+from deltacli.delta.sql import stored
 from deltacli.delta.sql.parser import Expression, Form, Node, parse_expression
-from deltacli.delta.sql.stored import (
-    CONSTRAINT_PREFIX,
-    DEFAULT_KEY,
-    GENERATION_KEY,
-    INVARIANT_KEY,
-    invariant_sql,
-    json_object,
-    unknown_column,
-)
 from deltacli.delta.stats.columns import StatsBlock
 from deltacli.rules.framework.base import Area, Finding, Severity
 from deltacli.rules.framework.views import FilesView, MetadataView, TableConfigurationView, stats_of
@@ -97,7 +90,7 @@ def _findings(view: MetadataView) -> Iterator[Finding]:
         return
     yield from _constraint_findings(view, schema)
     text = view.config.metadata.schema_string if view.config.metadata else None
-    if not text or not any(key in text for key in (INVARIANT_KEY, DEFAULT_KEY)):
+    if not text or not any(key in text for key in (stored.INVARIANT_KEY, stored.DEFAULT_KEY)):
         return
     for named in named_fields(schema):
         if named.field.metadata:
@@ -114,7 +107,7 @@ def generated_columns(view: TableConfigurationView) -> Iterator[Finding]:
 def _all_generated_findings(view: TableConfigurationView) -> Iterator[Finding]:
     schema, metadata = view.config.schema, view.config.metadata
     text = metadata.schema_string if metadata else None
-    if schema is None or not text or GENERATION_KEY not in text or view.config.is_inert(GENERATED_COLUMNS):
+    if schema is None or not text or stored.GENERATION_KEY not in text or view.config.is_inert(GENERATED_COLUMNS):
         return
     for named in named_fields(schema):
         yield from _generated_findings(view, schema, named)
@@ -125,23 +118,25 @@ def _all_generated_findings(view: TableConfigurationView) -> Iterator[Finding]:
 
 def _constraint_findings(view: MetadataView, schema: StructType) -> Iterator[Finding]:
     for key, text in view.config.properties.items():
-        if key.lower().startswith(CONSTRAINT_PREFIX):
+        if key.lower().startswith(stored.CONSTRAINT_PREFIX):
             fault = _condition_fault(schema, text)
             if fault is not None:
-                message = f"the CHECK constraint {key[len(CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
+                message = (
+                    f"the CHECK constraint {key[len(stored.CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
+                )
                 yield CONSTRAINT_BAD_SQL.at(view.place._replace(key=key), message, seen=text)
 
 
 def _invariant_findings(view: MetadataView, schema: StructType, named: NamedField) -> Iterator[Finding]:
-    value = named.field.metadata.get(INVARIANT_KEY)
+    value = named.field.metadata.get(stored.INVARIANT_KEY)
     if value is None:
         return
     place = view.place._replace(key=named.path)
     expected = '{"expression":{"expression":"…"}}'
-    text = invariant_sql(value)
+    text = stored.invariant_sql(value)
     if text is None:
         # The old drafts have the bare condition here.
-        bare = isinstance(value, str) and json_object(value) is False and _condition_fault(schema, value) is None
+        bare = isinstance(value, str) and stored.json_object(value) is False and _condition_fault(schema, value) is None
         message = f"the invariant of {named.path} is a bare condition; writers look for it within JSON"
         if not bare:
             message = f"the invariant of {named.path} is not the JSON that holds a condition"
@@ -155,7 +150,7 @@ def _invariant_findings(view: MetadataView, schema: StructType, named: NamedFiel
 
 
 def _generated_findings(view: TableConfigurationView, schema: StructType, named: NamedField) -> Iterator[Finding]:
-    text = named.field.metadata.get(GENERATION_KEY)
+    text = named.field.metadata.get(stored.GENERATION_KEY)
     if text is None:
         return
     if isinstance(text, str):
@@ -170,7 +165,7 @@ def _generated_findings(view: TableConfigurationView, schema: StructType, named:
 
 
 def _default_findings(view: MetadataView, named: NamedField) -> Iterator[Finding]:
-    text = named.field.metadata.get(DEFAULT_KEY)
+    text = named.field.metadata.get(stored.DEFAULT_KEY)
     if text is None:
         return
     fault = _default_fault(text, named.field.data_type)
@@ -216,7 +211,7 @@ def _expression_fault(schema: StructType, expression: Expression) -> _Fault | No
     if expression.fault is not None:
         return _Fault(expression.fault)
     for path in expression.columns:
-        unknown = unknown_column(schema, path)
+        unknown = stored.unknown_column(schema, path)
         if unknown is not None:
             return _Fault(f"there is no column {unknown}")
     return None
@@ -296,7 +291,7 @@ def partition_values_fit_bounds(view: FilesView) -> Iterator[Finding]:
     if view.config.is_inert(GENERATED_COLUMNS):
         return
     for name, column in view.config.partition_columns.items():
-        text = column.metadata.get(GENERATION_KEY) if column is not None else None
+        text = column.metadata.get(stored.GENERATION_KEY) if column is not None else None
         source = _source_of(view.config, text) if isinstance(text, str) else None
         if source is not None:
             for block in stats_of(view).blocks:
@@ -304,8 +299,6 @@ def partition_values_fit_bounds(view: FilesView) -> Iterator[Finding]:
 
 
 def _partition_findings(view: FilesView, block: StatsBlock, name: str, source: _Source) -> Iterator[Finding]:
-    import pyarrow as pa
-
     low, high = (_moments(block, part, source.column) for part in ("minValues", "maxValues"))
     if low is None or high is None:
         return
@@ -326,8 +319,6 @@ def _partition_findings(view: FilesView, block: StatsBlock, name: str, source: _
 
 
 def _moments(block: StatsBlock, part: str, column: str) -> ArrowArray:
-    import pyarrow as pa
-
     for leaf in block.leaves.get(part, ()):
         if leaf.path == (column,) and pa.types.is_timestamp(leaf.values.type):
             return pc.cast(pc.cast(leaf.values, pa.timestamp("us")), pa.int64())

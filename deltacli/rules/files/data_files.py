@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import plural
@@ -21,28 +22,10 @@ from deltacli.delta.schema.file_columns import is_list
 from deltacli.delta.schema.type_changes import changed_fields
 from deltacli.delta.schema.types import NESTED_IDS, ArrayType, PrimitiveType, StructType, simple_name
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES
-from deltacli.rules.files.data_types import (
-    NESTED_LAYOUT,
-    REWRITE_BY_ENGINE,
-    FileMatch,
-    MatchedPart,
-    OtherId,
-    UnknownField,
-    id_of,
-    is_final,
-    is_three_levels,
-    match_file,
-    match_of,
-)
+from deltacli.rules.files import data_types
 from deltacli.rules.files.storage import FILE_MISSING, file_missing
+from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level, ReadFault, Severity, by_repair
-from deltacli.rules.framework.data_file_views import (
-    VANISHED,
-    AllFootersView,
-    FileFaultView,
-    FileSchemaView,
-    FootersView,
-)
 from deltacli.rules.protocol.iceberg import active
 from deltacli.rules.widening import changes_of
 
@@ -68,22 +51,22 @@ ROW_COUNT_ZERO = AREA.info(
 )
 
 
-@AREA.check_faults(FileFaultView, NOT_PARQUET)
-def files_that_are_no_parquet(view: FileFaultView) -> Iterator[ReadFault]:
+@AREA.check_faults(data_file_views.FileFaultView, NOT_PARQUET)
+def files_that_are_no_parquet(view: data_file_views.FileFaultView) -> Iterator[ReadFault]:
     """What kept a file from being read."""
     message = f"{view.place.key} is not a Parquet file: {view.fault.message}"
     yield ReadFault(view.fault.code, view.place, message, view.fault.seen)
 
 
-@AREA.check(FileFaultView, FILE_MISSING)
-def files_that_vanished(view: FileFaultView) -> Iterator[Finding]:
+@AREA.check(data_file_views.FileFaultView, FILE_MISSING)
+def files_that_vanished(view: data_file_views.FileFaultView) -> Iterator[Finding]:
     """A file that was deleted after the listing: the comparison with the listing has seen it."""
-    if view.fault.code == VANISHED:
+    if view.fault.code == data_file_views.VANISHED:
         yield file_missing(view.place)
 
 
-@AREA.check(FootersView, ROW_COUNT_ZERO)
-def files_without_rows(view: FootersView) -> Iterator[Finding]:
+@AREA.check(data_file_views.FootersView, ROW_COUNT_ZERO)
+def files_without_rows(view: data_file_views.FootersView) -> Iterator[Finding]:
     """Files that are read for nothing."""
     for row in pc.indices_nonzero(pc.equal(view.rows, 0)).to_pylist():
         place = view.place(row)
@@ -95,7 +78,7 @@ CODEC_UNSUPPORTED = AREA.warning(
     "A data file is compressed with a codec that readers need not know.",
     spec="Table Properties",
     broken="readers without the codec fail at the file",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     example="a column chunk with the codec BROTLI",
 )
 ENCRYPTED = AREA.warning(
@@ -121,23 +104,23 @@ class _CodecUse(NamedTuple):
     place: Place
 
 
-@AREA.check(FileSchemaView, NESTED_LAYOUT)
-def old_lists(view: FileSchemaView) -> Iterator[Finding]:
+@AREA.check(data_file_views.FileSchemaView, data_types.NESTED_LAYOUT)
+def old_lists(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
     """Lists without a group for each element; readers take them by the rules for old writers."""
-    for part in match_of(view).parts:
+    for part in data_types.match_of(view).parts:
         node = part.file.node
         if not isinstance(part.data_type, ArrayType) or not is_list(part.file.kind):
             continue
-        if node is None or is_three_levels(node):
+        if node is None or data_types.is_three_levels(node):
             continue
         levels = 1 if node.is_repeated else 2
         message = f"column {part.path} is a list of {plural(levels, 'level')} in {view.shown_files}"
         place = view.place._replace(key=part.path)
-        yield NESTED_LAYOUT.at(place, message, seen=plural(levels, "level"), expected="3 levels")
+        yield data_types.NESTED_LAYOUT.at(place, message, seen=plural(levels, "level"), expected="3 levels")
 
 
-@AREA.check(FootersView, CODEC_UNSUPPORTED)
-def note_codecs(view: FootersView) -> Iterator[Finding]:
+@AREA.check(data_file_views.FootersView, CODEC_UNSUPPORTED)
+def note_codecs(view: data_file_views.FootersView) -> Iterator[Finding]:
     """Count the files that use a codec not all readers have; told when all were seen."""
     yield from ()
     known: dict[int, _CodecUse] = view.run_memory.setdefault("codecs", {})
@@ -149,8 +132,8 @@ def note_codecs(view: FootersView) -> Iterator[Finding]:
             known[codec] = use._replace(files=use.files + 1)
 
 
-@AREA.check(AllFootersView, CODEC_UNSUPPORTED)
-def codecs_of_files(view: AllFootersView) -> Iterator[Finding]:
+@AREA.check(data_file_views.AllFootersView, CODEC_UNSUPPORTED)
+def codecs_of_files(view: data_file_views.AllFootersView) -> Iterator[Finding]:
     """Each such codec once."""
     known: dict[int, _CodecUse] = view.run_memory.get("codecs", {})
     for codec, use in sorted(known.items()):
@@ -160,8 +143,8 @@ def codecs_of_files(view: AllFootersView) -> Iterator[Finding]:
         yield CODEC_UNSUPPORTED.at(use.place, message, seen=name, expected=_EXPECTED)
 
 
-@AREA.check_faults(FileFaultView, ENCRYPTED)
-def encrypted_files(view: FileFaultView) -> Iterator[ReadFault]:
+@AREA.check_faults(data_file_views.FileFaultView, ENCRYPTED)
+def encrypted_files(view: data_file_views.FileFaultView) -> Iterator[ReadFault]:
     """Files of which nothing more, or not all, can be checked."""
     message = f"{view.place.key} is encrypted: {view.fault.message}"
     yield ReadFault(view.fault.code, view.place, message, view.fault.seen)
@@ -175,14 +158,14 @@ COLUMN_MISSING = COLUMN_AREA.info(
     "data.column-missing",
     "A column of the table is absent from a data file.",
     broken="nothing: it is read as null, which a NOT NULL column must not be",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     example="a file from before ALTER TABLE … ADD COLUMN",
 )
 COLUMN_UNKNOWN = COLUMN_AREA.info(
     "data.column-unknown",
     "A data file has a column that the table does not have.",
     broken="nothing: no reader uses it",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     loss="the values of the column",
     example="a column __index_level_0__ that a data frame brought along",
 )
@@ -199,7 +182,7 @@ PARTITION_COLUMN_MISSING = COLUMN_AREA.error(
     "A partition column is absent from a data file, and the table requires files to have it.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     broken="Iceberg readers, which know no partition values of Delta, find none",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     example="a file without the column p in a table partitioned by p, with delta.enableIcebergCompatV2",
 )
 CASE_MISMATCH = COLUMN_AREA.warning(
@@ -207,7 +190,7 @@ CASE_MISMATCH = COLUMN_AREA.warning(
     "A column of a data file has the name of the table's column in another case.",
     spec="Schema Serialization Format",
     broken="readers that compare names exactly read null",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     example="a column ID in a file, id in the table",
 )
 
@@ -219,10 +202,10 @@ _ROW_TRACKING = ("_row-id-col-", "_row-commit-version-col-")
 """How the columns of row tracking are called that an earlier run of it left behind."""
 
 
-@COLUMN_AREA.check(FileSchemaView, COLUMN_MISSING, COLUMN_UNKNOWN, CASE_MISMATCH)
-def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
+@COLUMN_AREA.check(data_file_views.FileSchemaView, COLUMN_MISSING, COLUMN_UNKNOWN, CASE_MISMATCH)
+def columns_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
     """Columns on one side only, and those that are found by luck."""
-    file_match = match_of(view)
+    file_match = data_types.match_of(view)
     for missing in file_match.missing:
         is_fault = not missing.field.nullable and missing.is_sure and view.rows > 0
         what = "must not be null, and is absent from" if is_fault else "is absent from"
@@ -243,7 +226,7 @@ def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
     yield from _other_cases(view, file_match)
 
 
-def _other_cases(view: FileSchemaView, file_match: FileMatch) -> Iterator[Finding]:
+def _other_cases(view: data_file_views.FileSchemaView, file_match: data_types.FileMatch) -> Iterator[Finding]:
     for part in file_match.parts:
         wanted = view.config.physical_name(part.field)
         seen = part.file.name
@@ -253,11 +236,11 @@ def _other_cases(view: FileSchemaView, file_match: FileMatch) -> Iterator[Findin
             yield CASE_MISMATCH.at(place, message, seen=seen, expected=wanted)
 
 
-def _has(view: FileSchemaView) -> str:
+def _has(view: data_file_views.FileSchemaView) -> str:
     return "have" if view.files > 1 else "has"
 
 
-def _is_expected(unknown: UnknownField, config: TableConfiguration) -> bool:
+def _is_expected(unknown: data_types.UnknownField, config: TableConfiguration) -> bool:
     """True for columns that files have beside those of the table."""
     if not unknown.is_top:
         return False
@@ -265,14 +248,14 @@ def _is_expected(unknown: UnknownField, config: TableConfiguration) -> bool:
     return unknown.name in materialised or unknown.name.startswith((*_OF_ENGINES, *_ROW_TRACKING))
 
 
-@COLUMN_AREA.check(FileSchemaView, PARTITION_COLUMN_MISSING)
-def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
+@COLUMN_AREA.check(data_file_views.FileSchemaView, PARTITION_COLUMN_MISSING)
+def partition_columns_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
     """Partition columns, where files must have them."""
     config = view.config
     demanded_by, severity = _who_demands_partitions(config)
     if demanded_by is None:
         return
-    for name, is_there in match_of(view).partitions.items():
+    for name, is_there in data_types.match_of(view).partitions.items():
         if not is_there:
             message = f"partition column {name} is absent from {view.shown_files}; {demanded_by} requires it"
             place = view.place._replace(key=name)
@@ -301,8 +284,8 @@ class _Required(NamedTuple):
     leaf: int
 
 
-@COLUMN_AREA.check(FootersView, REQUIRED_MISMATCH)
-def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
+@COLUMN_AREA.check(data_file_views.FootersView, REQUIRED_MISMATCH)
+def nulls_in_required_columns(view: data_file_views.FootersView) -> Iterator[Finding]:
     """Nulls that footers count, in rows that are not deleted."""
     for required in _required_leaves(view):
         leaf = view.leaf(required.leaf)
@@ -325,17 +308,17 @@ def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
                 yield REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
 
 
-def _required_leaves(view: FootersView) -> Sequence[_Required]:
+def _required_leaves(view: data_file_views.FootersView) -> Sequence[_Required]:
     known: dict[int, tuple[Any, list[_Required]]] = view.run_memory.setdefault("required", {})
     key = id(view.schema)
     if key not in known:
-        parts = match_file(view.schema, view.config).parts if _demands_anything(view.config) else []
+        parts = data_types.match_file(view.schema, view.config).parts if _demands_anything(view.config) else []
         required = [column for column in map(_required, parts) if column is not None]
         known[key] = view.schema, list({column.path: column for column in reversed(required)}.values())
     return known[key][1]
 
 
-def _required(part: MatchedPart) -> _Required | None:
+def _required(part: data_types.MatchedPart) -> _Required | None:
     """The part as a column of the file in which nobody may be null: neither it nor what is around it."""
     if not part.nullable or not isinstance(part.data_type, PrimitiveType) or _is_nested(part.file.kind):
         return None
@@ -345,8 +328,6 @@ def _required(part: MatchedPart) -> _Required | None:
 
 
 def _is_nested(kind: ArrowType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_nested(kind))
 
 
@@ -371,7 +352,7 @@ FILE_WITHOUT_FIELD_IDS = FIELD_ID_AREA.error(
     "Column mapping uses ids, but a data file has columns without ids.",
     spec="Reader Requirements for Column Mapping",
     broken="readers refuse the file, or read null for its columns",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     example="a file written before delta.columnMapping.mode became id",
 )
 FILE_WITH_LOGICAL_NAMES = FIELD_ID_AREA.error(
@@ -387,7 +368,7 @@ FIELD_ID_MISMATCH = FIELD_ID_AREA.error(
     "The field id of a column in a data file differs from the id of the table's column with that name.",
     spec="Writer Requirements for Column Mapping",
     broken="readers that use ids and readers that use names read different columns",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
 )
 FILE_WITH_OTHER_NAMES = FIELD_ID_AREA.warning(
@@ -395,15 +376,15 @@ FILE_WITH_OTHER_NAMES = FIELD_ID_AREA.warning(
     "Column mapping uses ids, and a data file has a column under another name than its physical one.",
     spec="Writer Requirements for Column Mapping",
     broken="readers that use names although the mode is id read null, or another column whose name it is",
-    repair=REWRITE_BY_ENGINE,
+    repair=data_types.REWRITE_BY_ENGINE,
     example="a column old with the field_id 1 in a file, where the column with the id 1 has the physicalName col-1a",
 )
 
 
-@FIELD_ID_AREA.check(FileSchemaView, FILE_WITH_LOGICAL_NAMES)
-def names_of_files(view: FileSchemaView) -> Iterator[Finding]:
+@FIELD_ID_AREA.check(data_file_views.FileSchemaView, FILE_WITH_LOGICAL_NAMES)
+def names_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
     """Report files none of whose columns is found, although they have columns of the table."""
-    for one in match_of(view).logical:
+    for one in data_types.match_of(view).logical:
         wanted = view.config.physical_name(one.field)
         message = (
             f"column {one.path} is called {one.field.name} in {view.shown_files}, but column mapping calls it {wanted}"
@@ -413,26 +394,26 @@ def names_of_files(view: FileSchemaView) -> Iterator[Finding]:
         )
 
 
-@FIELD_ID_AREA.check(FileSchemaView, FILE_WITH_OTHER_NAMES)
-def names_beside_ids(view: FileSchemaView) -> Iterator[Finding]:
+@FIELD_ID_AREA.check(data_file_views.FileSchemaView, FILE_WITH_OTHER_NAMES)
+def names_beside_ids(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
     """Report columns that are found by their ids alone."""
     if view.config.mapping_mode != "id":
         return
-    for part in match_of(view).parts:
+    for part in data_types.match_of(view).parts:
         wanted, seen = view.config.physical_name(part.field), part.file.name
-        if part.field_path is None and seen != wanted and part.file.file_id == id_of(part.field):
+        if part.field_path is None and seen != wanted and part.file.file_id == data_types.id_of(part.field):
             message = f"column {part.path} is called {seen} in {view.shown_files}, and found by its id alone"
             place = view.place._replace(key=part.path)
             yield FILE_WITH_OTHER_NAMES.at(place, message, seen=seen, expected=wanted)
 
 
-@FIELD_ID_AREA.check(FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
-def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
+@FIELD_ID_AREA.check(data_file_views.FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
+def field_ids_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
     """Compare ids and names at every depth."""
     mode = view.config.mapping_mode
     if mode == "none":
         return
-    file_match = match_of(view)
+    file_match = data_types.match_of(view)
     parts = [(part, wanted_id(part, view.config.physical_name(part.field))) for part in file_match.parts]
     if mode == "id":
         without = [part for part, wanted in parts if wanted is not None and _lacks_id(part)]
@@ -450,37 +431,39 @@ def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
         yield FIELD_ID_MISMATCH.at(place, _other_id(view, other), seen=_seen(other), expected=other.expected)
 
 
-def wanted_id(part: MatchedPart, physical_name: str) -> int | None:
+def wanted_id(part: data_types.MatchedPart, physical_name: str) -> int | None:
     """Return the field id that a file must have for a part. For elements, keys and values, only if the table defines
     one.
     """
     if part.field_path is None:
-        return id_of(part.field)
+        return data_types.id_of(part.field)
     nested = part.field.metadata.get(NESTED_IDS)
     number = nested.get(f"{physical_name}.{part.field_path}") if isinstance(nested, dict) else None
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
-def _lacks_id(part: MatchedPart) -> bool:
+def _lacks_id(part: data_types.MatchedPart) -> bool:
     return part.field_path is None and part.file.file_id is None
 
 
-def _without_ids(view: FileSchemaView, without: list[MatchedPart], *, has_any: bool) -> Iterator[Finding]:
+def _without_ids(
+    view: data_file_views.FileSchemaView, without: list[data_types.MatchedPart], *, has_any: bool
+) -> Iterator[Finding]:
     if without and not has_any:
         yield _without_any(view)
         return
     for part in without:
         message = f"column {part.path} has no field id in {view.shown_files}, but column mapping uses ids"
         place = view.place._replace(key=part.path)
-        yield FILE_WITHOUT_FIELD_IDS.at(place, message, seen="no field id", expected=id_of(part.field))
+        yield FILE_WITHOUT_FIELD_IDS.at(place, message, seen="no field id", expected=data_types.id_of(part.field))
 
 
-def _without_any(view: FileSchemaView) -> Finding:
+def _without_any(view: data_file_views.FileSchemaView) -> Finding:
     message = f"no column has a field id in {view.shown_files}, but column mapping uses ids"
     return FILE_WITHOUT_FIELD_IDS.at(view.place, message, seen="no field ids", expected="field ids")
 
 
-def _other_id(view: FileSchemaView, other: OtherId) -> str:
+def _other_id(view: data_file_views.FileSchemaView, other: data_types.OtherId) -> str:
     if other.seen is not None:
         return f"column {other.path} is not found in {view.shown_files}: {other.name} has the field id {other.seen}"
     return (
@@ -489,7 +472,7 @@ def _other_id(view: FileSchemaView, other: OtherId) -> str:
     )
 
 
-def _seen(other: OtherId) -> object:
+def _seen(other: data_types.OtherId) -> object:
     return other.seen if other.seen is not None else other.seen_name
 
 
@@ -510,8 +493,8 @@ _SPELLED_ANEW = frozenset({"date", "float"})
 "Types whose partition values, which are unchanged in the log, have another spelling than those of the wider type."
 
 
-@WIDENING_AREA.check(AllFootersView, REMOVABLE)
-def changes_that_nobody_needs(view: AllFootersView) -> Iterator[Finding]:
+@WIDENING_AREA.check(data_file_views.AllFootersView, REMOVABLE)
+def changes_that_nobody_needs(view: data_file_views.AllFootersView) -> Iterator[Finding]:
     """Report if every column with changes has its present type in all files."""
     changed = changed_fields(view.config)
     if not changed or not view.complete or not view.schemas or _keeps_old_values(view.config):
@@ -523,8 +506,12 @@ def changes_that_nobody_needs(view: AllFootersView) -> Iterator[Finding]:
         yield REMOVABLE.at(view.place._replace(key=changed[0].path), message, seen=names)
 
 
-def _is_final(view: FileSchemaView) -> bool:
-    return all(is_final(part) for part in match_of(view).parts if part.field.metadata.get("delta.typeChanges"))
+def _is_final(view: data_file_views.FileSchemaView) -> bool:
+    return all(
+        data_types.is_final(part)
+        for part in data_types.match_of(view).parts
+        if part.field.metadata.get("delta.typeChanges")
+    )
 
 
 def _keeps_old_values(config: TableConfiguration) -> bool:

@@ -14,18 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.footers.columns import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration, parse_integer
+from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.type_changes import (
-    TypeChange,
-    canonical_name,
-    digits_of_decimal,
-    fits_type,
-    read_type_changes,
-)
 from deltacli.delta.schema.types import (
     ID,
     MAX_COLUMN_ID,
@@ -151,8 +146,6 @@ def id_of(column: StructField) -> int | None:
 
 def plain(kind: ArrowType) -> ArrowType:
     """An Arrow type without the extensions around it."""
-    import pyarrow as pa
-
     while isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     return kind
@@ -287,8 +280,6 @@ class _Matcher:
 
     def _part(self, part: MatchedPart) -> None:
         """Take a part down, and those in it as far as the file has the same."""
-        import pyarrow as pa
-
         self._found.parts.append(part)
         one, kind = part.file, part.file.kind
         match part.data_type:
@@ -482,8 +473,6 @@ def values_that_do_not_fit(view: FileFaultView) -> Iterator[ReadFault]:
 
 def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
     """What is wrong with one part; what is in it is judged by itself."""
-    import pyarrow as pa
-
     kind, data_type = part.file.kind, part.data_type
     if data_type == PrimitiveType("void"):
         return _void_fault(part)
@@ -505,22 +494,18 @@ def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration
                 return _mismatch(kind, data_type)
             if name.startswith("timestamp") and pa.types.is_timestamp(kind):
                 return _time_fault(part, name, schema, config)
-            return _primitive_fault(part, canonical_name(_stored(name)))
+            return _primitive_fault(part, type_changes.canonical_name(_stored(name)))
 
 
 def is_final(part: MatchedPart) -> bool:
     """True if a file has the very type that the table has now, and no narrower one."""
-    import pyarrow as pa
-
     if not isinstance(part.data_type, PrimitiveType) or pa.types.is_null(part.file.kind):
         return True
-    return delta_type(part.file.kind) == canonical_name(part.data_type.name)
+    return delta_type(part.file.kind) == type_changes.canonical_name(part.data_type.name)
 
 
 def delta_type(kind: ArrowType) -> str | None:
     """The type of a table whose form in files an Arrow type is; None where there is none."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_signed_integer(kind):
         return {8: "byte", 16: "short", 32: "integer", 64: "long"}[kind.bit_width]
@@ -541,8 +526,6 @@ def delta_type(kind: ArrowType) -> str | None:
 
 def describe_type(kind: ArrowType) -> str:
     """A type in a file, in the words of tables where these have one."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind):
         zone = "without a zone" if kind.tz is None else "in UTC"
         return f"timestamp in {_UNITS[kind.unit]} {zone}"
@@ -569,8 +552,6 @@ def _mismatch(kind: Any, data_type: DataType, severity: Severity | None = None) 
 
 def _void_fault(part: MatchedPart) -> TypeFault | None:
     """A field that should not be there is left alone; what stands within a list or a map has to be read."""
-    import pyarrow as pa
-
     seen = describe_type(part.file.kind)
     if part.field_path is None:
         return TypeFault(VOID_MATERIALISED, seen, "no column", "is void, and stored")
@@ -605,7 +586,7 @@ def _variant_fault(part: MatchedPart, schema: FileSchema, config: TableConfigura
     names = [field.name for field in kind]
     if is_shredded(kind):
         return _shredding_fault(part, schema, config)
-    are_bytes = all(fits_type(field.type, "binary") for field in kind)
+    are_bytes = all(type_changes.fits_type(field.type, "binary") for field in kind)
     if len(names) == len(_VARIANT_FIELDS) and set(names) == _VARIANT_FIELDS and are_bytes:
         return None
     seen = f"struct of {', '.join(names)}" if not are_bytes or names else "struct of nothing"
@@ -656,11 +637,9 @@ def _time_fault(part: MatchedPart, name: str, schema: FileSchema, config: TableC
 
 
 def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
-    import pyarrow as pa
-
     types, kind = pa.types, part.file.kind
-    if not fits_type(kind, name):
-        if types.is_decimal(kind) and digits_of_decimal(name) is not None:
+    if not type_changes.fits_type(kind, name):
+        if types.is_decimal(kind) and type_changes.digits_of_decimal(name) is not None:
             seen = describe_type(kind)
             return TypeFault(DECIMAL_MISMATCH, seen, name, f"of type {name} is {seen}")
         return _mismatch(kind, part.data_type)
@@ -686,8 +665,8 @@ def _is_explained(part: MatchedPart, stored: str) -> bool:
     """True if the column once had the type: one of the changes that led to the present one begins with it."""
     changes = [
         entry
-        for entry in read_type_changes(part.field)
-        if isinstance(entry, TypeChange) and entry.field_path == part.field_path
+        for entry in type_changes.read_type_changes(part.field)
+        if isinstance(entry, type_changes.TypeChange) and entry.field_path == part.field_path
     ]
     earlier = {entry.from_type for entry in changes}
     # Writers may leave out that a column of 32 bits has but 8 or 16, and may say so of one that has not.

@@ -9,31 +9,13 @@ import re
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, Json, JsonObject
 from deltacli.core.units import format_count, format_size
-from deltacli.delta.data_files import (
-    UUID_LENGTH,
-    VECTOR_FILE,
-    canonical,
-    decode,
-    decode_z85,
-    fault_of,
-    inline_bytes,
-    name_nothing,
-    unique_id,
-    vector_file,
-    without_empty,
-)
+from deltacli.delta import data_files
 from deltacli.delta.log.segment import Place
+from deltacli.rules.framework import views
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.rules.framework.views import (
-    CommitView,
-    FilesView,
-    StorageView,
-    hidden_names,
-    place_of_live_file,
-    stats_of,
-)
 
 # -- rules about deletion vectors --------------------------------------------------------------------------------------
 
@@ -153,17 +135,17 @@ _Z85 = r"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]"
 _SURE_UUID = rf"([0-9a-zA-Z.:+=^!/*?&<>()\[\]{{}}@-]{_Z85}{{4}}){{4}}$"
 """Twenty characters in groups that fit 32 bits whatever follows their first one."""
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)"
-_HIDDEN = rf"(?s)(^|/)[_.].{{{UUID_LENGTH}}}"
+_HIDDEN = rf"(?s)(^|/)[_.].{{{data_files.UUID_LENGTH}}}"
 """A hidden name before the last twenty characters, which are those of the UUID."""
 
 
 class _Vectors:
     """The descriptors of the rows of a view that have one."""
 
-    def __init__(self, view: FilesView) -> None:
+    def __init__(self, view: views.FilesView) -> None:
         column = view.adds.column("deletionVector")
         if view.versions is None:
-            column = without_empty(column)
+            column = data_files.without_empty(column)
         self.rows = pc.indices_nonzero(pc.is_valid(column))
         present = pc.filter(column, pc.is_valid(column))
         self.kind = pc.struct_field(present, ["storageType"])
@@ -177,12 +159,10 @@ class _Vectors:
         return int(self.rows[index].as_py())
 
     def of_kind(self, *kinds: str) -> ArrowArray:
-        import pyarrow as pa
-
         return pc.is_in(self.kind, value_set=pa.array(kinds, pa.string()))
 
 
-def _vectors_of(view: FilesView) -> _Vectors | None:
+def _vectors_of(view: views.FilesView) -> _Vectors | None:
     if not view.rows_with_vectors:
         return None
     vectors = view.memory.get("vectors")
@@ -191,8 +171,8 @@ def _vectors_of(view: FilesView) -> _Vectors | None:
     return vectors if len(vectors.rows) else None
 
 
-@AREA.check(FilesView, BAD_DESCRIPTOR, EMPTY)
-def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
+@AREA.check(views.FilesView, BAD_DESCRIPTOR, EMPTY)
+def descriptors_without_sense(view: views.FilesView) -> Iterator[Finding]:
     """Missing fields, unknown storage types and impossible numbers."""
     vectors = _vectors_of(view)
     if vectors is None:
@@ -229,24 +209,17 @@ def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
         yield EMPTY.at(view.place(vectors.row(index)), text, seen=0, expected="1 or more")
 
 
-@AREA.check(FilesView, NAMES_NOTHING)
-def descriptors_of_no_vector(view: FilesView) -> Iterator[Finding]:
+@AREA.check(views.FilesView, NAMES_NOTHING)
+def descriptors_of_no_vector(view: views.FilesView) -> Iterator[Finding]:
     """Descriptors in a checkpoint that stand for none."""
     if view.versions is None and view.rows_with_vectors:
-        for row in view.rows(name_nothing(view.adds.column("deletionVector"))):
+        for row in view.rows(data_files.name_nothing(view.adds.column("deletionVector"))):
             text = "the file has no deletion vector, but a descriptor that names nothing"
             yield NAMES_NOTHING.at(view.place(row), text, expected="null")
 
 
-@AREA.check(
-    FilesView,
-    BAD_Z85,
-    INLINE_WITH_OFFSET,
-    ABSOLUTE_NOT_ABSOLUTE,
-    OFFSET_ZERO,
-    HIDDEN_PREFIX,
-)
-def places_of_vectors(view: FilesView) -> Iterator[Finding]:
+@AREA.check(views.FilesView, BAD_Z85, INLINE_WITH_OFFSET, ABSOLUTE_NOT_ABSOLUTE, OFFSET_ZERO, HIDDEN_PREFIX)
+def places_of_vectors(view: views.FilesView) -> Iterator[Finding]:
     """Where the descriptor says that the vector is."""
     vectors = _vectors_of(view)
     if vectors is None:
@@ -270,29 +243,32 @@ def places_of_vectors(view: FilesView) -> Iterator[Finding]:
         place = view.place(vectors.row(index))
         yield OFFSET_ZERO.at(place, text, seen="none" if seen is None else seen, expected="1 or more")
     for index in _indices(pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _HIDDEN))):
-        prefix = vectors.text[index].as_py()[:-UUID_LENGTH]
+        prefix = vectors.text[index].as_py()[: -data_files.UUID_LENGTH]
         text = f"the directory {prefix} of the deletion vector has a hidden name"
         yield HIDDEN_PREFIX.at(view.place(vectors.row(index)), text, seen=prefix, expected="no leading _ or .")
 
 
-def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
+def _bad_texts(view: views.FilesView, vectors: _Vectors) -> Iterator[Finding]:
     """Texts that do not decode; those of the usual form surely do."""
     sure = pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _SURE_UUID))
     for index in _indices(pc.and_not(pc.and_(vectors.of_kind("u", "i"), pc.is_valid(vectors.text)), sure)):
         descriptor = vectors.text[index].as_py()
         place = view.place(vectors.row(index))
         if vectors.kind[index].as_py() == "i":
-            if inline_bytes(descriptor) is None:
+            if data_files.inline_bytes(descriptor) is None:
                 text = "the inline deletion vector is not z85 text"
                 yield BAD_Z85.at(place, text, seen=descriptor, expected="z85, five characters for four bytes")
-        elif len(descriptor) < UUID_LENGTH or decode_z85(descriptor[-UUID_LENGTH:]) is None:
+        elif (
+            len(descriptor) < data_files.UUID_LENGTH
+            or data_files.decode_z85(descriptor[-data_files.UUID_LENGTH :]) is None
+        ):
             text = "the name of the deletion vector's file is not a UUID in z85"
-            expected = f"{UUID_LENGTH} characters of z85, after a prefix if there is one"
+            expected = f"{data_files.UUID_LENGTH} characters of z85, after a prefix if there is one"
             yield BAD_Z85.at(place, text, seen=descriptor, expected=expected)
 
 
-@AREA.check(FilesView, NUM_RECORDS_MISSING, ALL_ROWS)
-def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
+@AREA.check(views.FilesView, NUM_RECORDS_MISSING, ALL_ROWS)
+def records_beside_vectors(view: views.FilesView) -> Iterator[Finding]:
     """Files whose records are unknown, or all deleted."""
     vectors = _vectors_of(view)
     if vectors is None:
@@ -305,15 +281,15 @@ def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
     stats = view.adds.column("stats")
     if not records.null_count or (view.versions is None and stats.null_count == len(stats)):
         return  # a checkpoint may keep its statistics in columns alone
-    faulty = {fault.row for fault in stats_of(view).faults if fault.what in ("", "numRecords")}
+    faulty = {fault.row for fault in views.stats_of(view).faults if fault.what in ("", "numRecords")}
     for index in _indices(pc.is_null(records)):
         if vectors.row(index) not in faulty:
             text = "the file has a deletion vector, but its statistics have no numRecords"
             yield NUM_RECORDS_MISSING.at(view.place(vectors.row(index)), text, expected="numRecords")
 
 
-@AREA.check(FilesView, FEATURE_MISSING, ICEBERG_CONFLICT)
-def vectors_that_must_not_be(view: FilesView) -> Iterator[Finding]:
+@AREA.check(views.FilesView, FEATURE_MISSING, ICEBERG_CONFLICT)
+def vectors_that_must_not_be(view: views.FilesView) -> Iterator[Finding]:
     """Vectors under a protocol or properties that rule them out. Once for all files of a view."""
     vectors = _vectors_of(view)
     if vectors is None or view.config.protocol is None:
@@ -333,8 +309,8 @@ def vectors_that_must_not_be(view: FilesView) -> Iterator[Finding]:
             yield ICEBERG_CONFLICT.at(place, text, seen=f"{key}=true", expected="no deletion vectors")
 
 
-@AREA.check(CommitView, WRITTEN_WHILE_DISABLED)
-def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
+@AREA.check(views.CommitView, WRITTEN_WHILE_DISABLED)
+def vectors_written_while_disabled(view: views.CommitView) -> Iterator[Finding]:
     """Vectors that the file did not have before, in a version that forbids to write any."""
     config = view.after
     if config.metadata is None or config.is_on(_ENABLED) or _FEATURE not in config.features:
@@ -343,7 +319,7 @@ def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
         return
     for placed in view.adds:
         vector = placed.action.get("deletionVector")
-        if vector is None or fault_of(vector) is not None or not _is_new(view, placed.action, vector):
+        if vector is None or data_files.fault_of(vector) is not None or not _is_new(view, placed.action, vector):
             continue
         path = str(placed.action.get("path"))
         text = "the commit writes a deletion vector, which the table's properties do not allow"
@@ -351,10 +327,10 @@ def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
         yield WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
 
 
-def _is_new(view: CommitView, add: JsonObject, vector: dict[str, Json]) -> bool:
+def _is_new(view: views.CommitView, add: JsonObject, vector: dict[str, Json]) -> bool:
     path = add.get("path")
     live = view.live_before(path) if isinstance(path, str) else None
-    return live is not None and unique_id(vector) not in {file.dv_id for file in live}
+    return live is not None and data_files.unique_id(vector) not in {file.dv_id for file in live}
 
 
 def _indices(mask: ArrowArray) -> list[int]:
@@ -399,8 +375,8 @@ _COLON_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!/)")
 "Begins like a URI but is not one: readers resolve it below the table."
 
 
-@STORAGE_AREA.check(StorageView, VECTOR_FILE_MISSING, ABSOLUTE_IN_ROOT)
-def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
+@STORAGE_AREA.check(views.StorageView, VECTOR_FILE_MISSING, ABSOLUTE_IN_ROOT)
+def files_of_live_vectors(view: views.StorageView) -> Iterator[Finding]:
     """Check that the vectors of live files exist and have the right kind of name. Each file is looked up once."""
     adds = view.live_adds.combine_chunks()
     kinds, paths = _whole(adds.column("dv_storage")), _whole(adds.column("dv_path"))
@@ -414,7 +390,7 @@ def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
             if is_there and not is_inside:
                 continue
             for index in pc.indices_nonzero(pc.equal(encoded.indices, number)).to_pylist():
-                place = place_of_live_file(adds.slice(rows[index].as_py(), 1).to_pylist()[0])
+                place = views.place_of_live_file(adds.slice(rows[index].as_py(), 1).to_pylist()[0])
                 if not is_there:
                     message = f"the file {location} of the deletion vector does not exist"
                     yield VECTOR_FILE_MISSING.at(place, message, seen="missing", expected=location)
@@ -423,33 +399,33 @@ def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
                     yield ABSOLUTE_IN_ROOT.at(place, message, seen=text, expected=location)
 
 
-def _look(view: StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
+def _look(view: views.StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
     """Return where the file is, whether it exists (None if unknown), and whether an absolute path leads to it."""
     if kind == "u":
-        location = vector_file(text)
+        location = data_files.vector_file(text)
         return (location, view.may_be_there(location), False) if location is not None else (text, True, False)
     inside = _below_root(view, text)
     if inside is not None:
         return inside, view.may_be_there(inside), True
     if _COLON_ONLY.match(text):
-        return text, view.may_be_there(decode(text)), False
+        return text, view.may_be_there(data_files.decode(text)), False
     return text, view.exists(text) is not False, False
 
 
-def _below_root(view: StorageView, path: str) -> str | None:
+def _below_root(view: views.StorageView, path: str) -> str | None:
     """Return the part of an absolute path below the table, decoded, or None if it points elsewhere."""
-    root = canonical(view.uri).rstrip("/") + "/"
-    for spelling in (canonical(path), path):
+    root = data_files.canonical(view.uri).rstrip("/") + "/"
+    for spelling in (data_files.canonical(path), path):
         if spelling.startswith(root):
             return spelling[len(root) :]
     return None
 
 
-@STORAGE_AREA.check(StorageView, ORPHAN)
-def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
+@STORAGE_AREA.check(views.StorageView, ORPHAN)
+def files_that_no_vector_names(view: views.StorageView) -> Iterator[Finding]:
     """Report files of vectors that no live file and no tombstone names, and that a vacuum looks at."""
-    hidden, nested = hidden_names(view), tuple(f"{root}/" for root in view.nested_logs)
-    found = (path for path in view.files if VECTOR_FILE.fullmatch(path))
+    hidden, nested = views.hidden_names(view), tuple(f"{root}/" for root in view.nested_logs)
+    found = (path for path in view.files if data_files.VECTOR_FILE.fullmatch(path))
     candidates = [path for path in found if not (hidden.hides_path(path) or path.startswith(nested))]
     if not candidates:
         return
@@ -461,7 +437,7 @@ def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
             yield ORPHAN.at(Place(path), message, seen="unnamed", expected="a deletion vector that names it")
 
 
-def _named_files(view: StorageView) -> set[str]:
+def _named_files(view: views.StorageView) -> set[str]:
     """Return every file, relative to the table, that holds a vector of a live file or a tombstone."""
     adds = view.live_adds
     pairs: set[tuple[object, object]] = set()
@@ -476,13 +452,13 @@ def _named_files(view: StorageView) -> set[str]:
     for storage, text in pairs:
         if not isinstance(text, str):
             continue
-        location = vector_file(text) if storage == "u" else _below_root(view, text) if storage == "p" else None
+        location = (
+            data_files.vector_file(text) if storage == "u" else _below_root(view, text) if storage == "p" else None
+        )
         if location is not None:
-            named.update((location, decode(location)))
+            named.update((location, data_files.decode(location)))
     return named
 
 
 def _whole(column: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import ArrowArray
@@ -22,8 +23,6 @@ from deltacli.rules.framework.views import StateView, StorageView, hidden_names,
 from deltacli.rules.log.log_files import is_copied
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.listing import FileKind
 
 AREA = Area("storage", Level.STORAGE, spec="Add File and Remove File")
@@ -137,16 +136,12 @@ class Compared:
         self.view = view
 
     @cached_property
-    def names(self) -> pyarrow.Array:
+    def names(self) -> pa.Array:
         """The paths of the listing, as bytes, in its order."""
-        import pyarrow as pa
-
         return pa.array([path.encode("utf-8", "surrogateescape") for path in self.view.files], pa.binary())
 
     @cached_property
-    def _located(self) -> tuple[pyarrow.ChunkedArray, list[int]]:
-        import pyarrow as pa
-
+    def _located(self) -> tuple[pa.ChunkedArray, list[int]]:
         keys: list[ArrowArray] = []
         outside: list[int] = []
         start = 0
@@ -158,7 +153,7 @@ class Compared:
         return pa.chunked_array(keys, pa.binary()), outside
 
     @property
-    def keys(self) -> pyarrow.ChunkedArray:
+    def keys(self) -> pa.ChunkedArray:
         """Path of each live file relative to the table; null where it is elsewhere."""
         return self._located[0]
 
@@ -168,14 +163,12 @@ class Compared:
         return self._located[1]
 
     @cached_property
-    def positions(self) -> pyarrow.ChunkedArray:
+    def positions(self) -> pa.ChunkedArray:
         """Position in the listing of each live file; null where it is not there."""
         return pc.index_in(self.keys, value_set=self.names)
 
-    def stored(self, values: Iterable[int]) -> pyarrow.ChunkedArray:
+    def stored(self, values: Iterable[int]) -> pa.ChunkedArray:
         """For each live file its value of those given for the files of the listing."""
-        import pyarrow as pa
-
         return pc.take(pa.array(values, pa.int64()), self.positions)
 
     @cached_property
@@ -289,8 +282,6 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
 
 def _overwritten(compared: Compared) -> Iterator[Finding]:
     """Files newer than the commit that added them. Of a copied log, or one that is gone, nothing is known."""
-    import pyarrow as pa
-
     commits = [commit for commit in compared.view.commits if not is_copied(commit)]
     if not commits:
         return

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import cached_property
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema
@@ -19,9 +20,6 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.rules.framework.views import OF_CHECKPOINT
 
-if TYPE_CHECKING:
-    import pyarrow
-
 
 @dataclass(eq=False, repr=False)
 class LiveAdds:
@@ -29,7 +27,7 @@ class LiveAdds:
     from a checkpoint.
     """
 
-    adds: pyarrow.RecordBatch
+    adds: pa.RecordBatch
     versions: Sequence[int]
     lines: Sequence[int | None]
     checkpoint_path: str
@@ -43,8 +41,6 @@ class LiveAdds:
 
     def take(self, rows: Sequence[int]) -> LiveAdds:
         """Return some of the rows."""
-        import pyarrow as pa
-
         return LiveAdds(
             pc.take(self.adds, pa.array(rows, pa.int64())),
             [self.versions[row] for row in rows],
@@ -82,16 +78,16 @@ class LeafRows(NamedTuple):
     of the file, null if there are none.
     """
 
-    files: pyarrow.Int64Array
-    values: pyarrow.Int64Array
-    nulls: pyarrow.Int64Array
-    low: pyarrow.BinaryArray
-    high: pyarrow.BinaryArray
-    old_low: pyarrow.BinaryArray
-    old_high: pyarrow.BinaryArray
-    is_low_exact: pyarrow.BooleanArray
-    is_high_exact: pyarrow.BooleanArray
-    codec: pyarrow.Int64Array
+    files: pa.Int64Array
+    values: pa.Int64Array
+    nulls: pa.Int64Array
+    low: pa.BinaryArray
+    high: pa.BinaryArray
+    old_low: pa.BinaryArray
+    old_high: pa.BinaryArray
+    is_low_exact: pa.BooleanArray
+    is_high_exact: pa.BooleanArray
+    codec: pa.Int64Array
 
 
 @dataclass(eq=False, repr=False)
@@ -109,7 +105,7 @@ class FootersView:
     "True if the rows are read as well and give more precise results: an `AnswersView` of the same files follows."
 
     @property
-    def adds(self) -> pyarrow.RecordBatch:
+    def adds(self) -> pa.RecordBatch:
         return self.live.adds
 
     def place(self, row: int) -> Place:
@@ -117,10 +113,8 @@ class FootersView:
         return self.live.place(row)
 
     @cached_property
-    def rows(self) -> pyarrow.Int64Array:
+    def rows(self) -> pa.Int64Array:
         """Return how many rows each file has."""
-        import pyarrow as pa
-
         return pa.array([footer.rows for footer in self.footers], pa.int64())
 
     @cached_property
@@ -130,8 +124,6 @@ class FootersView:
 
     def leaf(self, index: int) -> LeafRows:
         """Return what footers record about the column with this number in `schema.leaves`."""
-        import pyarrow as pa
-
         known = self.memory.setdefault("leaves", {})
         if index not in known:
             files, fields = collect_leaf_columns(self.footers, index)

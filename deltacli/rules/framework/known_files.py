@@ -11,15 +11,15 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import canonical, canonical_column, fault_of, unique_id
+from deltacli.delta.data_files import canonical, canonical_column, fault_of, no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.rules.framework.data_file_views import LiveAdds
 
 _ROWS_A_BATCH = 16_384
@@ -34,13 +34,13 @@ class KnownFiles:
         self.is_known = is_known
         self.totals = _NO_FILES
         self._tombstones: dict[tuple[str, str], Action | None] = {}
-        self._base: pyarrow.Table | None = None
+        self._base: pa.Table | None = None
         self._base_path = ""
-        self._base_removes: pyarrow.Table | None = None
+        self._base_removes: pa.Table | None = None
         self._touched: dict[str, tuple[LiveFile, ...]] = {}
 
     @classmethod
-    def of_checkpoint(cls, adds: pyarrow.Table, removes: pyarrow.Table, path: str) -> KnownFiles:
+    def of_checkpoint(cls, adds: pa.Table, removes: pa.Table, path: str) -> KnownFiles:
         """Start again with the contents of the checkpoint at a path. `adds` has the fields of `action_schemas().add`
         and `num_records`; statistics are optional. `removes` has those of `action_schemas().remove`.
         """
@@ -156,10 +156,8 @@ class KnownFiles:
         hidden = sum(_key_of(remove) in self._tombstones for remove in rows.to_pylist(maps_as_pydicts="lossy"))
         return count + int(base.num_rows) - hidden
 
-    def whole_adds(self) -> Iterator[pyarrow.RecordBatch]:
+    def whole_adds(self) -> Iterator[pa.RecordBatch]:
         """Yield the live files as batches of `action_schemas().add`. Those of the checkpoint have no statistics."""
-        from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
-
         schema = action_schemas().add
         files = [file.add for file in self._touched_files()]
         for start in range(0, len(files), _ROWS_A_BATCH):
@@ -170,7 +168,6 @@ class KnownFiles:
 
     def placed_adds(self) -> Iterator[LiveAdds]:
         """Yield the same batches with the places where the log names each file."""
-        from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
         from deltacli.rules.framework.data_file_views import LiveAdds
 
         schema = action_schemas().add
@@ -186,10 +183,8 @@ class KnownFiles:
             rows = batch.num_rows
             yield LiveAdds(batch, [OF_CHECKPOINT] * rows, [None] * rows, self._base_path)
 
-    def live_columns(self) -> pyarrow.Table:
+    def live_columns(self) -> pa.Table:
         """Return the live files in columns, as in `StateView.live`."""
-        import pyarrow as pa
-
         parts = [_columns_of(list(self._touched_files()))]
         base = self._untouched_base(
             "path", "size", "num_records", "deletionVector", "baseRowId", "defaultRowCommitVersion"
@@ -198,10 +193,8 @@ class KnownFiles:
             parts.append(_state_columns(base))
         return pa.concat_tables(parts)
 
-    def live_adds(self) -> pyarrow.Table:
+    def live_adds(self) -> pa.Table:
         """Return the live files in columns, as in `StorageView.live_adds`."""
-        import pyarrow as pa
-
         parts = [_add_columns(list(self._touched_files()), self._base_path)]
         base = self._untouched_base("path", "size", "modificationTime", "deletionVector")
         if base is not None and base.num_rows:
@@ -225,7 +218,7 @@ class KnownFiles:
     def _touched_files(self) -> Iterator[LiveFile]:
         return chain.from_iterable(self._touched.values())
 
-    def _untouched_base(self, *columns: str) -> pyarrow.Table | None:
+    def _untouched_base(self, *columns: str) -> pa.Table | None:
         """Return the files of the checkpoint that no commit touched, in these columns."""
         if self._base is None:
             return None
@@ -239,7 +232,7 @@ class KnownFiles:
         return _without(base, rows.to_pylist())
 
 
-def _with_statistics(base: pyarrow.Table) -> pyarrow.Table:
+def _with_statistics(base: pa.Table) -> pa.Table:
     """Return the files of a checkpoint with a column of statistics, null if they were not kept."""
     return base if "stats" in base.column_names else base.append_column("stats", _no_text(base.num_rows))
 
@@ -261,24 +254,18 @@ def _less(totals: tuple[int, int, int, int], gone: LiveFile) -> tuple[int, int, 
     return files - 1, size - (gone.add.get("size") or 0), vectors, deleted
 
 
-def _without(table: pyarrow.Table, rows: Sequence[int]) -> pyarrow.Table:
+def _without(table: pa.Table, rows: Sequence[int]) -> pa.Table:
     """Return a table without a few rows, as slices instead of a copy."""
-    import pyarrow as pa
-
     ends = [-1, *rows, table.num_rows]
     return pa.concat_tables(table.slice(before + 1, after - before - 1) for before, after in pairwise(ends))
 
 
 def _is_in(paths: ArrowArray, keys: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     masks = [pc.is_in(canonical_column(chunk), value_set=keys) for chunk in paths.chunks]
     return pa.chunked_array(masks, pa.bool_())
 
 
 def _binary(keys: Iterable[str]) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array([_bytes_of(key) for key in keys], pa.binary())
 
 
@@ -305,9 +292,7 @@ def _live_files(rows: Any) -> Iterator[LiveFile]:  # Any: a table or a record ba
         )
 
 
-def _columns_of(files: Sequence[LiveFile]) -> pyarrow.Table:
-    import pyarrow as pa
-
+def _columns_of(files: Sequence[LiveFile]) -> pa.Table:
     adds = [file.add for file in files]
     paths = _texts([file.path for file in files])
     stats = _texts([add.get("stats") for add in adds])
@@ -325,11 +310,7 @@ def _columns_of(files: Sequence[LiveFile]) -> pyarrow.Table:
     )
 
 
-def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
-    import pyarrow as pa
-
-    from deltacli.delta.data_files import no_vector_ids, unique_id_column
-
+def _state_columns(base: pa.Table) -> pa.Table:
     vectors = base.column("deletionVector").combine_chunks()
     rows = base.num_rows
     has_vectors = vectors.null_count < rows
@@ -346,9 +327,7 @@ def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
     )
 
 
-def _table(*columns: ArrowArray) -> pyarrow.Table:
-    import pyarrow as pa
-
+def _table(*columns: ArrowArray) -> pa.Table:
     names = (
         "path",
         "key",
@@ -363,9 +342,7 @@ def _table(*columns: ArrowArray) -> pyarrow.Table:
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
-def _add_columns(files: Sequence[LiveFile], base_path: str) -> pyarrow.Table:
-    import pyarrow as pa
-
+def _add_columns(files: Sequence[LiveFile], base_path: str) -> pa.Table:
     adds = [file.add for file in files]
     vectors = [add.get("deletionVector") or {} for add in adds]
     return pa.table(
@@ -388,15 +365,11 @@ def _add_columns(files: Sequence[LiveFile], base_path: str) -> pyarrow.Table:
 
 
 def _no_text(rows: int) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.nulls(rows, pa.string())
 
 
 def _texts(values: Sequence[str | None]) -> ArrowArray:
     """Return texts as a column. Halves of surrogate pairs become question marks, because they cannot be encoded."""
-    import pyarrow as pa
-
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError:
@@ -405,6 +378,4 @@ def _texts(values: Sequence[str | None]) -> ArrowArray:
 
 
 def _num_records(stats: ArrowArray) -> ArrowArray:
-    from deltacli.delta.log.file_actions import num_records_column
-
     return num_records_column(stats)

@@ -10,20 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_all, fault_of, locate_all, unique_id
+from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import parse_num_records
-from deltacli.delta.log.segment import (
-    LOG_DIRECTORY,
-    CheckpointInstance,
-    LogFile,
-    LogListing,
-    Place,
-    checksum_path,
-    commit_name,
-)
+from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
@@ -116,10 +109,10 @@ class CommitView:
 
     @property
     def path(self) -> str:
-        return f"{LOG_DIRECTORY}/{commit_name(self.version)}"
+        return f"{segment.LOG_DIRECTORY}/{segment.commit_name(self.version)}"
 
-    def place(self, line: int | None = None, key: str | None = None) -> Place:
-        return Place(self.path, line, self.version, key)
+    def place(self, line: int | None = None, key: str | None = None) -> segment.Place:
+        return segment.Place(self.path, line, self.version, key)
 
     def live_before(self, path: str) -> Sequence[LiveFile] | None:
         """Return the same for a raw path."""
@@ -165,7 +158,7 @@ class CommitView:
 class MetadataView:
     """A metaData action of a commit (or of the checkpoint a log begins with), and the configuration before it."""
 
-    place: Place
+    place: segment.Place
     version: int
     raw: Action
     config: TableConfiguration
@@ -182,7 +175,7 @@ class MetadataView:
 class ProtocolView:
     """A protocol action, and the configuration before it."""
 
-    place: Place
+    place: segment.Place
     version: int
     raw: Action
     config: TableConfiguration
@@ -194,7 +187,7 @@ class ProtocolView:
 class TableConfigurationView:
     """A protocol and a metadata in effect together, seen once for each pair."""
 
-    place: Place
+    place: segment.Place
     "Of the action that completed the pair, which is the metaData if both came at once."
     version: int
     config: TableConfiguration
@@ -220,20 +213,18 @@ class FilesView:
     clustering: str | None = None
     "The configuration of the domain `delta.clustering` in effect, or None."
 
-    def place(self, row: int) -> Place:
+    def place(self, row: int) -> segment.Place:
         """Return the place of a row. Its key is the path of the file."""
         key = self.adds.column("path")[row].as_py()
         if self.versions is None or self.lines is None:
-            return Place(self.path or "", None, self.checkpoint_version, key)
+            return segment.Place(self.path or "", None, self.checkpoint_version, key)
         version = self.versions[row]
-        return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", self.lines[row], version, key)
+        return segment.Place(f"{segment.LOG_DIRECTORY}/{segment.commit_name(version)}", self.lines[row], version, key)
 
     def rows(self, mask: ArrowArray) -> list[int]:
         """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no
         information.
         """
-        from deltacli.arrow import compute as pc
-
         rows: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
         return rows
 
@@ -246,8 +237,6 @@ class FilesView:
     @cached_property
     def num_records(self) -> ArrowArray:
         """Return `numRecords` of each row's statistics, null if missing."""
-        from deltacli.delta.log.file_actions import num_records_column
-
         return num_records_column(self.adds.column("stats"))
 
     memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, by name
@@ -259,13 +248,13 @@ class FilesView:
 class ListingView:
     """The files of `_delta_log` and of its directories, by name, size and time."""
 
-    files: Sequence[LogFile]
+    files: Sequence[segment.LogFile]
     "Every file directly in the log, in bytewise ascending order."
     directories: Sequence[str]
     sidecars: Sequence[StoredFile]
     staged: Sequence[StoredFile]
     """Of `_staged_commits`."""
-    listing: LogListing
+    listing: segment.LogListing
     config: TableConfiguration
     "The newest configuration that could be read, empty if none could."
     now_ms: int
@@ -278,9 +267,9 @@ class ListingView:
     of_catalog: Sequence[tuple[int, str]] = ()
     "Versions of which the catalog that was asked has another commit than the log, with what differs in words."
 
-    def place(self, name: str = "", version: int | None = None) -> Place:
+    def place(self, name: str = "", version: int | None = None) -> segment.Place:
         """Return a place in the log."""
-        return Place(f"{LOG_DIRECTORY}/{name}" if name else LOG_DIRECTORY, version=version)
+        return segment.Place(f"{segment.LOG_DIRECTORY}/{name}" if name else segment.LOG_DIRECTORY, version=version)
 
     @cached_property
     def newest_commit(self) -> int:
@@ -288,11 +277,11 @@ class ListingView:
         return max(self.listing.commits, default=-1)
 
     @cached_property
-    def newest_checkpoint(self) -> CheckpointInstance | None:
+    def newest_checkpoint(self) -> segment.CheckpointInstance | None:
         return max(self.listing.checkpoints, key=lambda instance: instance.preference, default=None)
 
     @cached_property
-    def oldest_checkpoint(self) -> CheckpointInstance | None:
+    def oldest_checkpoint(self) -> segment.CheckpointInstance | None:
         return min(self.listing.checkpoints, key=lambda instance: instance.version, default=None)
 
 
@@ -301,7 +290,7 @@ class HistoryView:
     """All commits that could be read, ascending, without their adds; for rules about sequences."""
 
     commits: Sequence[CommitView]
-    listing: LogListing
+    listing: segment.LogListing
     config: TableConfiguration
     now_ms: int
     counts: Mapping[int, Mapping[str, int]]
@@ -329,9 +318,9 @@ class StateView:
     uri: str = ""
     "Of the table, empty if unknown."
 
-    def place(self, key: str | None = None) -> Place:
+    def place(self, key: str | None = None) -> segment.Place:
         """Return the newest version as a place."""
-        return Place(f"{LOG_DIRECTORY}/{commit_name(self.version)}", None, self.version, key)
+        return segment.Place(f"{segment.LOG_DIRECTORY}/{segment.commit_name(self.version)}", None, self.version, key)
 
 
 class Totals(NamedTuple):
@@ -367,7 +356,7 @@ class ExpectedState:
 class CheckpointView:
     """A complete checkpoint, opened. File actions come in columns, batch by batch."""
 
-    instance: CheckpointInstance
+    instance: segment.CheckpointInstance
     version: int
     small: Sequence[tuple[str, Action, str]]
     """(kind, row, file) of every small action; maps are dictionaries."""
@@ -392,10 +381,10 @@ class CheckpointView:
 
     @property
     def path(self) -> str:
-        return f"{LOG_DIRECTORY}/{self.instance.files[0].name}"
+        return f"{segment.LOG_DIRECTORY}/{self.instance.files[0].name}"
 
-    def place(self, path: str | None = None, key: str | None = None) -> Place:
-        return Place(path or self.path, None, self.version, key)
+    def place(self, path: str | None = None, key: str | None = None) -> segment.Place:
+        return segment.Place(path or self.path, None, self.version, key)
 
     @cached_property
     def is_v2(self) -> bool:
@@ -407,13 +396,13 @@ class HintView:
     """`_last_checkpoint`."""
 
     data: bytes
-    listing: LogListing
+    listing: segment.LogListing
     checkpoints: Mapping[int, Sequence[CheckpointView]]
     "Version -> its checkpoints that could be opened."
     now_ms: int
 
-    def place(self, key: str | None = None) -> Place:
-        return Place(f"{LOG_DIRECTORY}/_last_checkpoint", key=key)
+    def place(self, key: str | None = None) -> segment.Place:
+        return segment.Place(f"{segment.LOG_DIRECTORY}/_last_checkpoint", key=key)
 
 
 @dataclass(eq=False, repr=False)
@@ -427,24 +416,24 @@ class ChecksumView:
 
     @property
     def path(self) -> str:
-        return checksum_path(self.version)
+        return segment.checksum_path(self.version)
 
-    def place(self, key: str | None = None) -> Place:
-        return Place(self.path, None, self.version, key)
+    def place(self, key: str | None = None) -> segment.Place:
+        return segment.Place(self.path, None, self.version, key)
 
 
 @dataclass(eq=False, repr=False)
 class CompactionView:
     """A log compaction file and the commits it replaces."""
 
-    file: LogFile
+    file: segment.LogFile
     actions: Sequence[LocatedAction]
     commits: Sequence[Sequence[LocatedAction]] | None
     "All actions of each commit of its range, ascending. None if one is missing or unreadable."
     is_readable: bool
 
-    def place(self, line: int | None = None, key: str | None = None) -> Place:
-        return Place(f"{LOG_DIRECTORY}/{self.file.name}", line, self.file.path.last_version, key)
+    def place(self, line: int | None = None, key: str | None = None) -> segment.Place:
+        return segment.Place(f"{segment.LOG_DIRECTORY}/{self.file.name}", line, self.file.path.last_version, key)
 
 
 @dataclass(eq=False, repr=False)
@@ -483,10 +472,10 @@ class StorageView:
 # -- what checks know of the files of a view ---------------------------------------------------------------------------
 
 
-def place_of_live_file(add: Mapping[str, Any]) -> Place:  # Any: values of the columns
+def place_of_live_file(add: Mapping[str, Any]) -> segment.Place:  # Any: values of the columns
     """Return where the log names a live file, by its row of `StorageView.live_adds`."""
     version = add["version"]
-    return Place(add["source"], add["line"], version if version >= 0 else None, add["path"])
+    return segment.Place(add["source"], add["line"], version if version >= 0 else None, add["path"])
 
 
 def newest_removals(tombstones: Iterable[Action], uri: str) -> dict[str, int]:

@@ -12,26 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.core.units import format_ranges, plural
 from deltacli.delta.data_files import canonical, fault_of, unique_id
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LogFileKind
-from deltacli.delta.log.state import (
-    HISTOGRAM_LISTS,
-    REQUIRED_OF_CHECKSUM,
-    TRANSACTION_RETENTION,
-    fault_of_histogram,
-    histogram_of,
-    metadata_differences,
-    numbers_of,
-    protocol_differences,
-    read_checksum,
-    read_metadata,
-    read_protocol,
-    rows_of,
-)
 from deltacli.rules.framework.base import Area, Finding, Rule
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, ListingView
 
@@ -132,11 +120,11 @@ def vectors_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 def sizes_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     """Spec: File Size Histogram Schema."""
     value, expected = comparable(view)
-    name, histogram = histogram_of(value)
+    name, histogram = state.histogram_of(value)
     if histogram is None:
         return
-    boundaries, counts, sizes = (numbers_of(histogram, part) for part in HISTOGRAM_LISTS)
-    fault = fault_of_histogram(boundaries, counts, sizes)
+    boundaries, counts, sizes = (state.numbers_of(histogram, part) for part in state.HISTOGRAM_LISTS)
+    fault = state.fault_of_histogram(boundaries, counts, sizes)
     if fault:
         yield HISTOGRAM.at(
             view.place(key=name), f"{name} of the checksum of version {view.version} {fault}", seen=histogram
@@ -159,7 +147,7 @@ def deleted_records_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]
     histogram = value.get(name)
     if histogram is None:
         return
-    counts = numbers_of(histogram, "deletedRecordCounts")
+    counts = state.numbers_of(histogram, "deletedRecordCounts")
     if counts is None or len(counts) != len(DELETED_RECORDS):
         yield DELETED_HISTOGRAM.at(
             view.place(key=name),
@@ -183,7 +171,7 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     listed = value.get("allFiles")
     if expected is None or listed is None:
         return
-    rows = rows_of(listed)
+    rows = state.rows_of(listed)
     if rows is None or len(rows) != expected.totals.files:
         seen = listed if rows is None else plural(len(rows), "file")
         yield differs(view, ALL_FILES, "allFiles", seen, plural(expected.totals.files, "file"))
@@ -232,7 +220,7 @@ def bins_of(values: ArrowArray, boundaries: Sequence[int]) -> tuple[list[int], l
 
 def comparable(view: ChecksumView) -> tuple[JsonObject, ExpectedState | None]:
     """Return the checksum and the replayed state of its version, or None if they cannot be compared."""
-    value = read_checksum(view.data)
+    value = state.read_checksum(view.data)
     expected = view.expected
     return value or {}, expected if value is not None else None
 
@@ -264,8 +252,6 @@ def report_differences(
 
 def _live_column(expected: ExpectedState | None, name: str, *, absent: int | None = None) -> ArrowArray:
     """Return a column of the live files as one array, or None if it is not known for all of them."""
-    import pyarrow as pa
-
     if expected is None or expected.columns is None:
         return None
     column = expected.columns().column(name)
@@ -386,7 +372,7 @@ MISSING = AREA.info(
 @AREA.check(ChecksumView, BAD_JSON, MISSING_REQUIRED, COUNTS_NOT_ONE)
 def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
     """Spec: Version Checksum File Schema."""
-    value = read_checksum(view.data)
+    value = state.read_checksum(view.data)
     if value is None:
         yield BAD_JSON.at(
             view.place(),
@@ -395,15 +381,15 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
             expected="one JSON object",
         )
         return
-    absent = [name for name in REQUIRED_OF_CHECKSUM if value.get(name) is None]
+    absent = [name for name in state.REQUIRED_OF_CHECKSUM if value.get(name) is None]
     if absent:
         yield MISSING_REQUIRED.at(
             view.place(key=absent[0]),
             f"the checksum of version {view.version} lacks {', '.join(absent)}",
             seen=f"fields {', '.join(value)}",
-            expected=", ".join(REQUIRED_OF_CHECKSUM),
+            expected=", ".join(state.REQUIRED_OF_CHECKSUM),
         )
-    for name, wanted in REQUIRED_OF_CHECKSUM.items():
+    for name, wanted in state.REQUIRED_OF_CHECKSUM.items():
         if name not in absent and type(value[name]) is not wanted:
             words = "an integer" if wanted is int else "an object"
             yield MISSING_REQUIRED.at(
@@ -430,22 +416,22 @@ def checksum_configuration_is_that_of_replay(view: ChecksumView) -> Iterator[Fin
         return
     if isinstance(value.get("metadata"), dict) and expected.config.metadata is not None:
         try:
-            metadata = read_metadata(value["metadata"], view.path)
+            metadata = state.read_metadata(value["metadata"], view.path)
         except CommitCorrupt as fault:
             yield METADATA_DIFFERS.at(view.place(key="metadata"), fault.message, seen=value["metadata"])
         else:
             actual, wanted = metadata.as_json(), expected.config.metadata.as_json()
-            for name in metadata_differences(metadata, expected.config.metadata):
+            for name in state.metadata_differences(metadata, expected.config.metadata):
                 top = name.partition(".")[0]
                 yield differs(view, METADATA_DIFFERS, f"metadata.{name}", actual.get(top), wanted.get(top))
     if isinstance(value.get("protocol"), dict) and expected.config.protocol is not None:
         try:
-            protocol = read_protocol(value["protocol"], view.path)
+            protocol = state.read_protocol(value["protocol"], view.path)
         except CommitCorrupt as fault:
             yield PROTOCOL_DIFFERS.at(view.place(key="protocol"), fault.message, seen=value["protocol"])
         else:
             actual, wanted = protocol.as_json(), expected.config.protocol.as_json()
-            for name in protocol_differences(protocol, expected.config.protocol):
+            for name in state.protocol_differences(protocol, expected.config.protocol):
                 yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", actual.get(name), wanted.get(name))
 
 
@@ -482,14 +468,14 @@ def checksum_transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Fi
     listed = value.get("setTransactions")
     if expected is None or listed is None:
         return
-    rows = rows_of(listed)
+    rows = state.rows_of(listed)
     if rows is None:
         yield differs(view, TRANSACTIONS, "setTransactions", listed, "a list of transactions")
         return
     actual = {str(row.get("appId")): row.get("version") for row in rows}
     wanted = {application: version for application, (version, _) in expected.transactions.items()}
     names = actual.keys() & wanted.keys()
-    if TRANSACTION_RETENTION not in expected.config.properties:
+    if state.TRANSACTION_RETENTION not in expected.config.properties:
         names = actual.keys() | wanted.keys()
     yield from report_differences(view, TRANSACTIONS, "the transaction of", names, actual, wanted)
 
@@ -501,7 +487,7 @@ def checksum_domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding
     listed = value.get("domainMetadata")
     if expected is None or listed is None:
         return
-    rows = rows_of(listed)
+    rows = state.rows_of(listed)
     if rows is None:
         yield differs(view, DOMAINS, "domainMetadata", listed, "a list of domains")
         return

@@ -179,11 +179,7 @@ def report_unknown_field(kind: str, name: str, count: int, place: Place) -> Find
     return UNKNOWN_FIELD.at(place, message, seen=name)
 
 
-_PLAIN = {
-    FieldType.TEXT: str,
-    FieldType.BOOLEAN: bool,
-    FieldType.OBJECT: dict,
-}
+_PLAIN = {FieldType.TEXT: str, FieldType.BOOLEAN: bool, FieldType.OBJECT: dict}
 
 
 class FieldFault(NamedTuple):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, checksums, parse_hint
@@ -17,14 +18,9 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveT
 from deltacli.rules.framework.base import Area, Finding, Fix, Severity
 from deltacli.rules.framework.views import CheckpointView, HintView, ListingView
 
-if TYPE_CHECKING:
-    import pyarrow
 
-
-def difference(schema: object, stored: pyarrow.Schema) -> str | None:
+def difference(schema: object, stored: pa.Schema) -> str | None:
     """Return the first difference, or None if they are equal apart from nullability and order."""
-    import pyarrow as pa
-
     try:
         parsed = parse_schema(schema if isinstance(schema, str) else json.dumps(schema))
     except DeltacliError as fault:
@@ -33,8 +29,6 @@ def difference(schema: object, stored: pyarrow.Schema) -> str | None:
 
 
 def _difference(wanted: DataType, actual: ArrowType, path: str) -> str | None:
-    import pyarrow as pa
-
     match wanted:
         case StructType(fields):
             if not pa.types.is_struct(actual):
@@ -70,8 +64,6 @@ def _struct_difference(wanted: Mapping[str, DataType], actual: Any, path: str) -
 
 def _is_stored_as(name: str, actual: Any) -> bool:
     """Return True if a primitive type may be stored as an Arrow type. Unrecognized types may be anything."""
-    import pyarrow as pa
-
     decimal = digits_of_decimal(name)
     if decimal is not None:
         return bool(pa.types.is_decimal(actual)) and (actual.precision, actual.scale) == decimal
@@ -106,10 +98,7 @@ MISSING = AREA.warning(
     example="_delta_log/00000000000000000010.checkpoint.parquet without _delta_log/_last_checkpoint",
 )
 BAD_JSON = AREA.warning(
-    "hint.bad-json",
-    "The hint is not a JSON object, or has a key twice.",
-    *_SLOW,
-    example='{"version":',
+    "hint.bad-json", "The hint is not a JSON object, or has a key twice.", *_SLOW, example='{"version":'
 )
 MISSING_FIELD = AREA.warning(
     "hint.missing-field",

@@ -8,24 +8,7 @@ from itertools import pairwise
 
 from deltacli.core.made_once import pattern
 from deltacli.core.units import CLOCK_SKEW_MS, DAY_MS, format_ranges, format_timestamp, named_ranges, plural, ranges_of
-from deltacli.delta.log.segment import (
-    HINT_NAME,
-    MAX_VERSION,
-    LogFile,
-    LogFileKind,
-    LogListing,
-    Place,
-    commit_name,
-    file_times,
-)
-from deltacli.delta.log.state import (
-    DEFAULT_CHECKPOINT_INTERVAL,
-    LOG_CLEANUP,
-    is_false,
-    log_cutoff_ms,
-    log_retention_ms,
-    parse_integer,
-)
+from deltacli.delta.log import segment, state
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
 from deltacli.rules.framework.views import CommitView, HistoryView, ListingView, StorageView, hidden_names
@@ -166,7 +149,7 @@ NESTED_TABLE = AREA.warning(
 )
 
 
-KNOWN_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
+KNOWN_NAMES = frozenset({segment.HINT_NAME, "_last_vacuum_info"})
 KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
 LARGEST_JUMP = 1_000_000
 "A gap larger than this was not caused by writers counting up."
@@ -196,10 +179,10 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
     listing = view.listing
     if listing.is_empty:
         return
-    if listing.newest_version == MAX_VERSION:
+    if listing.newest_version == segment.MAX_VERSION:
         message = "the newest version is 2^63 - 1, which no version can follow"
-        place = view.place(version=MAX_VERSION)
-        yield VERSION_TOO_LARGE.at(place, message, seen=MAX_VERSION, expected=f"< {MAX_VERSION}")
+        place = view.place(version=segment.MAX_VERSION)
+        yield VERSION_TOO_LARGE.at(place, message, seen=segment.MAX_VERSION, expected=f"< {segment.MAX_VERSION}")
     base = max((instance.version for instance in listing.checkpoints), default=-1)
     if not listing.checkpoints and 0 not in listing.commits:
         first = min(listing.commits)
@@ -216,7 +199,7 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
             yield _gap(view, first, last, needed=True)
 
 
-def gaps_of(listing: LogListing) -> list[Range]:
+def gaps_of(listing: segment.LogListing) -> list[Range]:
     """Yield runs of versions above the oldest file and below the newest that have neither a commit nor a complete
     checkpoint.
     """
@@ -234,7 +217,9 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
     expected = first if first == last else f"{first}-{last}"
     severity = None if needed else Severity.WARNING
     seen = named_ranges("commit", view.listing.commits)
-    return GAP.at(view.place(commit_name(first), first), message, seen=seen, expected=expected, severity=severity)
+    return GAP.at(
+        view.place(segment.commit_name(first), first), message, seen=seen, expected=expected, severity=severity
+    )
 
 
 def _jump(view: ListingView, first: int, last: int) -> Finding:
@@ -259,25 +244,19 @@ def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
         yield CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
 
 
-@AREA.check(
-    ListingView,
-    NAME_NOT_PADDED,
-    VERSION_TOO_LARGE,
-    NAME_UNKNOWN,
-    TEMP_LEFTOVER,
-    SUBDIR_UNKNOWN,
-    GAP,
-)
+@AREA.check(ListingView, NAME_NOT_PADDED, VERSION_TOO_LARGE, NAME_UNKNOWN, TEMP_LEFTOVER, SUBDIR_UNKNOWN, GAP)
 def odd_names(view: ListingView) -> Iterator[Finding]:
     """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
-    hadoop: list[LogFile] = []
+    hadoop: list[segment.LogFile] = []
     for file in view.files:
         match = _VERSIONED.fullmatch(file.name)
         digits = [digits for digits in match.groups() if digits] if match else []
-        if any(int(number) > MAX_VERSION for number in digits):
+        if any(int(number) > segment.MAX_VERSION for number in digits):
             message = f"{file.name} has a version above 2^63 - 1"
-            yield VERSION_TOO_LARGE.at(view.place(file.name), message, seen=digits[-1], expected=f"<= {MAX_VERSION}")
-        elif file.path.kind not in (LogFileKind.UNPADDED, LogFileKind.OTHER) or _is_known(file.name):
+            yield VERSION_TOO_LARGE.at(
+                view.place(file.name), message, seen=digits[-1], expected=f"<= {segment.MAX_VERSION}"
+            )
+        elif file.path.kind not in (segment.LogFileKind.UNPADDED, segment.LogFileKind.OTHER) or _is_known(file.name):
             continue
         elif any(len(number) != 20 for number in digits):
             odd = next(number for number in digits if len(number) != 20)
@@ -295,7 +274,7 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
         yield _leftover(view, hadoop[0], message)
     after = view.listing.newest_version + 1
     for directory in sorted({name.strip("/").split("/")[0] for name in view.directories} - KNOWN_DIRECTORIES):
-        if directory == commit_name(after):
+        if directory == segment.commit_name(after):
             message = f"{directory} is not a file, so version {after} cannot be read, and no commit can be made"
             seen, expected = "a directory or a link to nothing", "a file; move this out of the log first"
             yield GAP.at(view.place(directory, after), message, seen=seen, expected=expected)
@@ -310,7 +289,7 @@ def _is_known(name: str) -> bool:
     return is_kept or name.endswith("_$folder$") or not name
 
 
-def _leftover(view: ListingView, file: LogFile, message: str) -> Finding:
+def _leftover(view: ListingView, file: segment.LogFile, message: str) -> Finding:
     return TEMP_LEFTOVER.at(view.place(file.name), message, seen=format_timestamp(file.modified_ms))
 
 
@@ -345,7 +324,9 @@ def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
     """Spec: Checkpoints."""
     if view.config.metadata is None:
         return
-    interval = parse_integer(view.config.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    interval = (
+        state.parse_integer(view.config.properties, "delta.checkpointInterval") or state.DEFAULT_CHECKPOINT_INTERVAL
+    )
     limit = max(10 * interval, 100)
     newest = view.newest_checkpoint
     base = newest.version if newest else -1
@@ -362,10 +343,10 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     if view.config.metadata is None:
         return
     properties = view.config.properties
-    if is_false(properties, LOG_CLEANUP):
+    if state.is_false(properties, state.LOG_CLEANUP):
         return
-    cutoff = log_cutoff_ms(view.now_ms, log_retention_ms(properties))
-    times = file_times(view.listing.commits)
+    cutoff = state.log_cutoff_ms(view.now_ms, state.log_retention_ms(properties))
+    times = segment.file_times(view.listing.commits)
     newest_old = max((version for version, time in times.items() if time.timestamp_ms <= cutoff), default=-1)
     below = max(
         (checkpoint.version for checkpoint in view.listing.checkpoints if checkpoint.version <= newest_old), default=-1
@@ -392,7 +373,7 @@ def tables_within_the_table(view: StorageView) -> Iterator[Finding]:
     for directory in view.nested_logs:
         inner = directory.removesuffix("/").removesuffix("_delta_log").removesuffix("/")
         message = f"{inner} is a separate table inside this one"
-        yield NESTED_TABLE.at(Place(inner), message, seen=f"{inner}/_delta_log")
+        yield NESTED_TABLE.at(segment.Place(inner), message, seen=f"{inner}/_delta_log")
 
 
 # -- rules about the times of the log's files, in the area `log_files` -------------------------------------------------
@@ -433,7 +414,7 @@ def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps (without them the time of a version is its file time)."""
     commits = view.listing.commits
     keys = view.config.in_commit_keys
-    below = None if keys is None else parse_integer(view.config.properties, keys.version) or 0
+    below = None if keys is None else state.parse_integer(view.config.properties, keys.version) or 0
     versions = [version for version in sorted(commits) if below is None or version < below]
     odd = [
         (before, version)
@@ -467,10 +448,10 @@ def data_files_of_the_future(view: StorageView) -> Iterator[Finding]:
     hidden = hidden_names(view)
     for path, file in view.files.items():
         if file.modified_ms > latest and not hidden.hides_path(path):
-            yield _future(Place(path), path, file.modified_ms, view.now_ms)
+            yield _future(segment.Place(path), path, file.modified_ms, view.now_ms)
 
 
-def _future(place: Place, what: str, modified_ms: int, now_ms: int) -> Finding:
+def _future(place: segment.Place, what: str, modified_ms: int, now_ms: int) -> Finding:
     message = f"{what} was last modified in the future"
     expected = f"<= {format_timestamp(now_ms)}"
     return MTIME_FUTURE.at(place, message, seen=format_timestamp(modified_ms), expected=expected)

@@ -63,10 +63,7 @@ BAD_TYPE = AREA.error(
     example='"type": "DECIMAL(39, 0)"',
 )
 TOO_LARGE = AREA.error(
-    "paimon.file-too-large",
-    "A metadata file has a plausible size.",
-    *_UNREADABLE,
-    example="a schema file of 1 GiB",
+    "paimon.file-too-large", "A metadata file has a plausible size.", *_UNREADABLE, example="a schema file of 1 GiB"
 )
 ID_DIFFERS = AREA.error(
     "paimon.id-differs",

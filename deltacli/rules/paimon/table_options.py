@@ -218,10 +218,7 @@ BUCKET_KEY = AREA.error(
     example='"bucket-key": "a, b"',
 )
 OPTION_VALUE = AREA.error(
-    "paimon.option-value",
-    "Options have values that Paimon knows.",
-    *_REFUSED,
-    example='"file.format": "xlsx"',
+    "paimon.option-value", "Options have values that Paimon knows.", *_REFUSED, example='"file.format": "xlsx"'
 )
 OPTION_COLUMN = AREA.error(
     "paimon.option-column",
@@ -378,10 +375,7 @@ _NAMINGS = (
     _Naming("sequence.field", _of_sequence),
     _Naming("rowkind.field", lambda value: [value]),
     _Naming(
-        "record-level.time-field",
-        lambda value: [value],
-        lambda found: found.root in _TIMES,
-        "INT, BIGINT or TIMESTAMP",
+        "record-level.time-field", lambda value: [value], lambda found: found.root in _TIMES, "INT, BIGINT or TIMESTAMP"
     ),
     _Naming("vector-field", _trimmed, lambda found: found.root is Root.VECTOR, "VECTOR"),
     _Naming("upsert-key", _trimmed, lambda found: found.root not in NO_KEY_TYPES, "one that can be compared"),

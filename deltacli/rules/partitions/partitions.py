@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size
 from deltacli.delta.data_files import decode
@@ -53,8 +54,6 @@ class PartitionColumn:
 
     def occurrences(self, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Return where in the column any of these texts occurs."""
-        import pyarrow as pa
-
         indices = pc.indices_nonzero(pc.is_in(self.values, value_set=pa.array(texts, pa.string())))
         yield from zip(indices.to_pylist(), pc.take(self.values, indices).to_pylist(), strict=True)
 
@@ -96,8 +95,6 @@ class PartitionKeys:
 
     def irregular_rows(self) -> list[int]:
         """Return rows whose keys are not exactly the partition columns."""
-        import pyarrow as pa
-
         if self.are_regular:
             return []
         wrong = pc.and_(pc.not_equal(self._sizes, len(self.expected)), pc.is_valid(self.maps))
@@ -125,8 +122,6 @@ class PartitionKeys:
         return PartitionColumn(name, physical, type_name, is_nullable, pc.filter(self._items, mask), rows)
 
     def _parent_rows(self) -> ArrowArray:
-        import pyarrow as pa
-
         if self._parents is None:
             lists = pa.ListArray.from_arrays(self.maps.offsets, self.maps.keys)
             self._parents = pc.list_parent_indices(lists)
@@ -435,8 +430,6 @@ def _logical_names(config: TableConfiguration) -> dict[str, str]:
 
 
 def _texts(values: list[str]) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array(values, pa.string())
 
 
@@ -543,8 +536,6 @@ def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
 
 def count_partitions(paths: ArrowArray) -> int:
     """Return the number of directories of the form `column=value`."""
-    import pyarrow as pa
-
     counts = []
     for chunk in paths.chunks:
         named = pc.filter(chunk, pc.match_substring(chunk, "="))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.clustering.clustering_columns import (
@@ -160,8 +161,6 @@ def clustering_columns_without_statistics(view: FilesView) -> Iterator[Finding]:
 
 
 def _have_statistics(view: FilesView, column: Sequence[str]) -> ArrowArray:
-    import pyarrow as pa
-
     rows = pc.cast(pc.cumulative_sum(pa.repeat(1, view.adds.num_rows)), pa.int64())
     have: Any = pa.repeat(False, view.adds.num_rows)
     for block in stats_of(view).blocks:

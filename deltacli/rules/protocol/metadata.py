@@ -177,11 +177,7 @@ def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
 
 
 @AREA.check(
-    MetadataView,
-    PARTITION_COLUMN_UNKNOWN,
-    PARTITION_COLUMN_NESTED,
-    PARTITION_COLUMN_TYPE,
-    ALL_COLUMNS_PARTITIONED,
+    MetadataView, PARTITION_COLUMN_UNKNOWN, PARTITION_COLUMN_NESTED, PARTITION_COLUMN_TYPE, ALL_COLUMNS_PARTITIONED
 )
 def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Finding]:
     """Spec: Change Metadata; Partition Value Serialization. `variant.partition-or-cluster` reports variants."""

@@ -5,33 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.core.units import DAY_MS
+from deltacli.delta.log import state
 from deltacli.delta.log.segment import Place
-from deltacli.delta.log.state import (
-    CHANGE_FEED,
-    DELETED_FILE_RETENTION,
-    LOG_CLEANUP,
-    LOG_RETENTION,
-    PORTABLE_INTERVAL,
-    SHORTEST_SAFE_RETENTION_MS,
-    STATS_AS_JSON,
-    STATS_AS_STRUCT,
-    is_false,
-    parse_interval,
-    retentions_out_of_order,
-)
-from deltacli.delta.protocol.known_properties import (
-    CODEC,
-    CODECS,
-    FORMAT_VERSION,
-    INTEGER,
-    NUMBERS,
-    PARQUET_VERSIONS,
-    SIZE,
-    PropertyKind,
-    is_of_protocol,
-    property_kind,
-    right_spelling,
-)
+from deltacli.delta.protocol import known_properties
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import ListingView, MetadataView, StateView, TableConfigurationView
 
@@ -200,13 +176,7 @@ def _fresh(view: MetadataView) -> Mapping[str, str]:
     }
 
 
-@AREA.check(
-    MetadataView,
-    UNKNOWN_DELTA_KEY,
-    PROTOCOL_IN_CONFIG,
-    LEGACY_APPEND_ONLY_KEY,
-    CDF_LEGACY_KEY,
-)
+@AREA.check(MetadataView, UNKNOWN_DELTA_KEY, PROTOCOL_IN_CONFIG, LEGACY_APPEND_ONLY_KEY, CDF_LEGACY_KEY)
 def property_names_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties; Append-only Tables (whose samples have the key without its prefix)."""
     for key, value in _fresh(view).items():
@@ -214,14 +184,14 @@ def property_names_are_odd(view: MetadataView) -> Iterator[Finding]:
         if key == "appendOnly":
             message = "appendOnly has no effect; the property is named delta.appendOnly"
             yield LEGACY_APPEND_ONLY_KEY.at(place, message, seen=key, expected="delta.appendOnly")
-        elif is_of_protocol(key):
+        elif known_properties.is_of_protocol(key):
             message = f"{key} belongs in the protocol action; as a property it has no effect"
             yield PROTOCOL_IN_CONFIG.at(place, message, seen=value)
         elif key == "delta.enableChangeDataCapture":
-            message = f"{key} is the former name of {CHANGE_FEED}"
-            yield CDF_LEGACY_KEY.at(place, message, seen=key, expected=CHANGE_FEED)
-        elif key.lower().startswith("delta.") and property_kind(key) is None:
-            right = right_spelling(key)
+            message = f"{key} is the former name of {state.CHANGE_FEED}"
+            yield CDF_LEGACY_KEY.at(place, message, seen=key, expected=state.CHANGE_FEED)
+        elif key.lower().startswith("delta.") and known_properties.property_kind(key) is None:
+            right = known_properties.right_spelling(key)
             message = f"no known engine recognizes the property {key}" + (f"; did you mean {right}?" if right else "")
             yield UNKNOWN_DELTA_KEY.at(place, message, seen=key, expected=right)
 
@@ -231,16 +201,16 @@ def values_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Booleans are case-insensitive."""
     for key, value in _fresh(view).items():
         place = view.place._replace(key=key)
-        kind = property_kind(key)
-        if kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
+        kind = known_properties.property_kind(key)
+        if kind is known_properties.PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
             message = f"{key} is {value!r}, which is neither true nor false"
             yield BAD_BOOLEAN.at(place, message, seen=value, expected="true or false")
-        elif kind is PropertyKind.NUMBER:
-            lowest, highest = NUMBERS[key]
-            if not INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
+        elif kind is known_properties.PropertyKind.NUMBER:
+            lowest, highest = known_properties.NUMBERS[key]
+            if not known_properties.INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
                 message = f"{key} is {value!r}, which is not an integer from {lowest} up"
                 yield BAD_NUMBER.at(place, message, seen=value, expected=f"{lowest} to {highest}")
-        elif key == "delta.targetFileSize" and not SIZE.fullmatch(value.strip()):
+        elif key == "delta.targetFileSize" and not known_properties.SIZE.fullmatch(value.strip()):
             message = f"{key} is {value!r}, which is not a number of bytes"
             yield BAD_NUMBER.at(place, message, seen=value, expected="bytes, as in 134217728 or 128mb")
 
@@ -252,20 +222,20 @@ def _bounded(digits: str) -> int:
 
 def _length_ms(interval: str) -> int | None:
     """Return the length of an interval, or None if it is invalid or has more digits than Python converts."""
-    return parse_interval(interval) if len(interval) <= LONGEST_VALUE else None
+    return state.parse_interval(interval) if len(interval) <= LONGEST_VALUE else None
 
 
 @AREA.check(MetadataView, BAD_INTERVAL, INTERVAL_PORTABILITY)
 def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Spec: intervals as Delta-Spark and kernel-rs read them."""
     for key, value in _fresh(view).items():
-        if property_kind(key) is not PropertyKind.INTERVAL:
+        if known_properties.property_kind(key) is not known_properties.PropertyKind.INTERVAL:
             continue
         place = view.place._replace(key=key)
         if _length_ms(value) is None:
             message = f"{key} is {value!r}, which is not an interval"
             yield BAD_INTERVAL.at(place, message, seen=value, expected="as in interval 30 days")
-        elif not PORTABLE_INTERVAL.fullmatch(value):
+        elif not state.PORTABLE_INTERVAL.fullmatch(value):
             message = f"{key} is {value!r}, which delta-rs and kernel-rs read differently"
             yield INTERVAL_PORTABILITY.at(place, message, seen=value, expected="interval, one integer, one unit")
 
@@ -274,18 +244,18 @@ def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
 def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Add File and Remove File; Metadata Cleanup."""
     fresh = _fresh(view)
-    told = {key: fresh[key] for key in (LOG_RETENTION, DELETED_FILE_RETENTION) if key in fresh}
+    told = {key: fresh[key] for key in (state.LOG_RETENTION, state.DELETED_FILE_RETENTION) if key in fresh}
     for key, value in told.items():
         place = view.place._replace(key=key)
         length = _length_ms(value)
         if length is not None and length > LONGEST_RETENTION_MS:
             message = f"{key} is {value}, more than a year"
             yield RETENTION_LONG.at(place, message, seen=value, expected="interval 365 days or less")
-    if told and (retentions := retentions_out_of_order(view.config.properties)):
+    if told and (retentions := state.retentions_out_of_order(view.config.properties)):
         log, files = retentions
         message = f"the log is kept for {log}, deleted files for {files}"
         yield RETENTION_ORDER.at(
-            view.place._replace(key=LOG_RETENTION), message, seen=log, expected=f"at least {files}"
+            view.place._replace(key=state.LOG_RETENTION), message, seen=log, expected=f"at least {files}"
         )
 
 
@@ -303,30 +273,30 @@ def newest_properties_are_odd(view: StateView) -> Iterator[Finding]:
     """
     properties = view.config.properties
     places: Mapping[str, Place] = view.memory.get(_PLACES, {})
-    kept = properties.get(DELETED_FILE_RETENTION) or ""
+    kept = properties.get(state.DELETED_FILE_RETENTION) or ""
     length = _length_ms(kept)
-    if length is not None and length < SHORTEST_SAFE_RETENTION_MS:
-        place = places.get(DELETED_FILE_RETENTION, view.place())._replace(key=DELETED_FILE_RETENTION)
+    if length is not None and length < state.SHORTEST_SAFE_RETENTION_MS:
+        place = places.get(state.DELETED_FILE_RETENTION, view.place())._replace(key=state.DELETED_FILE_RETENTION)
         message = f"deleted files are kept for only {kept}; running readers and writers may still need them"
         yield RETENTION_SHORT.at(place, message, seen=kept, expected="interval 1 day or more")
-    if is_false(properties, STATS_AS_JSON) and is_false(properties, STATS_AS_STRUCT):
-        changed = [places.get(key, view.place()) for key in (STATS_AS_JSON, STATS_AS_STRUCT)]
-        place = max(changed, key=lambda place: place.version or 0)._replace(key=STATS_AS_JSON)
-        message = f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false, so checkpoints have no statistics"
+    if state.is_false(properties, state.STATS_AS_JSON) and state.is_false(properties, state.STATS_AS_STRUCT):
+        changed = [places.get(key, view.place()) for key in (state.STATS_AS_JSON, state.STATS_AS_STRUCT)]
+        place = max(changed, key=lambda place: place.version or 0)._replace(key=state.STATS_AS_JSON)
+        message = f"{state.STATS_AS_JSON} and {state.STATS_AS_STRUCT} are both false, so checkpoints have no statistics"
         yield STATS_BOTH_OFF.at(place, message, seen="false", expected="true")
-    if is_false(properties, LOG_CLEANUP):
-        place = places.get(LOG_CLEANUP, view.place())._replace(key=LOG_CLEANUP)
-        yield LOG_CLEANUP_OFF.at(place, f"{LOG_CLEANUP} is false, so old commits are never deleted", seen="false")
+    if state.is_false(properties, state.LOG_CLEANUP):
+        place = places.get(state.LOG_CLEANUP, view.place())._replace(key=state.LOG_CLEANUP)
+        yield LOG_CLEANUP_OFF.at(place, f"{state.LOG_CLEANUP} is false, so old commits are never deleted", seen="false")
 
 
 @AREA.check(ListingView, STATS_STRUCT_UNSET)
 def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]:
     """Report a table with checkpoints whose form depends on the engine that writes the next one."""
     config = view.config
-    if view.newest_checkpoint is None or config.metadata is None or STATS_AS_STRUCT in config.properties:
+    if view.newest_checkpoint is None or config.metadata is None or state.STATS_AS_STRUCT in config.properties:
         return
-    message = f"{STATS_AS_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
-    place = (config.metadata_place or view.place())._replace(key=STATS_AS_STRUCT)
+    message = f"{state.STATS_AS_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
+    place = (config.metadata_place or view.place())._replace(key=state.STATS_AS_STRUCT)
     yield STATS_STRUCT_UNSET.at(place, message, expected="true or false")
 
 
@@ -334,14 +304,14 @@ def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]
 def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties."""
     fresh = _fresh(view)
-    codec, version = fresh.get(CODEC), fresh.get(FORMAT_VERSION)
-    if codec is not None and codec.lower() not in CODECS:
-        place = view.place._replace(key=CODEC)
-        message = f"{CODEC} is {codec!r}, which is not a Parquet codec"
+    codec, version = fresh.get(known_properties.CODEC), fresh.get(known_properties.FORMAT_VERSION)
+    if codec is not None and codec.lower() not in known_properties.CODECS:
+        place = view.place._replace(key=known_properties.CODEC)
+        message = f"{known_properties.CODEC} is {codec!r}, which is not a Parquet codec"
         yield COMPRESSION_CODEC.at(place, message, seen=codec, expected="zstd, snappy, gzip, …")
-    if version is not None and not PARQUET_VERSIONS.fullmatch(version):
-        place = view.place._replace(key=FORMAT_VERSION)
-        message = f"{FORMAT_VERSION} is {version!r}, which is not a Parquet version"
+    if version is not None and not known_properties.PARQUET_VERSIONS.fullmatch(version):
+        place = view.place._replace(key=known_properties.FORMAT_VERSION)
+        message = f"{known_properties.FORMAT_VERSION} is {version!r}, which is not a Parquet version"
         yield PARQUET_VERSION_INVALID.at(place, message, seen=version, expected="1.0.0 or 2.x.y")
 
 

@@ -13,17 +13,8 @@ from deltacli.core.errors import Worded, command
 from deltacli.delta.log.actions import ROWS_CHECKED
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
-from deltacli.delta.schema.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    recorded_name,
-    simple_name,
-)
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import CommitView, LiveFile, MetadataView
 from deltacli.rules.schema.schema import decimal_digits, is_type_name, joined, same_name, shown_path
@@ -111,7 +102,7 @@ CASE_ONLY_CHANGE = AREA.warning(
 class Owner:
     """Return the field that a type belongs to, and the path from there: `element.value`."""
 
-    field: StructField
+    field: types.StructField
     way: str = ""
 
     def into(self, part: str) -> Owner:
@@ -155,9 +146,9 @@ class _Comparison:
         self._was_mapped = before.mapping_mode != "none"
         self._is_mapped = after.mapping_mode != "none"
 
-    def structs(self, before: StructType, after: StructType, path: str) -> Iterator[Finding]:
+    def structs(self, before: types.StructType, after: types.StructType, path: str) -> Iterator[Finding]:
         gone = {self._key_before(field): field for field in before.fields}
-        added: list[StructField] = []
+        added: list[types.StructField] = []
         for field in after.fields:
             same = gone.pop(self._key_after(field), None)
             if same is None:
@@ -165,7 +156,7 @@ class _Comparison:
             else:
                 yield from self._fields(same, field, joined(path, field.name))
         if self._was_mapped or self._is_mapped:
-            gone_names: dict[str, StructField] = {}
+            gone_names: dict[str, types.StructField] = {}
         else:
             gone_names = {field.name.lower(): field for field in gone.values()}
         for field in added:
@@ -180,27 +171,27 @@ class _Comparison:
                 yield NEW_NOT_NULL_COLUMN.at(self._at(here), message, seen="nullable false", expected="nullable true")
         yield from self._dropped(gone_names, path)
 
-    def _dropped(self, gone: Mapping[str, StructField], path: str) -> Iterator[Finding]:
+    def _dropped(self, gone: Mapping[str, types.StructField], path: str) -> Iterator[Finding]:
         for field in gone.values():
-            if field.data_type != PrimitiveType("void"):
+            if field.data_type != types.PrimitiveType("void"):
                 here = joined(path, field.name)
                 message = f"the column {shown_path(here)} was removed without column mapping, but files still have it"
                 yield COLUMN_DROPPED_NO_MAPPING.at(self._at(here), message)
 
-    def _fields(self, before: StructField, after: StructField, path: str) -> Iterator[Finding]:
+    def _fields(self, before: types.StructField, after: types.StructField, path: str) -> Iterator[Finding]:
         if before.nullable and not after.nullable:
             yield self._tightened(path, path)
         yield from self._types(before.data_type, after.data_type, path, Owner(after))
 
-    def _types(self, before: DataType, after: DataType, path: str, owner: Owner) -> Iterator[Finding]:
+    def _types(self, before: types.DataType, after: types.DataType, path: str, owner: Owner) -> Iterator[Finding]:
         match before, after:
-            case StructType(), StructType():
+            case types.StructType(), types.StructType():
                 yield from self.structs(before, after, path)
-            case ArrayType(), ArrayType():
+            case types.ArrayType(), types.ArrayType():
                 if before.contains_null and not after.contains_null:
                     yield self._tightened(path, f"an element of {path}")
                 yield from self._types(before.element, after.element, joined(path, "element"), owner.into("element"))
-            case MapType(), MapType():
+            case types.MapType(), types.MapType():
                 if before.value_contains_null and not after.value_contains_null:
                     yield self._tightened(path, f"a value of {path}")
                 yield from self._types(before.key, after.key, joined(path, "key"), owner.into("key"))
@@ -208,40 +199,40 @@ class _Comparison:
             case _:
                 if not _may_become(before, after) and not _is_recorded(owner, after):
                     message = f"the type of {shown_path(path)} changed in a way that older files do not support"
-                    seen, expected = simple_name(after), simple_name(before)
+                    seen, expected = types.simple_name(after), types.simple_name(before)
                     yield TYPE_CHANGED_ILLEGALLY.at(self._at(path), message, seen=seen, expected=expected)
 
     def _tightened(self, path: str, what: str) -> Finding:
         message = f"{shown_path(what)} was nullable before, so older rows may be null"
         return NOT_NULL_TIGHTENED.at(self._at(path), message, seen="not null", expected="nullable")
 
-    def _key_before(self, field: StructField) -> object:
+    def _key_before(self, field: types.StructField) -> object:
         if not (self._was_mapped and self._is_mapped):
             return field.name
         return _mapped_key(field)
 
-    def _key_after(self, field: StructField) -> object:
+    def _key_after(self, field: types.StructField) -> object:
         """When mapping begins, the physical name is the old name. A rename may come at the same time."""
         if not self._is_mapped:
             return field.name
         if self._was_mapped:
             return _mapped_key(field)
-        return recorded_name(field)
+        return types.recorded_name(field)
 
     def _at(self, path: str) -> Place:
         return self._place._replace(key=path)
 
 
-def _mapped_key(field: StructField) -> object:
+def _mapped_key(field: types.StructField) -> object:
     number = field.metadata.get("delta.columnMapping.id")
     return number if type(number) is int else field.name
 
 
-def _may_become(before: DataType, after: DataType) -> bool:
+def _may_become(before: types.DataType, after: types.DataType) -> bool:
     """Return True if files of one type are valid for the other, or if another rule reports a bad type name."""
-    if isinstance(before, PrimitiveType) and same_name(before.name) == "void":
+    if isinstance(before, types.PrimitiveType) and same_name(before.name) == "void":
         return True
-    if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
+    if not isinstance(before, types.PrimitiveType) or not isinstance(after, types.PrimitiveType):
         return False
     if not _is_sound(before.name) or not _is_sound(after.name):
         return True
@@ -253,12 +244,12 @@ def _is_sound(name: str) -> bool:
     return is_type_name(name) and (decimal_digits(name) is None or digits_of_decimal(name) is not None)
 
 
-def _is_recorded(owner: Owner, after: DataType) -> bool:
+def _is_recorded(owner: Owner, after: types.DataType) -> bool:
     """Return True if `delta.typeChanges` records a change to this type. Rules of type widening then check whether it is
     allowed.
     """
     changes = owner.field.metadata.get("delta.typeChanges")
-    if not isinstance(changes, list) or not isinstance(after, PrimitiveType):
+    if not isinstance(changes, list) or not isinstance(after, types.PrimitiveType):
         return False
     return any(
         isinstance(change, dict)

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import date_text, moment_text
@@ -248,8 +249,6 @@ def _claims(block: StatsBlock) -> Iterator[Claim]:
 
 def _bounds(column: StatColumn, leaf: Leaf | None, rows: int) -> Any:
     """Claimed bounds in comparable form. NaN and the infinities are the largest doubles here."""
-    import pyarrow as pa
-
     kind = comparable_type(column)
     if leaf is None or kind is None:
         return pa.nulls(rows, kind or pa.int64())
@@ -259,8 +258,6 @@ def _bounds(column: StatColumn, leaf: Leaf | None, rows: int) -> Any:
 
 
 def _counts(leaf: Leaf | None, rows: int) -> Any:
-    import pyarrow as pa
-
     is_counted = leaf is not None and pa.types.is_integer(leaf.values.type)
     return pc.cast(leaf.values, pa.int64()) if leaf is not None and is_counted else pa.nulls(rows, pa.int64())
 
@@ -303,8 +300,6 @@ class _OneColumn:
         return outside
 
     def _differ_as_floats(self, claimed: Any, actual: Any) -> Any:
-        import pyarrow as pa
-
         return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32())))
 
     def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
@@ -351,8 +346,6 @@ class _OneColumn:
 
     def _is_loose(self, claimed: Any, limit: Any, *, is_high: bool = False) -> Any:
         """Return where all values are inside a bound by more than writers truncate and round."""
-        import pyarrow as pa
-
         inner, outer = (claimed, limit) if is_high else (limit, claimed)
         apart = pc.greater(inner, outer)
         match self._column.kind:
@@ -504,8 +497,6 @@ def _may_be_cut(times: ArrowArray) -> ArrowArray:
 
 
 def _sure(mask: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     return pc.fill_null(mask, pa.scalar(False))
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.typing import ArrowArray, ArrowType
@@ -54,8 +55,6 @@ class ColumnEvidence:
 
     def align(self, rows: Any) -> ColumnEvidence:  # Any: None for all, else positions
         """Return the same for some of the files."""
-        import pyarrow as pa
-
         if rows is None:
             return self
         taken = rows if isinstance(rows, pa.Array) else pa.array(rows, pa.int64())
@@ -98,31 +97,17 @@ def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField]
 
 
 def _is_nested(kind: ArrowType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_nested(kind))
 
 
 def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> ColumnEvidence:
     """A column that was added after the files, so it is null in every row."""
-    import pyarrow as pa
-
     files = len(view.footers)
     deleted = deleted_rows(view.adds)
     least = pc.if_else(pc.greater(view.rows, deleted), pc.subtract(view.rows, deleted), 0)
     nothing, no = pa.nulls(files, comparable_type(column) or pa.int64()), pa.repeat(False, files)
     zero = pa.repeat(pa.scalar(0, pa.int64()), files)
-    return ColumnEvidence(
-        *(nothing,) * 4,
-        zero if is_nested else least,
-        view.rows,
-        zero,
-        view.rows,
-        no,
-        no,
-        no,
-        no,
-    )
+    return ColumnEvidence(*(nothing,) * 4, zero if is_nested else least, view.rows, zero, view.rows, no, no, no, no)
 
 
 def deleted_rows(adds: ArrowArray) -> ArrowArray:
@@ -161,8 +146,6 @@ class _FromFooters:
 
     def known(self) -> ColumnEvidence:
         """Combine the values of the row groups of each file."""
-        import pyarrow as pa
-
         files, view = self._files, self._view
         is_sure = pc.invert(self._may_show_hidden())
         nulls = pc.if_else(is_sure, self._nulls(), pa.scalar(None, pa.int64()))
@@ -199,8 +182,6 @@ class _FromFooters:
         """Return True for files whose bounds include values hidden by null structs. Arrow (26.0.1) writes such values
         from dictionaries as nulls but includes them in the statistics.
         """
-        import pyarrow as pa
-
         if not self._may_count_parents or self._leaf.physical_type != "BYTE_ARRAY":
             return pa.repeat(False, self._files)
         return pa.array([footer.is_by_arrow for footer in self._view.footers], pa.bool_())
@@ -214,8 +195,6 @@ class _FromFooters:
         return pc.if_else(pc.and_(pc.greater_equal(total, 0), pc.less_equal(total, self._view.rows)), total, None)
 
     def _chunks(self) -> _Chunks:
-        import pyarrow as pa
-
         rows = self._rows
         kind = comparable_type(self._column)
         nothing = _Chunks(*(pa.nulls(len(rows.files), kind or pa.int64()),) * 4)
@@ -237,8 +216,6 @@ class _FromFooters:
 
     def _is_of_todays_calendar(self) -> Any:
         """Return False for files whose dates or times Spark wrote in the older calendar: rows tell their bounds."""
-        import pyarrow as pa
-
         if self._column.kind not in (StatKind.DATE, StatKind.TIMESTAMP):
             return pa.repeat(True, self._files)
         return pa.array([self._leaf.physical_type not in one.hybrid for one in self._view.footers], pa.bool_())
@@ -247,8 +224,6 @@ class _FromFooters:
         """Return bounds of text. A bound that may be truncated is still useful: a truncated minimum is the beginning of
         its value, and a truncated and incremented maximum begins as its value does, except for the last character.
         """
-        import pyarrow as pa
-
         low, high = (decode_bounds(self._leaf, self._kind, self._column, bound) for bound in (rows.low, rows.high))
         if low is None or high is None:
             return _Chunks(*(pa.nulls(len(rows.files), pa.binary()),) * 4)
@@ -284,8 +259,6 @@ def _where_exact(bounds: Any, is_exact: Any, others: Any) -> Any:
     """Return bounds that occur as values. If a long bound does not record this, the other bound; null if it is recorded
     as inexact.
     """
-    import pyarrow as pa
-
     is_whole = pc.coalesce(is_exact, pc.less(pc.binary_length(bounds), _NEVER_CUT))
     sure = pc.if_else(is_whole, bounds, others)
     return pc.if_else(pc.fill_null(is_exact, True), sure, pa.scalar(None, bounds.type))
@@ -297,8 +270,6 @@ def _per_file(
     """Return one value for each of `count` files from those of its row groups. `all_known`: none if one of them has
     none, except where `unless` is true.
     """
-    import pyarrow as pa
-
     if len(files) == count and pc.all(pc.equal(files, _first(count))).as_py() is not False:
         return values
     missing = pc.is_null(values) if unless is None else pc.and_not(pc.is_null(values), unless)
@@ -314,8 +285,6 @@ def _per_file(
 @lru_cache(maxsize=4)
 def _first(count: int) -> ArrowArray:
     """The first numbers from 0: files of a view, requested with each column."""
-    import pyarrow as pa
-
     return pa.array(range(count), pa.int64())
 
 
@@ -326,8 +295,6 @@ def known_from_rows(
     column: StatColumn, facts: Sequence[ColumnFacts | None], file_rows: Sequence[int | None]
 ) -> ColumnEvidence:
     """Return what the live rows of each file show about a column."""
-    import pyarrow as pa
-
     kind = comparable_type(column) or pa.int64()
     low, high = (
         pa.array([None if one is None else getattr(one, end) for one in facts], kind) for end in ("low", "high")

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, Json
@@ -120,11 +121,7 @@ NULL_COUNTS_SPELLING = AREA.info(
 )
 
 
-_OF_CODE = {
-    "bad-json": BAD_JSON,
-    "type-mismatch": TYPE_MISMATCH,
-    "variant-encoding": VARIANT_ENCODING,
-}
+_OF_CODE = {"bad-json": BAD_JSON, "type-mismatch": TYPE_MISMATCH, "variant-encoding": VARIANT_ENCODING}
 
 
 @AREA.check(FilesView, *_OF_CODE.values())
@@ -261,8 +258,6 @@ def spelling_of_parsed_null_counts(view: CheckpointView) -> Iterator[Finding]:
 
 
 def _names_below(schema: ArrowSchema, *path: str) -> list[str]:
-    import pyarrow as pa
-
     fields = schema
     for name in path:
         named = next((field for field in fields if field.name == name), None)
@@ -281,8 +276,6 @@ def _leaves_of(view: FilesView, parts: tuple[str, ...]) -> Iterator[tuple[StatsB
 
 def _has_bounds(block: StatsBlock) -> ArrowArray:
     """Return rows with a minimum or a maximum of any column."""
-    import pyarrow as pa
-
     mask: Any = pa.repeat(False, len(block.records))
     for part in BOUNDS:
         for leaf in block.leaves[part]:
@@ -306,8 +299,6 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
 
 
 def _is_whole(values: ArrowArray) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(values.type))
 
 

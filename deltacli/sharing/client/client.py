@@ -13,18 +13,12 @@ from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.schema.to_arrow import arrow_schema, read_columns
+from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
+from deltacli.sharing.client import table_requests
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
 from deltacli.sharing.client.share_storage import ShareStorage, directory_or
-from deltacli.sharing.client.table_requests import (
-    AnswerHead,
-    ListedSchema,
-    ListedShare,
-    ListedTable,
-    TableRequests,
-    list_schemas,
-    list_shares,
-    list_tables,
-)
 from deltacli.sharing.client.transport import open_profile
 from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_access
 from deltacli.sharing.protocol.parameters import Point
@@ -47,11 +41,7 @@ class Client:
     """
 
     def __init__(
-        self,
-        profile: str | os.PathLike[str],
-        *,
-        retry_budget: timedelta = RETRY_BUDGET,
-        clock: Clock = system_clock,
+        self, profile: str | os.PathLike[str], *, retry_budget: timedelta = RETRY_BUDGET, clock: Clock = system_clock
     ) -> None:
         self.profile = text_of(profile, "the profile")
         self._clock = clock
@@ -60,22 +50,22 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.profile!r})"
 
-    def shares(self) -> list[ListedShare]:
+    def shares(self) -> list[table_requests.ListedShare]:
         """Return the shares that the recipient may read."""
-        return list(list_shares(self.transport))
+        return list(table_requests.list_shares(self.transport))
 
-    def schemas(self, share: str) -> list[ListedSchema]:
+    def schemas(self, share: str) -> list[table_requests.ListedSchema]:
         """Return the schemas of a share. Raises ShareAbsent."""
-        return list(list_schemas(self.transport, share))
+        return list(table_requests.list_schemas(self.transport, share))
 
-    def tables(self, share: str | None = None, schema: str | None = None) -> list[ListedTable]:
+    def tables(self, share: str | None = None, schema: str | None = None) -> list[table_requests.ListedTable]:
         """Return the tables of a schema, of a share, or of all shares. Raises ShareAbsent."""
         shares = [one.name for one in self.shares()] if share is None else [share]
-        return [table for name in shares for table in list_tables(self.transport, name, schema)]
+        return [table for name in shares for table in table_requests.list_tables(self.transport, name, schema)]
 
     def table(
         self,
-        name: str | TableName | ListedTable,
+        name: str | TableName | table_requests.ListedTable,
         *,
         access: Literal["auto", "url", "dir"] = "auto",
         storage_options: Mapping[str, str] | None = None,
@@ -85,12 +75,12 @@ class Client:
         """
         if access not in list(AccessChoice):
             raise UsageError(f"access is {access!r}", code="usage.access", facts={"expected": ", ".join(AccessChoice)})
-        if isinstance(name, ListedTable):
+        if isinstance(name, table_requests.ListedTable):
             name = name.full_name
         full = parse_table_name(name) if isinstance(name, str) else name
         if not isinstance(full, TableName):
             raise wrong_kind(name, "the table", "a name, as share.schema.table")
-        address, requests = ShareAddress(self.profile, full), TableRequests(self.transport, full)
+        address, requests = ShareAddress(self.profile, full), table_requests.TableRequests(self.transport, full)
         return ClientTable(address, requests, self._clock, AccessChoice(access), OpenOptions(storage_options or {}))
 
 
@@ -107,14 +97,12 @@ class TableMetadata:
     properties: dict[str, str]
     files: int | None
     size_bytes: int | None
-    head: AnswerHead = field(repr=False)
+    head: table_requests.AnswerHead = field(repr=False)
     access: TableAccess = NOT_STATED
 
     @cached_property
     def arrow_schema(self) -> pyarrow.Schema:
         """The schema of the rows, without the columns of types that are not read."""
-        from deltacli.delta.schema.to_arrow import arrow_schema, read_columns
-
         return arrow_schema(read_columns(self.schema.fields))
 
 
@@ -123,7 +111,7 @@ class ClientTable:
     """A shared table."""
 
     address: ShareAddress
-    requests: TableRequests = field(repr=False)
+    requests: table_requests.TableRequests = field(repr=False)
     clock: Clock = field(default=system_clock, repr=False)
     access: AccessChoice = AccessChoice.AUTO
     options: OpenOptions = field(default=OpenOptions(), repr=False)
@@ -239,11 +227,8 @@ class ClientTable:
         return ShareStorage(self.address, self.requests)
 
 
-def metadata_of(head: AnswerHead) -> TableMetadata:
+def metadata_of(head: table_requests.AnswerHead) -> TableMetadata:
     """Return the metadata of an answer. Raises Unreadable for a schema that cannot be parsed."""
-    from deltacli.delta.log.state import read_metadata
-    from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
-
     action = read_metadata(head.delta_metadata, "the answer of the sharing server")
     return TableMetadata(
         head.version,
@@ -258,7 +243,7 @@ def metadata_of(head: AnswerHead) -> TableMetadata:
     )
 
 
-def _count(head: AnswerHead, name: str) -> int | None:
+def _count(head: table_requests.AnswerHead, name: str) -> int | None:
     value = head.metadata.get(name)
     return value if type(value) is int and value >= 0 else None
 

@@ -11,15 +11,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
-from deltacli.core.errors import (
-    DataUnreadable,
-    PermissionRefused,
-    Refused,
-    StorageFailed,
-    Unreadable,
-    UsageError,
-    install_command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import is_loopback
 from deltacli.core.typing import Json
 
@@ -32,15 +24,15 @@ DIFFERS = "share.file-differs"
 ASK_PROVIDER = "ask the provider of the share to validate the table at level storage"
 
 
-class PullRefused(Refused):
+class PullRefused(errors.Refused):
     """The target is not a copy of this table at this or an earlier version. Nothing was changed."""
 
     code = "share.pull-target"
 
 
-def other_size(name: str, declared: int | None, found: int | str) -> DataUnreadable:
+def other_size(name: str, declared: int | None, found: int | str) -> errors.DataUnreadable:
     """Return the error for a file whose size is not the declared one."""
-    return DataUnreadable(
+    return errors.DataUnreadable(
         "a shared file has another size than the server declared",
         code=DIFFERS,
         facts={"file": name, "declared": f"{declared} bytes", "found": f"{found} bytes"},
@@ -48,22 +40,24 @@ def other_size(name: str, declared: int | None, found: int | str) -> DataUnreada
     )
 
 
-def invalid_file(name: str, why: str, facts: Mapping[str, str] | None = None) -> DataUnreadable:
+def invalid_file(name: str, why: str, facts: Mapping[str, str] | None = None) -> errors.DataUnreadable:
     """Return the error for a file whose content is not that of the shared table."""
-    return DataUnreadable(f"{name} was downloaded, but {why}", code=DIFFERS, facts={"file": name, **(facts or {})})
+    return errors.DataUnreadable(
+        f"{name} was downloaded, but {why}", code=DIFFERS, facts={"file": name, **(facts or {})}
+    )
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _LONGEST_TEXT = 500
 
 
-class ShareAbsent(Unreadable):
+class ShareAbsent(errors.Unreadable):
     """The share, schema or table does not exist, or is not shared with this recipient."""
 
     code = "share.not-found"
 
 
-class RequestRefused(Unreadable):
+class RequestRefused(errors.Unreadable):
     """The server rejected a request that a repetition cannot change. `error_code` is the server's own."""
 
     code = "share.request"
@@ -71,37 +65,37 @@ class RequestRefused(Unreadable):
     error_code = ""
 
 
-class AnswerInvalid(Unreadable):
+class AnswerInvalid(errors.Unreadable):
     """The server answered against the protocol, or more than the client accepts."""
 
     code = "share.answer"
 
 
-class AnswerBroken(StorageFailed):
+class AnswerBroken(errors.StorageFailed):
     """An answer ended before it was complete."""
 
     code = "share.answer-cut"
 
 
-class ServerUnavailable(StorageFailed):
+class ServerUnavailable(errors.StorageFailed):
     """The server cannot be reached, or fails."""
 
     code = "share.unavailable"
 
 
-class AccessRefused(PermissionRefused):
+class AccessRefused(errors.PermissionRefused):
     """The server does not accept the credentials of the profile."""
 
     code = "share.access"
 
 
-class UrlRefused(Refused):
+class UrlRefused(errors.Refused):
     """A URL that a server sent leads where the client does not go."""
 
     code = "share.url-refused"
 
 
-class FilesMovedOn(Unreadable):
+class FilesMovedOn(errors.Unreadable):
     """The files of the version are not shared any more: the table was changed while it was read."""
 
     code = "share.moved-on"
@@ -130,18 +124,18 @@ def too_much(what: str, limit: str) -> AnswerInvalid:
     return AnswerInvalid(f"{what} exceeds the limit of {limit}", code="share.limit")
 
 
-def missing_extra() -> UsageError:
+def missing_extra() -> errors.UsageError:
     """Return the error for an installation without the library that connects to servers."""
-    return UsageError(
+    return errors.UsageError(
         "reading shares requires urllib3, which is not installed",
         code="usage.missing-extra",
-        hint=install_command("share-client"),
+        hint=errors.install_command("share-client"),
     )
 
 
-def read_only(address: str) -> UsageError:
+def read_only(address: str) -> errors.UsageError:
     """Return the error for a command that writes."""
-    return UsageError(
+    return errors.UsageError(
         "a shared table is read-only: this command changes tables",
         code="share.read-only",
         facts={"table": address},
@@ -256,9 +250,9 @@ def require_endpoint(text: object, what: str = "the endpoint") -> tuple[str, Ori
         parts = None
     origin = origin_of(parts) if parts is not None else None
     if parts is None or origin is None or parts.username is not None or parts.query or parts.fragment:
-        raise UsageError(f"{what} of the profile is not an https URL", code="share.profile")
+        raise errors.UsageError(f"{what} of the profile is not an https URL", code="share.profile")
     if origin.scheme == "http" and not is_loopback(origin.host):
-        raise UsageError(
+        raise errors.UsageError(
             f"{what} of the profile is plain http: the token would be sent unencrypted",
             code="share.profile",
             facts={what.removeprefix("the "): f"http://{origin.host}", "expected": "https"},

@@ -30,10 +30,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
 
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
+from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.delta.footers.thrift import ThriftFaultError
@@ -43,19 +45,8 @@ from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.conditions import And, Compare, Condition, Contained, IsNull, Not, Or
 from deltacli.delta.predicate.literals import Limit, Order
 from deltacli.delta.schema.types import NO_COLUMNS, Kind, StructType, parse_schema
+from deltacli.sharing.client import faults
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, parse_address
-from deltacli.sharing.client.faults import (
-    DEFAULTS,
-    DIFFERS,
-    AccessRefused,
-    AnswerBroken,
-    AnswerLimits,
-    RequestRefused,
-    ServerUnavailable,
-    invalid_answer,
-    other_size,
-    read_only,
-)
 from deltacli.sharing.client.shared_files import FileUrl
 from deltacli.sharing.client.shared_version import (
     HiddenFile,
@@ -113,7 +104,7 @@ def not_accepted(name: str, status: int) -> DeltacliError:
             f"{name} does not exist at the URL that the server sent",
             hint="run the command again: it reads the newest version, whose files the provider has",
         )
-    return AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})
+    return faults.AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})
 
 
 class _Part(NamedTuple):
@@ -166,7 +157,7 @@ class RangeReader:
         self._checked(name, found._replace(size_bytes=None), part, 0, 1)
         size = part.whole.size_bytes if part.whole is not None else part.total
         if size is None:
-            raise invalid_answer("the range of a file has no total size", {"file": name})
+            raise faults.invalid_answer("the range of a file has no total size", {"file": name})
         return size
 
     def _ask(self, file: FileUrl, offset: int, length: int) -> _Part:
@@ -179,7 +170,7 @@ class RangeReader:
                 return _Part(reply.status)
             data = reply.whole(length, "a range of a file")
             if len(data) < length and file.size_bytes is not None and not reply.is_framed:
-                raise AnswerBroken("a range of a file broke off")
+                raise faults.AnswerBroken("a range of a file broke off")
             return _Part(206, data, _require_range(reply, offset, len(data)), reply.headers.get("etag"))
 
         return self._transport.fetch(file.url, headers, read)
@@ -198,12 +189,12 @@ class RangeReader:
         if part.status in EXPIRED:
             raise not_accepted(name, part.status)
         if part.status == 416:
-            raise other_size(name, file.size_bytes, f"at most {offset}")
+            raise faults.other_size(name, file.size_bytes, f"at most {offset}")
         if part.status not in (200, 206):
-            raise ServerUnavailable(f"a file was answered with status {part.status}", facts={"file": name})
+            raise faults.ServerUnavailable(f"a file was answered with status {part.status}", facts={"file": name})
         total = part.total if part.whole is None else part.whole.size_bytes
         if file.size_bytes is not None and total not in (None, file.size_bytes):
-            raise other_size(name, file.size_bytes, str(total))
+            raise faults.other_size(name, file.size_bytes, str(total))
         self._require_same(name, part.tag)
         if part.whole is not None:
             with self._lock:
@@ -212,7 +203,7 @@ class RangeReader:
                     self._whole.popitem(last=False)
             return part.whole.read(offset, length)
         if len(part.data) != length and (file.size_bytes is not None or total is None or offset + length <= total):
-            raise other_size(name, file.size_bytes, str(offset + len(part.data)))
+            raise faults.other_size(name, file.size_bytes, str(offset + len(part.data)))
         return part.data
 
     def _require_same(self, name: str, tag: str | None) -> None:
@@ -221,14 +212,16 @@ class RangeReader:
             return
         with self._lock:
             if self._tags.setdefault(name, tag) != tag:
-                raise DataUnreadable(f"{name} was replaced while it was read", code=DIFFERS, facts={"file": name})
+                raise DataUnreadable(
+                    f"{name} was replaced while it was read", code=faults.DIFFERS, facts={"file": name}
+                )
 
 
 def _require_range(reply: Reply, offset: int, length: int) -> int | None:
     """Return the total size of a file from the header of a range. Raises AnswerInvalid for another range."""
     found = CONTENT_RANGE.fullmatch(reply.headers.get("content-range", "").strip())
     if found is None or int(found[1]) != offset or int(found[2]) != offset + length - 1:
-        raise invalid_answer(
+        raise faults.invalid_answer(
             "a range of a file is not the one asked for",
             {"asked": offset, "found": reply.headers.get("content-range", "no content-range"), "bytes": length},
         )
@@ -303,8 +296,6 @@ class GuardedReader(ObjectReader):
     @cached_property
     def _unchecked(self) -> set[_Chunk]:
         """The column chunks that were not read yet; empty where the file is not Parquet, which its reader reports."""
-        import pyarrow as pa
-
         try:
             metadata = self._metadata
             leaves = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
@@ -336,7 +327,7 @@ def open_address(
     address: ShareAddress,
     *,
     retry: Retry | None = None,
-    limits: AnswerLimits = DEFAULTS,
+    limits: faults.AnswerLimits = faults.DEFAULTS,
     clock: Clock = system_clock,
     note: Callable[[str], None] | None = None,
 ) -> ShareStorage:
@@ -562,8 +553,6 @@ class ShareStorage(ReadOnlyFiles):
         return FileStat(path, self._downloads.size_of(path), 0)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        from deltacli.core.pools import ThreadPool
-
         def size_of(path: str) -> int:
             try:
                 return self.stat(path).size_bytes
@@ -582,7 +571,7 @@ class ShareStorage(ReadOnlyFiles):
 
     def refusal(self) -> UsageError:
         """Return the error for operations that write."""
-        return read_only(self.uri)
+        return faults.read_only(self.uri)
 
     def _refuse(self) -> NoReturn:
         raise self.refusal()
@@ -631,7 +620,7 @@ class ChangeStorage(ShareStorage):
             return read_commits(self.requests, *self._span, self.query.formats, self._progress)
         try:
             return read_change_feed(self.requests, *self._span, self.query.formats, self._progress)
-        except RequestRefused as refused:
+        except faults.RequestRefused as refused:
             with suppress(DeltacliError):
                 if refused.hint == SINCE_LATER and not self.has_change_feed():  # so no later version has it
                     refused.hint = ENABLE_FEED

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from deltacli.core.errors import StorageFailed, UsageError, adding, parameter
 from deltacli.core.machine import Clock, system_clock
+from deltacli.core.typing import BinaryFile
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress
 from deltacli.sharing.client.faults import (
@@ -41,6 +42,7 @@ from deltacli.sharing.protocol.directories import (
     read_access,
     read_credential,
 )
+from deltacli.storage import Storage
 from deltacli.storage.base import (
     NOTHING,
     RETRY_BUDGET,
@@ -56,10 +58,6 @@ from deltacli.storage.grants import FAMILIES, Grant, HeldGrant, Location, read_l
 from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.retry import Retry
 from deltacli.storage.vended import open_held, require_no_credentials
-
-if TYPE_CHECKING:
-    from deltacli.core.typing import BinaryFile
-    from deltacli.storage import Storage
 
 MOST_FILES_BY_URL = 10_000
 """Files of a version up to which a table that offers both is read by URLs."""

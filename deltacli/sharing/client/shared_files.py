@@ -18,10 +18,11 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
 from deltacli.delta.data_files import encode_z85
 from deltacli.delta.encoding.ndjson import parse_ndjson
@@ -32,9 +33,6 @@ from deltacli.sharing.client.table_requests import ActionLine
 from deltacli.sharing.protocol.parameters import ResponseFormat
 from deltacli.storage.base import writing_faults
 from deltacli.work.commits.blocks import count_up_to
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- the files of answers ----------------------------------------------------------------------------------------------
 
@@ -260,10 +258,6 @@ class StoredUrls:
 
     def add_columns(self, names: list[str], urls: ArrowArray, sizes: ArrowArray, expires_ms: ArrowArray) -> None:
         """Add many files of which none is there. URLs are ASCII and not empty; times may be null."""
-        import pyarrow as pa
-
-        from deltacli.arrow import compute as pc
-
         first, count = len(self._offsets), len(names)
         self._rows.update(zip(names, range(first, first + count), strict=True))
         self._sizes.frombytes(_int64_bytes(sizes))
@@ -328,7 +322,7 @@ class FileColumns:
     and when it expires.
     """
 
-    adds: pyarrow.RecordBatch
+    adds: pa.RecordBatch
     names: ArrowArray
     urls: Any
     expires_ms: Any
@@ -375,8 +369,6 @@ def _count_objects(text: bytes) -> int:
 
 @lru_cache(maxsize=8)
 def _parquet_schema(partitions: tuple[str, ...]) -> ArrowSchema:
-    import pyarrow as pa
-
     text, whole = pa.string(), pa.int64()
     fields = [("id", text), ("url", text), ("partitionValues", _values(partitions)), ("size", whole), ("stats", text)]
     return pa.schema([pa.field("file", pa.struct([*fields, *((name, whole) for name in _NUMBERS)]))])
@@ -384,8 +376,6 @@ def _parquet_schema(partitions: tuple[str, ...]) -> ArrowSchema:
 
 @lru_cache(maxsize=8)
 def _delta_schema(partitions: tuple[str, ...]) -> ArrowSchema:
-    import pyarrow as pa
-
     text, whole = pa.string(), pa.int64()
     own = [field for field in action_schemas().add if field.name != "tags"]
     add = [field.with_type(_values(partitions)) if field.name == "partitionValues" else field for field in own]
@@ -395,14 +385,10 @@ def _delta_schema(partitions: tuple[str, ...]) -> ArrowSchema:
 
 
 def _values(partitions: tuple[str, ...]) -> ArrowType:
-    import pyarrow as pa
-
     return pa.struct([pa.field(name, pa.string()) for name in partitions])
 
 
 def _columns_of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
-    import pyarrow as pa
-
     values = _complete_maps(pc.struct_field(files, ["partitionValues"]), text)
     times = pc.struct_field(files, ["timestamp"])
     if values is None:
@@ -418,8 +404,6 @@ def _columns_of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
 
 def _without_empty(maps: ArrowArray) -> ArrowArray:
     """Return maps whose empty texts are null. Spec: Partition Value Serialization."""
-    import pyarrow as pa
-
     items = pc.if_else(pc.equal(maps.items, ""), pa.scalar(None, pa.string()), maps.items)
     return pa.MapArray.from_arrays(maps.offsets, maps.keys, items)
 
@@ -446,8 +430,6 @@ def _tags(adds: Any, text: bytes) -> tuple[Any, bool]:  # Any: a struct array; a
     """Return the tags, and whether they can be read here."""
     if adds.type.get_field_index("tags") < 0:
         return None, True
-    import pyarrow as pa
-
     tags = pc.struct_field(adds, ["tags"])
     if tags.null_count == len(tags):
         return None, True
@@ -457,8 +439,6 @@ def _tags(adds: Any, text: bytes) -> tuple[Any, bool]:  # Any: a struct array; a
 
 def _local_vectors(vectors: Any, files: Any, found: dict[str, tuple[str, int | None]]) -> ArrowArray:
     """Return descriptors whose files have names in the table's directory, and collect where those files are."""
-    import pyarrow as pa
-
     if vectors.null_count == len(vectors):
         return vectors
     if not vectors.type.equals(action_schemas().add.field("deletionVector").type):
@@ -484,13 +464,8 @@ def _local_vectors(vectors: Any, files: Any, found: dict[str, tuple[str, int | N
 
 
 def _columns(
-    files: ArrowArray,
-    urls: ArrowArray,
-    vectors: dict[str, tuple[str, int | None]],
-    known: dict[str, ArrowArray],
+    files: ArrowArray, urls: ArrowArray, vectors: dict[str, tuple[str, int | None]], known: dict[str, ArrowArray]
 ) -> FileColumns | None:
-    import pyarrow as pa
-
     names = _names(pc.struct_field(files, ["id"]))
     if names is None or urls.null_count or _any(_is_not_url(urls)):
         return None
@@ -508,8 +483,6 @@ def _columns(
 
 def _names(ids: ArrowArray) -> ArrowArray:
     """Return the names of data files. Ids that are not plain are rare, and get theirs one by one."""
-    import pyarrow as pa
-
     if ids.null_count or _any(pc.equal(ids, "")):
         return None
     if _all(pc.match_substring_regex(ids, _PLAIN_ID)):
@@ -519,8 +492,6 @@ def _names(ids: ArrowArray) -> ArrowArray:
 
 def _is_text(files: ArrowArray) -> bool:
     """Return True where all strings are UTF-8. Arrow 26 refuses escaped halves of surrogate pairs, which are not."""
-    import pyarrow as pa
-
     try:
         files.validate(full=True)
     except pa.ArrowInvalid:
@@ -579,16 +550,12 @@ def _null_value(name: str) -> bytes:
 
 
 def _strings(column: Any) -> Any:  # Any: an array; None for another type
-    import pyarrow as pa
-
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.string())
     return column if pa.types.is_string(column.type) else None
 
 
 def _maps(names: Sequence[str], columns: Sequence[ArrowArray], rows: int, *, drops_nulls: bool = False) -> ArrowArray:
-    import pyarrow as pa
-
     width = len(names)
     if width == 0:
         return pa.MapArray.from_arrays([0] * (rows + 1), pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))

@@ -38,18 +38,8 @@ from deltacli.sharing.client.faults import (
     wait_for,
 )
 from deltacli.sharing.client.transport import Reply, Request, Transport
+from deltacli.sharing.protocol import directories
 from deltacli.sharing.protocol import parameters as wire
-from deltacli.sharing.protocol.directories import (
-    CREDENTIALS_PATH,
-    MOST_CREDENTIAL_BYTES,
-    NOT_STATED,
-    NOTHING_SHOWN,
-    Faults,
-    ShareMetadata,
-    TableAccess,
-    read_access,
-    read_share_metadata,
-)
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
 from deltacli.storage.retry import BODY_ATTEMPTS, asked_seconds
 
@@ -461,14 +451,16 @@ class TableRequests:
         """
         request = Request(
             "POST",
-            f"{self._path}/{CREDENTIALS_PATH}",
+            f"{self._path}/{directories.CREDENTIALS_PATH}",
             body=None if location is None else {"location": location},
             headers={"Accept": "application/json, application/x-ndjson"},
             may_redirect=False,
         )
 
         def read(reply: Reply) -> tuple[bytes, str]:
-            return reply.whole(MOST_CREDENTIAL_BYTES, "the temporary credentials"), reply.headers.get("date", "")
+            return reply.whole(directories.MOST_CREDENTIAL_BYTES, "the temporary credentials"), reply.headers.get(
+                "date", ""
+            )
 
         return self.transport.ask(request, read)
 
@@ -617,7 +609,7 @@ class ListedShare:
 
     name: str
     id: str | None = None
-    about: ShareMetadata = NOTHING_SHOWN
+    about: directories.ShareMetadata = directories.NOTHING_SHOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,8 +631,8 @@ class ListedTable:
     name: str
     id: str | None = None
     share_id: str | None = None
-    access: TableAccess = NOT_STATED
-    faults: Faults = field(default=(), repr=False)
+    access: directories.TableAccess = directories.NOT_STATED
+    faults: directories.Faults = field(default=(), repr=False)
     """What is wrong with what the server says of access."""
 
     @property
@@ -657,7 +649,7 @@ class ListedTable:
 def list_shares(transport: Transport) -> Iterator[ListedShare]:
     """Yield the shares that the recipient may read."""
     for item in _items(transport, "/shares"):
-        yield ListedShare(_name(item, "name"), _optional(item, "id"), read_share_metadata(item)[0])
+        yield ListedShare(_name(item, "name"), _optional(item, "id"), directories.read_share_metadata(item)[0])
 
 
 def list_schemas(transport: Transport, share: str) -> Iterator[ListedSchema]:
@@ -710,7 +702,7 @@ def _table(item: dict[str, Json], share: str, schema: str | None) -> ListedTable
     found = _optional(item, "schema") or schema
     if found is None:
         raise invalid_answer("a table of a list has no schema")
-    access, faults = read_access(item)
+    access, faults = directories.read_access(item)
     if form := next((fault for fault in faults if fault.is_fatal and fault.rule == "access-modes-form"), None):
         raise invalid_answer(f"{form.message}, of a table of a list", {"table": _name(item, "name")})
     share_id = _optional(item, "shareId")
@@ -739,8 +731,8 @@ class ListedEntry:
     table: str | None = None
     id: str | None = None
     share_id: str | None = None
-    access: TableAccess = NOT_STATED
-    about: ShareMetadata = NOTHING_SHOWN
+    access: directories.TableAccess = directories.NOT_STATED
+    about: directories.ShareMetadata = directories.NOTHING_SHOWN
     """Of the share."""
 
     @property

@@ -27,28 +27,7 @@ from deltacli.core.errors import DeltacliError, UsageError, command
 from deltacli.core.machine import Clock, is_loopback, system_clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json, JsonObject
-from deltacli.sharing.client.faults import (
-    DEFAULTS,
-    AccessRefused,
-    AnswerBroken,
-    AnswerInvalid,
-    AnswerLimits,
-    Origin,
-    Reach,
-    RequestRefused,
-    ServerUnavailable,
-    ShareAbsent,
-    clean,
-    invalid_answer,
-    missing_extra,
-    origin_of,
-    reach_of,
-    require_endpoint,
-    require_file_url,
-    require_reach,
-    too_much,
-    unframed,
-)
+from deltacli.sharing.client import faults
 from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile
 from deltacli.storage.fsspec_storage import is_unreachable
 from deltacli.storage.objects.http import CERTIFICATES_HINT
@@ -101,7 +80,7 @@ class OAuthCredentials:
     """Tokens of an OAuth server, each used until shortly before it expires."""
 
     def __init__(self, fields: Mapping[str, object], post: PostForm, clock: Clock) -> None:
-        self._url, _ = require_endpoint(fields.get("tokenEndpoint"), "the tokenEndpoint")
+        self._url, _ = faults.require_endpoint(fields.get("tokenEndpoint"), "the tokenEndpoint")
         self._client, self._secret = _text(fields, "clientId"), _text(fields, "clientSecret")
         scope = fields.get("scope")
         self._scope = scope if isinstance(scope, str) and scope else None
@@ -130,7 +109,7 @@ class OAuthCredentials:
         answer = _parse(self._post(self._url, headers, urlencode(form).encode()))
         token, lifetime = answer.get("access_token"), answer.get("expires_in", _USUAL_LIFETIME_S)
         if not isinstance(token, str) or not is_header_text(token):
-            raise AccessRefused("the token server of the profile sent no access_token")
+            raise faults.AccessRefused("the token server of the profile sent no access_token")
         try:
             seconds = min(max(int(lifetime), 0), _LONGEST_LIFETIME_S)
         except (TypeError, ValueError, OverflowError):
@@ -144,7 +123,7 @@ def _parse(body: bytes) -> dict[str, Json]:
     except orjson.JSONDecodeError:
         document = None
     if not isinstance(document, dict):
-        raise invalid_answer("the answer of the token server is not a JSON object")
+        raise faults.invalid_answer("the answer of the token server is not a JSON object")
     return document
 
 
@@ -160,7 +139,7 @@ def _text(fields: Mapping[str, object], name: str) -> str:
     return value
 
 
-def require_usable(profile: Profile, clock: Clock) -> tuple[str, Origin, list[str]]:
+def require_usable(profile: Profile, clock: Clock) -> tuple[str, faults.Origin, list[str]]:
     """Return the endpoint of a profile, its origin, and warnings. Raises UsageError for a profile that cannot work."""
     problems = problems_of(profile, clock())
     for problem in problems:
@@ -171,7 +150,7 @@ def require_usable(profile: Profile, clock: Clock) -> tuple[str, Origin, list[st
                 facts={"problem": problem.code},
                 hint=command("share profile check", profile.path),
             )
-    endpoint, origin = require_endpoint(profile.endpoint)
+    endpoint, origin = faults.require_endpoint(profile.endpoint)
     return endpoint, origin, [f"{profile.path}: {problem.message}" for problem in problems]
 
 
@@ -229,14 +208,16 @@ class _AgainError(Exception):
 class Reply:
     """The status and the headers of an answer, and its body, read once."""
 
-    def __init__(self, response: Any, limits: AnswerLimits, now: Callable[[], float]) -> None:  # Any: of urllib3
+    def __init__(self, response: Any, limits: faults.AnswerLimits, now: Callable[[], float]) -> None:  # Any: of urllib3
         self.status: int = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response, self._limits, self._now = response, limits, now
         self._is_kept = False
         encoding = self.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
-            raise invalid_answer("the body is compressed, which was not asked for", {"content-encoding": encoding})
+            raise faults.invalid_answer(
+                "the body is compressed, which was not asked for", {"content-encoding": encoding}
+            )
 
     @property
     def is_framed(self) -> bool:
@@ -249,11 +230,11 @@ class Reply:
         while block := self._read(_BLOCK_BYTES, what):
             count, window = count + len(block), window + len(block)
             if count > most:
-                raise too_much(what, f"{most:,} bytes")
+                raise faults.too_much(what, f"{most:,} bytes")
             now = self._now()
             if now - since >= self._limits.pace_seconds:
                 if window < self._limits.pace_bytes:
-                    raise AnswerBroken(f"{what} hardly moves: {window} bytes in {now - since:.0f} s")
+                    raise faults.AnswerBroken(f"{what} hardly moves: {window} bytes in {now - since:.0f} s")
                 window, since = 0, now
             yield block
 
@@ -263,7 +244,7 @@ class Reply:
         try:
             return bytes(self._response.read1(most))
         except urllib3.exceptions.HTTPError as fault:
-            raise AnswerBroken(f"{what} broke off", facts={"reason": clean(fault)}) from fault
+            raise faults.AnswerBroken(f"{what} broke off", facts={"reason": faults.clean(fault)}) from fault
 
     def whole(self, most: int, what: str) -> bytes:
         """Return the whole body. Raises what `blocks` raises."""
@@ -303,21 +284,21 @@ class EndpointReach:
     Connections hold this, and nothing that holds connections: urllib3 keeps those of a pool until the pool is gone.
     """
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: faults.Origin) -> None:
         self._host = origin.host
-        self._reaches: set[Reach] = {Reach.LOOPBACK} if is_loopback(origin.host) else set()
+        self._reaches: set[faults.Reach] = {faults.Reach.LOOPBACK} if is_loopback(origin.host) else set()
 
     def note(self, host: str, address: str) -> None:
         """Remember the range of the endpoint. Plain http goes to loopback only, whatever a name resolves to."""
-        reach = reach_of(address)
-        if is_loopback(host) and reach is not Reach.LOOPBACK:
-            raise ServerUnavailable(f"{host} has the address {address}, which is not on loopback")
+        reach = faults.reach_of(address)
+        if is_loopback(host) and reach is not faults.Reach.LOOPBACK:
+            raise faults.ServerUnavailable(f"{host} has the address {address}, which is not on loopback")
         if host.lower().rstrip(".") == self._host:
             self._reaches.add(reach)
 
     def require(self, host: str, address: str) -> None:
         """Raise UrlRefused for an address of a file in another range than those of the endpoint."""
-        require_reach(host, address, frozenset(self._reaches))
+        faults.require_reach(host, address, frozenset(self._reaches))
 
 
 class Transport:
@@ -326,10 +307,10 @@ class Transport:
     def __init__(
         self,
         endpoint: str,
-        origin: Origin,
+        origin: faults.Origin,
         *,
         retry: Retry | None = None,
-        limits: AnswerLimits = DEFAULTS,
+        limits: faults.AnswerLimits = faults.DEFAULTS,
         clock: Clock = system_clock,
         now: Callable[[], float] = time.monotonic,
         lookup: Resolve | None = None,
@@ -351,11 +332,11 @@ class Transport:
             body = reply.whole(self.limits.document_bytes, "a document of the sharing server")
             try:
                 return reply, parse_json(body) if body.strip() or not reply.is_framed else None
-            except AnswerInvalid as fault:
+            except faults.AnswerInvalid as fault:
                 if reply.is_framed:
                     raise
                 message = "a document of the sharing server ended with the connection, before the end of its JSON"
-                raise unframed(message) from fault
+                raise faults.unframed(message) from fault
 
         return self.ask(request, read)
 
@@ -413,7 +394,7 @@ class Transport:
             try:
                 if reply.status in _REDIRECTS:
                     if not may_redirect:
-                        raise invalid_answer("it redirects a request that is not to be redirected")
+                        raise faults.invalid_answer("it redirects a request that is not to be redirected")
                     target = self._redirected(target, reply)
                     continue
                 if reply.status == 401 and not is_renewed and self.credentials.renew():
@@ -423,17 +404,19 @@ class Transport:
                 return read(reply)
             finally:
                 reply.release()
-        raise invalid_answer("too many redirects", {"limit": self.limits.redirects})
+        raise faults.invalid_answer("too many redirects", {"limit": self.limits.redirects})
 
     def _redirected(self, target: str, reply: Reply) -> str:
         """Return where a redirect leads. Raises AnswerInvalid unless it is the same origin."""
         try:
             found: str = urljoin(target, reply.headers.get("location", ""))
-            origin = origin_of(urlsplit(found))
+            origin = faults.origin_of(urlsplit(found))
         except ValueError:
             found, origin = "", None
-        if origin != origin_of(urlsplit(target)) or not found.isascii() or not found.isprintable():
-            raise invalid_answer("it redirects to another origin", {"from": self.origin, "to": origin or "no http URL"})
+        if origin != faults.origin_of(urlsplit(target)) or not found.isascii() or not found.isprintable():
+            raise faults.invalid_answer(
+                "it redirects to another origin", {"from": self.origin, "to": origin or "no http URL"}
+            )
         return found
 
     # -- files ----------------------------------------------------------------------------------------------------
@@ -443,14 +426,14 @@ class Transport:
 
         Raises UrlRefused for a URL that leads where the client does not go.
         """
-        parts = require_file_url(url, self.origin)
+        parts = faults.require_file_url(url, self.origin)
         host = parts.hostname or ""
 
         def send() -> Result:
             reply = self._open(self._file_pools, "GET", url, headers, None)
             try:
                 if reply.status in _REDIRECTS:
-                    raise invalid_answer("the URL of a file redirects", {"host": host, "status": reply.status})
+                    raise faults.invalid_answer("the URL of a file redirects", {"host": host, "status": reply.status})
                 self._require_not_busy(reply, host)
                 return read(reply)
             finally:
@@ -472,13 +455,10 @@ class Transport:
         try:
             from deltacli.sharing.client import connections
         except ImportError as fault:
-            raise missing_extra() from fault
+            raise faults.missing_extra() from fault
         lookup = self._lookup or connections.resolve
         return connections.make_pools(
-            vet,
-            connections=PARALLEL_DOWNLOADS,
-            lookup=lookup,
-            head_seconds=self.limits.head_seconds,
+            vet, connections=PARALLEL_DOWNLOADS, lookup=lookup, head_seconds=self.limits.head_seconds
         )
 
     def learn_reach(self) -> None:
@@ -490,12 +470,7 @@ class Transport:
                 self._reach.note(self.origin.host, address)
 
     def _open(
-        self,
-        pools: urllib3.PoolManager,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
+        self, pools: urllib3.PoolManager, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> Reply:
         import urllib3
 
@@ -524,7 +499,7 @@ class Transport:
         def cause_of(fault: Exception) -> str | None:
             if isinstance(fault, _AgainError):
                 return fault.cause
-            if isinstance(fault, AnswerBroken):
+            if isinstance(fault, faults.AnswerBroken):
                 broken.append(fault)
                 return "the connection broke" if len(broken) < BODY_ATTEMPTS else None
             if isinstance(fault, urllib3.exceptions.SSLError | urllib3.exceptions.LocationValueError):
@@ -542,14 +517,14 @@ class Transport:
             return self.retry.call(
                 answered,
                 host=host,
-                faults=(_AgainError, AnswerBroken, urllib3.exceptions.HTTPError),
+                faults=(_AgainError, faults.AnswerBroken, urllib3.exceptions.HTTPError),
                 passing=cause_of,
                 asked=lambda fault: fault.seconds if isinstance(fault, _AgainError) else 0.0,
             )
         except _AgainError as fault:
             fault.fault.facts |= tried(fault)
             raise fault.fault from fault
-        except AnswerBroken as fault:
+        except faults.AnswerBroken as fault:
             fault.facts |= tried(fault)
             raise
         except urllib3.exceptions.HTTPError as fault:
@@ -557,7 +532,7 @@ class Transport:
 
     def _require_not_busy(self, reply: Reply, host: str) -> None:
         if reply.status in PASSING_STATUS:
-            fault = ServerUnavailable(f"{host} answered with status {reply.status}")
+            fault = faults.ServerUnavailable(f"{host} answered with status {reply.status}")
             raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
 
     def _require_done(self, reply: Reply, who: str) -> None:
@@ -579,10 +554,10 @@ def parse_json(body: bytes) -> Json:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as fault:
-        raise invalid_answer("it is not JSON", {"reason": fault}) from fault
+        raise faults.invalid_answer("it is not JSON", {"reason": fault}) from fault
 
 
-def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
+def _error_of(reply: Reply, limits: faults.AnswerLimits) -> tuple[str, str]:
     """Return the error code and the message of an answer, also one of a token server; empty where it has none."""
     try:
         document = orjson.loads(reply.head(limits.error_bytes))
@@ -594,7 +569,7 @@ def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
         document.get("errorCode", document.get("error")),
         document.get("message", document.get("error_description")),
     )
-    name, text = (clean(without_secrets(one)) if isinstance(one, str) else "" for one in given)
+    name, text = (faults.clean(without_secrets(one)) if isinstance(one, str) else "" for one in given)
     return name, text
 
 
@@ -608,14 +583,14 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
     facts = {"status": str(status)} | ({"error": code} if code else {})
     match status:
         case 401 | 403:
-            return AccessRefused(f"{who} refused access{said}", facts=facts)
+            return faults.AccessRefused(f"{who} refused access{said}", facts=facts)
         case 404:
-            return ShareAbsent(f"{who} has no such share, schema or table{said}", facts=facts)
+            return faults.ShareAbsent(f"{who} has no such share, schema or table{said}", facts=facts)
         case _ if status >= 500:
-            return ServerUnavailable(f"{who} failed{said}", facts=facts)
+            return faults.ServerUnavailable(f"{who} failed{said}", facts=facts)
         case _ if status in PASSING_STATUS:
-            return ServerUnavailable(f"{who} is too busy{said}", facts=facts)
-    refused = RequestRefused(f"{who} refused the request{said}", facts=facts)
+            return faults.ServerUnavailable(f"{who} is too busy{said}", facts=facts)
+    refused = faults.RequestRefused(f"{who} refused the request{said}", facts=facts)
     if re.search(r"\bhistory\b.* not (?:shared|enabled)\b", message):  # also that of the reference server
         refused.hint = "ask the provider of the share to share the history of the table"
     elif re.search(r"\bchange data feed\b.*\bversions?\b.*\d", message):  # it may be on since a later one
@@ -632,23 +607,23 @@ def _unreachable(host: str, fault: Exception) -> DeltacliError:
     import urllib3.exceptions
 
     is_url = isinstance(fault, urllib3.exceptions.LocationValueError)  # its message has the URL, which gives access
-    reason = "invalid URL" if is_url else clean(getattr(fault, "reason", None) or fault)
-    facts = {"host": clean(host), "reason": reason.split(": ", 1)[-1]} | tried(fault)
+    reason = "invalid URL" if is_url else faults.clean(getattr(fault, "reason", None) or fault)
+    facts = {"host": faults.clean(host), "reason": reason.split(": ", 1)[-1]} | tried(fault)
     if isinstance(fault, urllib3.exceptions.ProtocolError):
-        return AnswerBroken(f"the answer of {clean(host)} broke off", facts=facts)
+        return faults.AnswerBroken(f"the answer of {faults.clean(host)} broke off", facts=facts)
     hint = "check the endpoint in the profile, and whether the server runs" if is_unreachable(fault) else None
     if isinstance(fault, urllib3.exceptions.ProxyError):
         hint = "check the variable HTTPS_PROXY, or add the host to NO_PROXY"
     elif isinstance(fault, urllib3.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(fault):
         hint = CERTIFICATES_HINT
-    return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts, hint=hint)
+    return faults.ServerUnavailable(f"{faults.clean(host)} cannot be reached", facts=facts, hint=hint)
 
 
 def open_profile(
     path: str | os.PathLike[str],
     *,
     retry: Retry | None = None,
-    limits: AnswerLimits = DEFAULTS,
+    limits: faults.AnswerLimits = faults.DEFAULTS,
     clock: Clock = system_clock,
     note: Callable[[str], None] | None = None,
 ) -> Transport:

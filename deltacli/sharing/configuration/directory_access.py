@@ -13,22 +13,9 @@ from urllib.parse import quote, urlsplit
 from deltacli.core.errors import DeltacliError
 from deltacli.sharing.configuration.fields import Fields
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
-from deltacli.sharing.protocol.directories import (
-    LONGEST_COMMENT,
-    LONGEST_DISPLAY_NAME,
-    LONGEST_PROPERTY,
-    LONGEST_PROPERTY_NAME,
-    MOST_PROPERTIES,
-)
+from deltacli.sharing.protocol import directories
 from deltacli.storage.grants import Location, read_location
-from deltacli.storage.signing.values import (
-    LONGEST_EXPRESSION,
-    LONGEST_POLICY,
-    Delegation,
-    boundary_expression,
-    partition_of,
-    session_policy,
-)
+from deltacli.storage.signing import values
 
 
 class Inherited(NamedTuple):
@@ -36,7 +23,7 @@ class Inherited(NamedTuple):
 
     options: Mapping[str, str]
     modes: tuple[AccessMode, ...] = URL_ONLY
-    delegation: Delegation = Delegation()
+    delegation: values.Delegation = values.Delegation()
 
 
 def read_modes(fields: Fields, inherited: tuple[AccessMode, ...]) -> tuple[AccessMode, ...]:
@@ -52,7 +39,7 @@ def read_modes(fields: Fields, inherited: tuple[AccessMode, ...]) -> tuple[Acces
 def read_about(fields: Fields) -> dict[str, str | Mapping[str, str]]:
     """Return what is said about a share to people. Raises UsageError beyond the limits of the protocol."""
     about: dict[str, str | Mapping[str, str]] = {}
-    for key, longest in (("displayName", LONGEST_DISPLAY_NAME), ("comment", LONGEST_COMMENT)):
+    for key, longest in (("displayName", directories.LONGEST_DISPLAY_NAME), ("comment", directories.LONGEST_COMMENT)):
         if (text := fields.string(key)) is not None:
             _require_readable(fields, key, text, longest, may_have_lines=key == "comment")
             about[key] = text
@@ -60,14 +47,14 @@ def read_about(fields: Fields) -> dict[str, str | Mapping[str, str]]:
     if given is None:
         return about
     names = list(given)
-    if len(names) > MOST_PROPERTIES:
-        raise fields.fault("properties", f"has {len(names)} entries", expected=f"at most {MOST_PROPERTIES}")
+    if len(names) > directories.MOST_PROPERTIES:
+        raise fields.fault("properties", f"has {len(names)} entries", expected=f"at most {directories.MOST_PROPERTIES}")
     properties: dict[str, str] = {}
     for name in names:
-        if not 0 < len(name) <= LONGEST_PROPERTY_NAME or not name.isprintable():
+        if not 0 < len(name) <= directories.LONGEST_PROPERTY_NAME or not name.isprintable():
             raise given.fault(name, "has a name that is empty, too long or not printable")
         properties[name] = given.string(name) or ""
-        _require_readable(given, name, properties[name], LONGEST_PROPERTY)
+        _require_readable(given, name, properties[name], directories.LONGEST_PROPERTY)
     return about | {"properties": properties}
 
 
@@ -82,20 +69,20 @@ def _require_readable(fields: Fields, key: str, text: str, longest: int, *, may_
 DIRECTORY_ACCESS = ("roleArn", "externalId", "stsEndpoint", "kmsDecrypt")
 
 
-def read_delegation(fields: Fields, inherited: Delegation) -> Delegation:
+def read_delegation(fields: Fields, inherited: values.Delegation) -> values.Delegation:
     """Return `directoryAccess`, with what it lacks taken from above. Raises UsageError."""
     given = fields.fields("directoryAccess")
     if given is None:
         return inherited
     given.require_known(DIRECTORY_ACCESS)
     role = given.text("roleArn")
-    if role is not None and partition_of(role) is None:
+    if role is not None and values.partition_of(role) is None:
         raise given.fault("roleArn", "is not that of a role", expected="arn:aws:iam::123456789012:role/NAME")
     endpoint = given.text("stsEndpoint")
     if endpoint and urlsplit(endpoint).scheme not in ("https", "http"):
         raise given.fault("stsEndpoint", f"is {endpoint[:60]!r}", expected="a URL")
     external, _ = given.secret("externalId")
-    return Delegation(
+    return values.Delegation(
         role_arn=inherited.role_arn if role is None else role,
         external_id=inherited.external_id if external is None else external,
         sts_endpoint=inherited.sts_endpoint if endpoint is None else endpoint,
@@ -187,16 +174,16 @@ def _unfit(table: SharedTable, roots: tuple[Location, ...]) -> Iterator[str]:
         path = "/".join(root.segments)
         match root.family:
             case "s3":
-                partition = partition_of(delegation.role_arn)
+                partition = values.partition_of(delegation.role_arn)
                 if partition is None:
                     yield "no role is configured to make credentials with (directoryAccess: roleArn)"
-                policy = session_policy(
+                policy = values.session_policy(
                     root.authority, path, partition=partition or "aws", uses_kms=delegation.uses_kms
                 )
-                if len(policy) > LONGEST_POLICY:
-                    yield f"its session policy has {len(policy):,} characters, and AWS allows {LONGEST_POLICY:,}"
+                if len(policy) > values.LONGEST_POLICY:
+                    yield f"its session policy has {len(policy):,} characters, and AWS allows {values.LONGEST_POLICY:,}"
                 if any("endpoint" in name.lower() for name in table.storage_options) and not delegation.sts_endpoint:
                     yield "its store has an endpoint of its own, without a token service (directoryAccess: stsEndpoint)"
             case "gs":
-                if len(boundary_expression(root.authority, path)) > LONGEST_EXPRESSION:
-                    yield f"the condition of its credential has more than {LONGEST_EXPRESSION:,} characters"
+                if len(values.boundary_expression(root.authority, path)) > values.LONGEST_EXPRESSION:
+                    yield f"the condition of its credential has more than {values.LONGEST_EXPRESSION:,} characters"

@@ -241,9 +241,7 @@ def write_profile(path: Path, endpoint: str, token: str, expires_ms: int | None)
     """Write a profile file of mode 0600. Raises StorageFailed, and UsageError where the file exists."""
     if not write_private(path, profile_content(endpoint, token, expires_ms), replace=False):
         raise UsageError(
-            f"the profile {path} exists, and is not replaced",
-            code=CODE,
-            hint=command("share profile show", path),
+            f"the profile {path} exists, and is not replaced", code=CODE, hint=command("share profile show", path)
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, command, parameter
@@ -21,14 +21,12 @@ from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
 from deltacli.sharing.model import AccessMode, Problem, SharedTable
 from deltacli.sharing.protocol.parameters import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
-from deltacli.sharing.tables.snapshots import SharedSnapshots, unavailable_files
+from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, unavailable_files
+from deltacli.storage import ReadStorage
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.signing.values import CannotMint
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
-
-if TYPE_CHECKING:
-    from deltacli.sharing.tables.snapshots import SharedSnapshot
-    from deltacli.storage import ReadStorage
 
 
 class _StartRefusal(NamedTuple):
@@ -232,8 +230,6 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
         return
     if not table.history_shared:
         return
-    from deltacli.table.find_log import list_log
-
     readable = set(list_log(storage).reconstructable)
     missing = [version for version in range(table.start_version, snapshot.version + 1) if version not in readable]
     if missing:

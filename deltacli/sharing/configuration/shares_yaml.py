@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
@@ -30,13 +30,10 @@ from deltacli.sharing.configuration.directory_access import (
 from deltacli.sharing.configuration.fields import ConfigurationFile, Fields, Node, fault_in_name
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.signing.choose import Proxy
-from deltacli.storage import open_storage
+from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import is_secret_name, remember_secrets
 from deltacli.storage.signing.values import LEAST_SECONDS
-
-if TYPE_CHECKING:
-    from deltacli.storage import Storage
 
 # -- how the shares are served -----------------------------------------------------------------------------------------
 
@@ -486,7 +483,7 @@ _ASYNC: Keys = {
                                     limits=(1, 10_000)),
 }  # fmt: skip
 _AUTHORIZATION: Keys = {
-    "bearerToken": ShareKey("text", "Token for everything, as ${NAME} or file:PATH.", is_required=True),
+    "bearerToken": ShareKey("text", "Token for everything, as ${NAME} or file:PATH.", is_required=True)
 }
 _OF_REFERENCE: Keys = {
     "ssl": ShareKey("mapping", "The certificate of the server.", _SSL),
@@ -701,10 +698,7 @@ TOP_KEYS: Keys = {
 
 
 def read_configuration(
-    path: Path | str,
-    *,
-    environment: Mapping[str, str] = os.environ,
-    open_store: OpenStore | None = open_storage,
+    path: Path | str, *, environment: Mapping[str, str] = os.environ, open_store: OpenStore | None = open_storage
 ) -> Configuration:
     """Return the checked configuration of a file and its includes. Without `open_store`, wildcards match nothing.
 

@@ -13,21 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import JsonObject
+from deltacli.delta.data_files import key_text, locate
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.wire import MOST_BYTES, Rules, WireAnswer, WireRequest
-from deltacli.sharing.protocol.directories import (
-    CREDENTIALS_PATH,
-    URL,
-    TableAccess,
-    VendedCredential,
-    cloud_location,
-    read_access,
-    read_credential,
-)
+from deltacli.sharing.protocol import directories
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
@@ -96,18 +91,20 @@ def check_access(table: SharedTableTest) -> None:
         for path, item in table.named.listed.items()
     ]
     require, faces = table.require, [*listed, *_metadata(table)]
-    found = list[TableAccess]()
+    found = list[directories.TableAccess]()
     for face in faces:
-        access, faults = read_access(face.fields)
+        access, faults = directories.read_access(face.fields)
         present = [rules for name, rules in _OF_MEMBERS.items() if face.fields.get(name) is not None]
         present += [(LOCATION_MISSING,)] if access.has_directory else []
         table.report(faults, face.answer, *(rule for rules in present for rule in rules))
         found.append(access)
         table.may_announce |= access.has_directory or any(fault.rule == "access-modes-form" for fault in faults)
-    modes = [", ".join(sorted({URL} if access.modes is None else access.modes)) or "none" for access in found]
+    modes = [
+        ", ".join(sorted({directories.URL} if access.modes is None else access.modes)) or "none" for access in found
+    ]
     seen = "; ".join(f"{face.name} {shown}" for face, shown in zip(faces, modes, strict=True))
     require(MODES_DIFFER, len(set(modes)) == 1, faces[-1].answer, "the answers have different access modes", seen=seen)
-    roots = {cloud_location(access.location)[0]: access.location for access in found if access.location}
+    roots = {directories.cloud_location(access.location)[0]: access.location for access in found if access.location}
     message = "the answers have different locations"
     if roots:
         require(LOCATION_DIFFERS, len(roots) == 1, faces[-1].answer, message, seen=", ".join(map(str, roots.values())))
@@ -234,7 +231,7 @@ class _Vendor:
         """Return the answer to a body; None where enough was granted."""
         if self.granted >= MOST_GRANTS:
             return None
-        answer = self.table.post(CREDENTIALS_PATH, body, token=token)
+        answer = self.table.post(directories.CREDENTIALS_PATH, body, token=token)
         self.granted += answer.is_ok
         return answer
 
@@ -282,7 +279,7 @@ def check_directory(table: SharedTableTest) -> None:
         _check_table(table, credential, first)
 
 
-def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None) -> VendedCredential | None:
+def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None) -> directories.VendedCredential | None:
     """Check an answer with credentials for a location; return them where they can be used."""
     if not answer.is_ok:
         words = "the request for credentials of a table that is offered by dir"
@@ -293,7 +290,7 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
     message = "the Content-Type of credentials is not application/json"
     seen = answer.headers.get("content-type", "missing")
     table.require(ANSWER, is_typed, answer, message, seen=seen, expected="application/json; charset=utf-8")
-    credential, faults = read_credential(answer.body, wanted, table.tester.now_ms)
+    credential, faults = directories.read_credential(answer.body, wanted, table.tester.now_ms)
     is_sas = b'"azureUserDelegationSas"' in answer.body
     table.report(faults, answer, *(_OF_GRANT if is_sas else _OF_GRANT[:-1]))
     table.skip("the credentials are not a SAS", SAS)
@@ -306,9 +303,9 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
     return credential
 
 
-def _check_refusals(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> None:
+def _check_refusals(vendor: _Vendor, access: directories.TableAccess, first: WireAnswer) -> None:
     """Ask for what must not be granted."""
-    table, root = vendor.table, cloud_location(access.location)[0]
+    table, root = vendor.table, directories.cloud_location(access.location)[0]
     if (answer := vendor.post(None, token="")) is not None:
         words = "a request for credentials without a token"
         table.require_status(UNAUTHENTICATED, answer.status == 401, answer, words, expected=401)
@@ -331,12 +328,12 @@ def _check_refusals(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> 
             table.require_status(OUTSIDE, answer.status >= 400, answer, words)
 
 
-def _check_others(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> None:
+def _check_others(vendor: _Vendor, access: directories.TableAccess, first: WireAnswer) -> None:
     """Ask for the first auxiliary location, and for the root in other ways."""
     table, require = vendor.table, vendor.table.require
     for location in access.auxiliary[:1]:
         if (answer := vendor.of(location)) is not None:
-            found = read_credential(answer.body, location, table.tester.now_ms)[0] if answer.is_ok else None
+            found = directories.read_credential(answer.body, location, table.tester.now_ms)[0] if answer.is_ok else None
             message = f"the request for credentials of an auxiliary location is answered with {answer.status}"
             require(AUXILIARY, found is not None, answer, message, seen=answer.status, expected=200)
     given = {"no body": _place_of(first)}
@@ -360,7 +357,7 @@ def _place_of(answer: WireAnswer) -> str:
 _MOST_FILES, _MOST_LISTED, _MOST_ROWS = 3, 1_000, 100_000
 
 
-def _check_table(table: SharedTableTest, credential: VendedCredential, answer: WireAnswer) -> None:
+def _check_table(table: SharedTableTest, credential: directories.VendedCredential, answer: WireAnswer) -> None:
     """Read the log, and the ends of a few files, by the ordinary reader, and compare them with the metadata."""
     from deltacli.table.handle import TableHandle
     from deltacli.table.rebuild import read_snapshot
@@ -401,21 +398,20 @@ def _check_table(table: SharedTableTest, credential: VendedCredential, answer: W
         table.skip(f"{parameter('share test.probe_scope')} is needed to ask for what is outside", SCOPE)
 
 
-def _files(snapshot: Snapshot, access: TableAccess, uri: str) -> tuple[int, list[tuple[str, int]], list[str]]:
+def _files(
+    snapshot: Snapshot, access: directories.TableAccess, uri: str
+) -> tuple[int, list[tuple[str, int]], list[str]]:
     """Return the number of files, the first ones below the root with their sizes, and those outside all locations.
     `uri` is that of the store of the root.
     """
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.data_files import key_text, locate
-
-    allowed = [cloud_location(one)[0] for one in (access.location, *access.auxiliary)]
+    allowed = [directories.cloud_location(one)[0] for one in (access.location, *access.auxiliary)]
     count, inside, outside = 0, list[tuple[str, int]](), list[str]()
     for batch in snapshot.files():
         paths, vectors = batch.column("path"), batch.column("deletionVector")
         keys = locate(paths, uri)[0]
         elsewhere = pc.filter(paths, pc.is_null(keys)).to_pylist()
         elsewhere += [one["pathOrInlineDv"] for one in vectors.drop_null().to_pylist() if one["storageType"] == "p"]
-        found = (cloud_location(path)[0] for path in elsewhere)
+        found = (directories.cloud_location(path)[0] for path in elsewhere)
         is_allowed = [any(root and place and root.covers(place) for root in allowed) for place in found]
         outside += [path for path, is_one in zip(elsewhere, is_allowed, strict=True) if not is_one]
         is_inside, most = pc.is_valid(keys), _MOST_LISTED - len(inside)
@@ -464,8 +460,6 @@ def _compare_rows(table: SharedTableTest, store: ReadStorage, files: Sequence[tu
 
 def _rows(files: Iterable[bytes]) -> Counter[str] | None:
     """Return how often each row occurs in Parquet files; None where there are too many, or one cannot be read."""
-    import pyarrow as pa
-
     from deltacli.arrow.batches import ParquetReader
 
     found: Counter[str] = Counter()
@@ -487,10 +481,10 @@ def _given(grant: Grant, _is_forced: bool) -> Grant:
     return grant
 
 
-def _probe(table: SharedTableTest, credential: VendedCredential, answer: WireAnswer) -> None:
+def _probe(table: SharedTableTest, credential: directories.VendedCredential, answer: WireAnswer) -> None:
     """List the parent of the table and a sibling, which has to be refused."""
     granted = credential.grant.location.rstrip("/")
-    root = cloud_location(granted)[0]
+    root = directories.cloud_location(granted)[0]
     places = {
         "a sibling": f"{granted}0",
         **({"the parent": granted.rpartition("/")[0]} if root and root.segments else {}),

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import parameter, sql_name
 from deltacli.core.units import plural
 from deltacli.rules.framework.base import Level, Rule, Severity
@@ -595,8 +597,6 @@ def _check_footer(test: FileTest, tail: bytes) -> None:
 
 
 def _check_rows(test: FileTest, wire: Wire) -> None:
-    import pyarrow as pa
-
     file = test.file
     if (file.size or 0) > _MOST_FILE or file.stats is None:
         test.suite.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
@@ -617,9 +617,6 @@ def _check_rows(test: FileTest, wire: Wire) -> None:
 
 def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
     """Yield each column of whole numbers with bounds, and how its values break them. Reads a few rows at a time."""
-    import pyarrow as pa
-
-    from deltacli.arrow import compute as pc
     from deltacli.arrow.batches import ParquetReader
 
     reader, stats = ParquetReader(pa.BufferReader(data)), file.stats or {}

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.rules.framework.base import Level, Rule
@@ -26,10 +25,8 @@ from deltacli.sharing.conformance.lines import (
 from deltacli.sharing.conformance.lists import NamedTable, Scope, Tester
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer
 from deltacli.sharing.protocol.directories import TableAccess
-
-if TYPE_CHECKING:
-    from deltacli.storage import Storage
-    from deltacli.storage.grants import Renew
+from deltacli.storage import Storage
+from deltacli.storage.grants import Renew
 
 # -- one shared table under test ---------------------------------------------------------------------------------------
 

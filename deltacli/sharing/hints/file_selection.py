@@ -16,9 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.file_actions import num_records_column
@@ -41,10 +42,6 @@ from deltacli.delta.schema.types import WHOLE_BITS, Kind, StructField, StructTyp
 from deltacli.delta.sql.parser import Form, Node, parse_expression
 from deltacli.sharing.hints.json_predicates import ZONE_MICROSECONDS, Reading, for_any_client, named_columns, read_json
 from deltacli.sharing.protocol.parameters import LONGEST_SQL_HINT, MOST_SQL_HINTS, MOST_WORK
-
-if TYPE_CHECKING:
-    import pyarrow
-
 
 _ROWS_AT_ONCE = 65_536
 _LONGEST_REASON = 400
@@ -69,12 +66,12 @@ class HintResult:
     out a file. `reason` is one line of ASCII for a header and a log, without literals of the hints.
     """
 
-    kept: pyarrow.BooleanArray | None
+    kept: pa.BooleanArray | None
     used: bool
     reason: str
 
 
-def select_files(files: pyarrow.Table | pyarrow.RecordBatch, config: TableConfiguration, hints: Hints) -> HintResult:
+def select_files(files: pa.Table | pa.RecordBatch, config: TableConfiguration, hints: Hints) -> HintResult:
     """Return which live files of a version a recipient needs. Never raises because of the hints or of statistics.
 
     `files` has `partitionValues`, `stats` and, if there are deletion vectors, `deletionVector`, as in the log.
@@ -144,8 +141,6 @@ def _guarded(read: Any, text: str, config: TableConfiguration) -> Reading:  # An
 
 def _faults() -> tuple[type[Exception], ...]:
     """Return what a hint or a damaged statistic may cause that no check foresaw."""
-    import pyarrow as pa
-
     return DeltacliError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, pa.ArrowException
 
 
@@ -159,11 +154,7 @@ class _Selected(NamedTuple):
     is_certain: Any
 
 
-def _select(
-    files: pyarrow.Table | pyarrow.RecordBatch, config: TableConfiguration, condition: Condition | None
-) -> _Selected:
-    import pyarrow as pa
-
+def _select(files: pa.Table | pa.RecordBatch, config: TableConfiguration, condition: Condition | None) -> _Selected:
     if condition is None:
         every = pa.repeat(pa.scalar(True), files.num_rows)
         return _Selected(every, every)
@@ -178,7 +169,7 @@ def _select(
     )
 
 
-def _judge(files: pyarrow.RecordBatch, known: KnownColumns, condition: Condition) -> _Selected:
+def _judge(files: pa.RecordBatch, known: KnownColumns, condition: Condition) -> _Selected:
     """Judge files by their partition values, and those that are left by their statistics."""
     count = files.num_rows
     answer = possible(condition, known.of_partitions(files), count)
@@ -190,8 +181,7 @@ def _judge(files: pyarrow.RecordBatch, known: KnownColumns, condition: Condition
     rest = files if len(rows) == count else pc.take(files, rows)
     answer = possible(condition, known.of_statistics(rest), len(rows))
     return _Selected(
-        pc.replace_with_mask(kept, is_open, answer.true),
-        pc.replace_with_mask(is_certain, is_open, _is_certain(answer)),
+        pc.replace_with_mask(kept, is_open, answer.true), pc.replace_with_mask(is_certain, is_open, _is_certain(answer))
     )
 
 
@@ -202,9 +192,7 @@ def _is_certain(answer: Any) -> Any:  # Any: `Possible`
 # -- limiting ---------------------------------------------------------------------------------------------------------
 
 
-def _limited(
-    files: pyarrow.Table | pyarrow.RecordBatch, selected: _Selected, hints: Hints, notes: _Notes
-) -> tuple[Any, _Notes]:
+def _limited(files: pa.Table | pa.RecordBatch, selected: _Selected, hints: Hints, notes: _Notes) -> tuple[Any, _Notes]:
     """Return the kept files up to the one that completes the wanted number of rows."""
     if hints.limit is None:
         return selected.kept, notes
@@ -218,10 +206,8 @@ def _limited(
     return pc.and_(selected.kept, is_needed), notes.plus(used="limitHint used")
 
 
-def _row_counts(files: pyarrow.Table | pyarrow.RecordBatch) -> Any:
+def _row_counts(files: pa.Table | pa.RecordBatch) -> Any:
     """Return the rows of each file without the deleted ones; 0 where that is unknown."""
-    import pyarrow as pa
-
     records = num_records_column(_whole(files, "stats"))
     if "deletionVector" in files.schema.names:
         vectors = _whole(files, "deletionVector")
@@ -233,7 +219,7 @@ def _row_counts(files: pyarrow.Table | pyarrow.RecordBatch) -> Any:
     return pc.if_else(pc.and_(pc.greater(records, 0), pc.less(records, 1 << 40)), records, 0)
 
 
-def _whole(files: pyarrow.Table | pyarrow.RecordBatch, name: str) -> Any:
+def _whole(files: pa.Table | pa.RecordBatch, name: str) -> Any:
     column = files.column(name)
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
@@ -348,7 +334,7 @@ class KnownColumns:
             self.partitions.pop(column, None)
             self.others.pop(column, None)
 
-    def of_partitions(self, files: pyarrow.RecordBatch) -> Source:
+    def of_partitions(self, files: pa.RecordBatch) -> Source:
         """Return what partition values reveal about files."""
         values = partition_source(files, self._config, self.partitions)
         maps = files.column("partitionValues")
@@ -362,7 +348,7 @@ class KnownColumns:
 
         return source
 
-    def of_statistics(self, files: pyarrow.RecordBatch) -> Source:
+    def of_statistics(self, files: pa.RecordBatch) -> Source:
         """Return what partition values and statistics reveal about files."""
         values, bounds = self.of_partitions(files), read_bounds(files.column("stats"), self.others)
         return lambda column: values(column) if column in self.partitions else bounds.get(column)
@@ -387,8 +373,6 @@ def _names_char(field: StructField, path: ColumnPath) -> bool:
 
 def _in_any_zone(found: Known, maps: ArrowArray, name: str) -> Known:
     """Return timestamps as bounds: those without a zone may be earlier and later."""
-    import pyarrow as pa
-
     assert isinstance(found, Exact)
     texts = pc.map_lookup(maps, query_key=pa.scalar(name), occurrence="first")
     is_zoned = pc.fill_null(pc.match_substring_regex(texts, _WITH_ZONE), False)

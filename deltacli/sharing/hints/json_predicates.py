@@ -19,10 +19,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import orjson
+
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
+from deltacli.delta.predicate import literals
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.predicate.conditions import (
     And,
@@ -38,19 +41,6 @@ from deltacli.delta.predicate.conditions import (
     Or,
     Truth,
     columns_of,
-)
-from deltacli.delta.predicate.literals import (
-    FLIPPED,
-    ORDERS,
-    BytesLimit,
-    FloatLimit,
-    Limit,
-    Literal,
-    Order,
-    WholeLimit,
-    ends_of,
-    limit_of,
-    names_a_place,
 )
 from deltacli.delta.schema.types import Kind, PrimitiveType, StructType
 from deltacli.delta.sql.parser import Form, Node
@@ -89,8 +79,8 @@ def for_any_client(condition: Condition, zoneless: Set[Kind] = frozenset()) -> C
         case Compare(column, order, limit):
             return _compared(column, order, limit, zoneless)
         case Contained(column, limits) if column.kind in zoneless:
-            least, greatest = ends_of(limits)
-            return compare_between(column, Order.EQUAL, moved(least, -1), moved(greatest, 1))
+            least, greatest = literals.ends_of(limits)
+            return compare_between(column, literals.Order.EQUAL, moved(least, -1), moved(greatest, 1))
         case CompareColumns():
             return UNKNOWN
         case Not(part):
@@ -106,7 +96,7 @@ def for_any_client(condition: Condition, zoneless: Set[Kind] = frozenset()) -> C
     return condition
 
 
-def _compared(column: Column, order: Order, limit: Limit, zoneless: Set[Kind]) -> Condition:
+def _compared(column: Column, order: literals.Order, limit: literals.Limit, zoneless: Set[Kind]) -> Condition:
     if isinstance(limit.value, float) and math.isnan(limit.value):
         return UNKNOWN
     if column.kind in zoneless:
@@ -114,19 +104,21 @@ def _compared(column: Column, order: Order, limit: Limit, zoneless: Set[Kind]) -
     return Compare(column, order, limit)
 
 
-def compare_between(column: Column, order: Order, low: Limit, high: Limit) -> Condition:
+def compare_between(column: Column, order: literals.Order, low: literals.Limit, high: literals.Limit) -> Condition:
     """Return the comparison with a value that is somewhere between two limits."""
-    if order is Order.EQUAL:
-        return And((Not(Compare(column, Order.LESS, low)), Compare(column, Order.LESS_EQUAL, high), UNKNOWN))
+    if order is literals.Order.EQUAL:
+        return And(
+            (Not(Compare(column, literals.Order.LESS, low)), Compare(column, literals.Order.LESS_EQUAL, high), UNKNOWN)
+        )
     return Or((Compare(column, order, low), And((Compare(column, order, high), UNKNOWN))))
 
 
-def moved(limit: Limit, direction: int) -> Limit:
+def moved(limit: literals.Limit, direction: int) -> literals.Limit:
     """Return the limit of a column of times, moved by the largest offset of a zone."""
     value: Any = limit.value
-    assert isinstance(limit, WholeLimit)
+    assert isinstance(limit, literals.WholeLimit)
     unit = MICROSECONDS_A_DAY if limit.column.kind is Kind.DATE else 1
-    return WholeLimit(limit.column, value + direction * Fraction(ZONE_MICROSECONDS, unit))
+    return literals.WholeLimit(limit.column, value + direction * Fraction(ZONE_MICROSECONDS, unit))
 
 
 # -- JSON hints as conditions ------------------------------------------------------------------------------------------
@@ -134,13 +126,7 @@ def moved(limit: Limit, direction: int) -> Limit:
 _MANY_LITERALS = 16
 "From so many literals on, the least and the greatest of them decide about a file."
 
-_SYMBOLS = {
-    "equal": "=",
-    "lessThan": "<",
-    "lessThanOrEqual": "<=",
-    "greaterThan": ">",
-    "greaterThanOrEqual": ">=",
-}
+_SYMBOLS = {"equal": "=", "lessThan": "<", "lessThanOrEqual": "<=", "greaterThan": ">", "greaterThanOrEqual": ">="}
 
 _INTEGERS = {"int": 32, "long": 64}
 _LOSSLESS: Mapping[str, frozenset[str]] = {
@@ -169,8 +155,6 @@ _NO_NODE = Node(Form.OTHER)
 
 def read_json(text: str, schema: StructType) -> Reading:
     """Return a JSON hint as a condition on the rows of a table."""
-    import orjson
-
     if len(text) > LONGEST_JSON_HINT:
         return Reading(None, (f"it is longer than {LONGEST_JSON_HINT >> 20} MiB",))
     try:
@@ -299,18 +283,18 @@ class _Reader:
     def _comparison(self, op: str, left: _Operand, right: _Operand) -> Condition:
         symbol = _SYMBOLS[op]
         if left.column is None:
-            left, right, symbol = right, left, FLIPPED.get(symbol, symbol)
+            left, right, symbol = right, left, literals.FLIPPED.get(symbol, symbol)
         if left.column is None or right.column is not None:
             raise _Unusable("a comparison is not between a column and a literal")
         self.finder.require_comparable(left.column, 0)
-        order, is_negated = ORDERS[symbol]
+        order, is_negated = literals.ORDERS[symbol]
         condition = _compare(left.column, left.value_type, order, right)
         return Not(condition) if is_negated else condition
 
 
 def _either(parts: tuple[Condition, ...]) -> Condition:
     """Return a disjunction. Many comparisons of one column with literals become one."""
-    limits: dict[Column, list[Limit]] = {}
+    limits: dict[Column, list[literals.Limit]] = {}
     for part in parts:
         if _is_membership(part):
             limits.setdefault(part.column, []).append(part.limit)  # type: ignore[union-attr]
@@ -321,7 +305,7 @@ def _either(parts: tuple[Condition, ...]) -> Condition:
 
 
 def _is_membership(part: Condition) -> bool:
-    return isinstance(part, Compare) and part.order is Order.EQUAL and part.column.kind is not Kind.FLOAT
+    return isinstance(part, Compare) and part.order is literals.Order.EQUAL and part.column.kind is not Kind.FLOAT
 
 
 def _require_cast(column: Column, value_type: str) -> None:
@@ -334,7 +318,7 @@ def _type_name(column: Column) -> str:
     return column.type_name.partition("(")[0] if column.kind is not Kind.TEXT else "string"
 
 
-def _compare(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+def _compare(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:
     if _type_name(column) == "long" and value_type == "int":
         return _narrowed(column, order, literal)
     _require_cast(column, value_type)
@@ -344,18 +328,18 @@ def _compare(column: Column, value_type: str, order: Order, literal: _Operand) -
     return read(column, value_type, order, literal)
 
 
-def _narrowed(column: Column, order: Order, literal: _Operand) -> Condition:
+def _narrowed(column: Column, order: literals.Order, literal: _Operand) -> Condition:
     """Compare longs as integers: beyond their range anything may come out."""
-    least = WholeLimit(column, Fraction(-(1 << 31)))
-    beyond = WholeLimit(column, Fraction(1 << 31))
-    inside = And((Not(Compare(column, Order.LESS, least)), Compare(column, Order.LESS, beyond)))
+    least = literals.WholeLimit(column, Fraction(-(1 << 31)))
+    beyond = literals.WholeLimit(column, Fraction(1 << 31))
+    inside = And((Not(Compare(column, literals.Order.LESS, least)), Compare(column, literals.Order.LESS, beyond)))
     return Or((And((inside, _compare(column, "long", order, literal))), And((Not(inside), UNKNOWN))))
 
 
 # -- literals by their value type -------------------------------------------------------------------------------------
 
 
-def _whole(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+def _whole(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:
     number = int(_text_of(literal, int, _INTEGER))
     limit = 1 << (_INTEGERS[literal.value_type] - 1)
     if not -limit <= number < limit:
@@ -368,7 +352,7 @@ def _whole(column: Column, value_type: str, order: Order, literal: _Operand) -> 
     return Compare(column, order, _number_limit(column, Fraction(number)))
 
 
-def _floating(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:  # noqa: ARG001
+def _floating(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:  # noqa: ARG001
     text = _text_of(literal, float, _FLOATING)
     number = float(text)
     if literal.value_type == "float":
@@ -377,12 +361,16 @@ def _floating(column: Column, value_type: str, order: Order, literal: _Operand) 
     if not is_exact or column.kind not in (Kind.WHOLE, Kind.FLOAT):
         raise _Unusable("an inexact number is next to another type")
     if number in (float("inf"), -float("inf")):
-        return Compare(column, order, FloatLimit(number) if column.kind is Kind.FLOAT else WholeLimit(column, number))
+        return Compare(
+            column,
+            order,
+            literals.FloatLimit(number) if column.kind is Kind.FLOAT else literals.WholeLimit(column, number),
+        )
     return Compare(column, order, _number_limit(column, Fraction(number)))
 
 
-def _number_limit(column: Column, number: Fraction) -> Limit:
-    return FloatLimit(float(number)) if column.kind is Kind.FLOAT else WholeLimit(column, number)
+def _number_limit(column: Column, number: Fraction) -> literals.Limit:
+    return literals.FloatLimit(float(number)) if column.kind is Kind.FLOAT else literals.WholeLimit(column, number)
 
 
 def _single(number: float) -> float:
@@ -395,7 +383,7 @@ def _single(number: float) -> float:
     return single
 
 
-def _boolean(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+def _boolean(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:
     value = literal.value
     if isinstance(value, str) and value.lower() in ("true", "false"):
         value = value.lower() == "true"
@@ -404,26 +392,26 @@ def _boolean(column: Column, value_type: str, order: Order, literal: _Operand) -
     return CompareConditions(Flag(column), order, Constant(value))
 
 
-def _text(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+def _text(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:
     if value_type != "string" or not isinstance(literal.value, str) or not has_bytes(literal.value):
         raise _Unusable("a string is next to another type, or not text")
-    return Compare(column, order, BytesLimit(literal.value, is_text=True))
+    return Compare(column, order, literals.BytesLimit(literal.value, is_text=True))
 
 
-def _date(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+def _date(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:
     days = parse_date(_text_of(literal, str, _DATE))
     if days is None or value_type != "date":
         raise _Unusable("a literal is not a date (yyyy-mm-dd), or next to another type")
-    return Compare(column, order, WholeLimit(column, Fraction(days)))
+    return Compare(column, order, literals.WholeLimit(column, Fraction(days)))
 
 
-def _timestamp(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+def _timestamp(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:
     """Compare times. Without a zone on either side, the offset of the client's session is unknown."""
     text = literal.value if isinstance(literal.value, str) else ""
     moment = parse_moment(text)
-    if moment is None or value_type != "timestamp" or (moment.has_zone and names_a_place(text)):
+    if moment is None or value_type != "timestamp" or (moment.has_zone and literals.names_a_place(text)):
         raise _Unusable("a literal is not a timestamp (yyyy-mm-ddThh:mm:ssZ), or next to another type")
-    limit = limit_of(column, Literal(Kind.TIMESTAMP, moment.microseconds, _NO_NODE))
+    limit = literals.limit_of(column, literals.Literal(Kind.TIMESTAMP, moment.microseconds, _NO_NODE))
     if column.kind is Kind.TIMESTAMP and moment.has_zone:
         return Compare(column, order, limit)
     return compare_between(column, order, moved(limit, -1), moved(limit, 1))
@@ -439,7 +427,7 @@ def _text_of(literal: _Operand, kind: type, spelling: re.Pattern[str]) -> str:
     return value
 
 
-_READERS: Mapping[str, Callable[[Column, str, Order, _Operand], Condition]] = {
+_READERS: Mapping[str, Callable[[Column, str, literals.Order, _Operand], Condition]] = {
     "int": _whole,
     "long": _whole,
     "float": _floating,

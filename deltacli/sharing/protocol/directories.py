@@ -11,13 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
+from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.grants import Grant, Location, read_location
-
-if TYPE_CHECKING:
-    from deltacli.core.typing import Json, JsonObject
 
 URL, DIRECTORY = "url", "dir"
 MODES = (URL, DIRECTORY)

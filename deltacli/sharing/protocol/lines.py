@@ -15,19 +15,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import Json
 from deltacli.delta.encoding.value_text import characters, json_lines
 from deltacli.delta.log.state import CHANGE_FEED, Metadata
 from deltacli.delta.schema.types import NO_COLUMNS
 from deltacli.sharing.protocol.parameters import ResponseFormat
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _KEPT = ("comment",)
 _OF_THE_LOG = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement", "delta.checkpointPolicy")
@@ -166,13 +164,11 @@ class LineStyle:
 
 
 def lines_of(
-    style: LineStyle, actions: pyarrow.RecordBatch, urls: Sequence[str], vector_ids: Sequence[str | None] | None = None
+    style: LineStyle, actions: pa.RecordBatch, urls: Sequence[str], vector_ids: Sequence[str | None] | None = None
 ) -> bytes:
     """Return the lines of file actions. `actions` have the fields of the action with `path` as in the log, from which
     ids are made; `urls` replace it. Vectors have their URLs already; `vector_ids` are the ids of their files.
     """
-    import pyarrow as pa
-
     paths = actions.column("path").cast(pa.binary()).to_pylist()
     ids = pa.array(list(map(HASHES[style.hash_by], paths)), pa.string())
     places = pa.array(urls, pa.string())
@@ -182,12 +178,8 @@ def lines_of(
 
 
 def _parquet_parts(
-    style: LineStyle,
-    actions: pyarrow.RecordBatch,
-    ids: pyarrow.Array,
-    urls: pyarrow.Array,
-    _vector_ids: Sequence[str | None] | None,
-) -> list[pyarrow.Array | str]:
+    style: LineStyle, actions: pa.RecordBatch, ids: pa.Array, urls: pa.Array, _vector_ids: Sequence[str | None] | None
+) -> list[pa.Array | str]:
     """Return the pieces of `{"file":{"url":…,"id":…,…,"partitionValues":…}}`."""
     wrapper = _ACTION_IN_PARQUET[style.action] if style.is_change else "file"
     names = [name for name in _IN_PARQUET if name in actions.schema.names]
@@ -196,15 +188,9 @@ def _parquet_parts(
 
 
 def _delta_parts(
-    style: LineStyle,
-    actions: pyarrow.RecordBatch,
-    ids: pyarrow.Array,
-    urls: pyarrow.Array,
-    vector_ids: Sequence[str | None] | None,
-) -> list[pyarrow.Array | str]:
+    style: LineStyle, actions: pa.RecordBatch, ids: pa.Array, urls: pa.Array, vector_ids: Sequence[str | None] | None
+) -> list[pa.Array | str]:
     """Return the pieces of `{"file":{"id":…,…,"deltaSingleAction":{"add":{"path":…,…}}}}`."""
-    import pyarrow as pa
-
     names = [name for name in actions.schema.names if name != "path"]
     rest = json_lines(_with_maps(actions.select(names)), "", "}}}}\n")
     inner = f'{_about(style)},"deltaSingleAction":{{"{style.action}":{{"path":"'
@@ -214,10 +200,8 @@ def _delta_parts(
     return ['{"file":{"id":"', ids, '"', pa.array(texts, pa.string()), inner, urls, '"', rest]
 
 
-def _with_maps(actions: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+def _with_maps(actions: pa.RecordBatch) -> pa.RecordBatch:
     """Return actions with an empty map where partition values are missing, because clients require them."""
-    import pyarrow as pa
-
     place = actions.schema.get_field_index("partitionValues")
     if place < 0 or not actions.column(place).null_count:
         return actions

@@ -20,30 +20,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import BoundedSemaphore, Event, Lock, local
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
+from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.sharing.client.faults import (
-    DIFFERS,
-    AnswerBroken,
-    AnswerInvalid,
-    ServerUnavailable,
-    clean,
-    invalid_answer,
-    invalid_file,
-    other_size,
-)
+from deltacli.sharing.client import faults
 from deltacli.sharing.client.share_storage import CONTENT_RANGE, EXPIRED, FindUrl, GuardedReader, find_url, not_accepted
+from deltacli.sharing.client.shared_files import FileUrl
+from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.sharing.pulling.local_table import Part, is_strong_tag, open_part
 from deltacli.storage.base import writing_faults
 from deltacli.work.rows.data_files import AROUND, VectorFaultError, parse_vector, stored_data_of
-
-if TYPE_CHECKING:
-    from deltacli.sharing.client.shared_files import FileUrl
-    from deltacli.sharing.client.transport import Reply, Transport
+from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
 # -- checks of downloaded files before they become files of a table ----------------------------------------------------
 
@@ -81,7 +73,7 @@ class WantedFile:
 def verify(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     """Raise DataUnreadable unless the bytes are the file that the shared table has."""
     if wanted.size_bytes is not None and size_bytes != wanted.size_bytes:
-        raise other_size(wanted.name, wanted.size_bytes, size_bytes)
+        raise faults.other_size(wanted.name, wanted.size_bytes, size_bytes)
     if wanted.vectors:
         _verify_vectors(wanted, read)
     else:
@@ -93,11 +85,6 @@ def decode(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     columns of each row group have the rows that the footer declares; and for pages that unpack to more than is accepted
     from a share. One column of a row group is in memory at a time.
     """
-    import pyarrow as pa
-
-    from deltacli.arrow.batches import ParquetReader
-    from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
-
     tail = min(size_bytes, _TAIL_BYTES)
     try:
         with _decoding:
@@ -113,9 +100,11 @@ def decode(wanted: WantedFile, size_bytes: int, read: Read) -> None:
                     found = sum(batch.num_rows for batch in reader.read_leaves(at_once, group, [leaf]))
                     if found != rows:
                         facts = {"row group": str(group), "declared": f"{rows} rows", "found": f"{found} rows"}
-                        raise invalid_file(wanted.name, "a column has another number of rows than its footer", facts)
+                        raise faults.invalid_file(
+                            wanted.name, "a column has another number of rows than its footer", facts
+                        )
     except (pa.ArrowException, OSError, ValueError) as fault:
-        raise invalid_file(wanted.name, f"its data cannot be decoded: {clean(fault)}") from fault
+        raise faults.invalid_file(wanted.name, f"its data cannot be decoded: {faults.clean(fault)}") from fault
 
 
 def _verify_footer(wanted: WantedFile, size_bytes: int, read: Read) -> None:
@@ -123,20 +112,20 @@ def _verify_footer(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     tail = read(start, size_bytes - start)
     magic = tail[-4:]
     if magic == _ENCRYPTED:
-        raise invalid_file(wanted.name, "its footer is encrypted")
+        raise faults.invalid_file(wanted.name, "its footer is encrypted")
     if size_bytes < _LEAST_BYTES or magic != _MAGIC or read(0, 4) != _MAGIC:
-        raise invalid_file(wanted.name, "it is not a Parquet file")
+        raise faults.invalid_file(wanted.name, "it is not a Parquet file")
     length = int.from_bytes(tail[-8:-4], "little")
     if not 0 < length <= min(size_bytes - _LEAST_BYTES, _MOST_FOOTER_BYTES):
-        raise invalid_file(wanted.name, f"its footer cannot have {length:,} bytes")
+        raise faults.invalid_file(wanted.name, f"its footer cannot have {length:,} bytes")
     data = tail[-8 - length : -8] if length + 8 <= len(tail) else read(size_bytes - 8 - length, length)
     try:
         rows = _reader().read(data).rows
     except ThriftFaultError as fault:
-        raise invalid_file(wanted.name, f"its footer cannot be read: {fault}") from fault
+        raise faults.invalid_file(wanted.name, f"its footer cannot be read: {fault}") from fault
     if wanted.rows is not None and rows != wanted.rows:
         facts = {"declared": f"{wanted.rows} rows", "found": f"{rows} rows"}
-        raise invalid_file(wanted.name, "it has another number of rows than the server declared", facts)
+        raise faults.invalid_file(wanted.name, "it has another number of rows than the server declared", facts)
 
 
 def _reader() -> FooterReader:
@@ -153,7 +142,7 @@ def _verify_vectors(wanted: WantedFile, read: Read) -> None:
             data = stored_data_of(size, offset + size + AROUND, read(offset, size + AROUND))
             parse_vector(descriptor, data)
         except VectorFaultError as fault:
-            raise invalid_file(wanted.name, f"a deletion vector in it cannot be read: {fault}") from fault
+            raise faults.invalid_file(wanted.name, f"a deletion vector in it cannot be read: {fault}") from fault
 
 
 def _place_of(descriptor: Mapping[str, Any]) -> tuple[int, int]:
@@ -161,7 +150,7 @@ def _place_of(descriptor: Mapping[str, Any]) -> tuple[int, int]:
     offset, size = descriptor.get("offset"), descriptor.get("sizeInBytes")
     offset = 1 if offset is None else offset
     if type(offset) is not int or type(size) is not int or offset < 0 or not 0 <= size <= _MOST_FOOTER_BYTES:
-        raise invalid_file("a deletion vector", "its descriptor has no valid place")
+        raise faults.invalid_file("a deletion vector", "its descriptor has no valid place")
     return offset, size
 
 
@@ -191,7 +180,7 @@ class _StoppedError(Exception):
 
 def _replaced(name: str) -> DataUnreadable:
     """Return the error for a file whose content keeps changing."""
-    return DataUnreadable(f"{name} was replaced while it was downloaded", code=DIFFERS, facts={"file": name})
+    return DataUnreadable(f"{name} was replaced while it was downloaded", code=faults.DIFFERS, facts={"file": name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +194,7 @@ class _Refused:
 class _Cut:
     """The answer ended early."""
 
-    fault: AnswerBroken
+    fault: faults.AnswerBroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +372,9 @@ class UrlDownloads(Downloads):
             elif reply.status == 416 and headers:
                 return _Stale()
             else:
-                raise ServerUnavailable(f"a file was answered with status {reply.status}", facts={"file": wanted.name})
+                raise faults.ServerUnavailable(
+                    f"a file was answered with status {reply.status}", facts={"file": wanted.name}
+                )
             return self._take(reply, wanted, part)
 
         return self._transport.fetch(found.url, headers, read)
@@ -397,14 +388,14 @@ class UrlDownloads(Downloads):
                     self._require_running()
                 part.write(block)
                 self._advance(len(block))
-        except AnswerBroken as fault:
+        except faults.AnswerBroken as fault:
             return _Cut(fault)
-        except AnswerInvalid as fault:
+        except faults.AnswerInvalid as fault:
             if fault.code == "share.limit" and wanted.size_bytes is not None:
-                raise other_size(wanted.name, wanted.size_bytes, whole + 1) from fault
+                raise faults.other_size(wanted.name, wanted.size_bytes, whole + 1) from fault
             raise
         if wanted.size_bytes is not None and part.size_bytes < wanted.size_bytes and not reply.is_framed:
-            return _Cut(AnswerBroken(f"{wanted.name} broke off"))
+            return _Cut(faults.AnswerBroken(f"{wanted.name} broke off"))
         return None
 
 
@@ -412,7 +403,7 @@ def _require_size(reply: Reply, wanted: WantedFile) -> None:
     """Raise DataUnreadable where the server announces another size than it declared."""
     text = reply.headers.get("content-length", "")
     if wanted.size_bytes is not None and text.isascii() and text.isdigit() and int(text[:19]) != wanted.size_bytes:
-        raise other_size(wanted.name, wanted.size_bytes, int(text[:19]))
+        raise faults.other_size(wanted.name, wanted.size_bytes, int(text[:19]))
 
 
 def _continues(reply: Reply, part: Part, wanted: WantedFile) -> bool:
@@ -420,13 +411,13 @@ def _continues(reply: Reply, part: Part, wanted: WantedFile) -> bool:
     text = reply.headers.get("content-range", "").strip()
     found = CONTENT_RANGE.fullmatch(text)
     if found is None or int(found[1]) != part.size_bytes:
-        raise invalid_answer(
+        raise faults.invalid_answer(
             "a range of a file is not the one asked for", {"asked": part.size_bytes, "found": text or "none"}
         )
     if reply.headers.get("etag") != part.tag:
         return False
     if found[3] != "*" and wanted.size_bytes is not None and int(found[3]) != wanted.size_bytes:
-        raise other_size(wanted.name, wanted.size_bytes, int(found[3]))
+        raise faults.other_size(wanted.name, wanted.size_bytes, int(found[3]))
     return True
 
 
@@ -527,20 +518,20 @@ class _RangedDownload:
         if self._is_failed:
             raise _OneStreamError
 
-    def _ask(self, piece: _Range, url: str) -> tuple[int, AnswerBroken | None]:
+    def _ask(self, piece: _Range, url: str) -> tuple[int, faults.AnswerBroken | None]:
         """Send one request for the rest of a range; return the status, and why the answer ended early."""
         headers = {"Range": f"bytes={piece.position}-{piece.end - 1}"}
         if self._journal is not None:
             headers["If-Range"] = self._journal.tag
 
-        def read(reply: Reply) -> tuple[int, AnswerBroken | None]:
+        def read(reply: Reply) -> tuple[int, faults.AnswerBroken | None]:
             if reply.status in EXPIRED:
                 return reply.status, None
             if reply.status in (200, 416):
                 raise _OneStreamError
             if reply.status != 206:
                 facts = {"file": self.wanted.name}
-                raise ServerUnavailable(f"a file was answered with status {reply.status}", facts=facts)
+                raise faults.ServerUnavailable(f"a file was answered with status {reply.status}", facts=facts)
             self._require_range(reply, piece)
             self._require_content(reply)
             return 206, self._take(reply, piece)
@@ -552,10 +543,10 @@ class _RangedDownload:
         text = reply.headers.get("content-range", "").strip()
         found = CONTENT_RANGE.fullmatch(text)
         if found is not None and found[3] != "*" and int(found[3]) != self.size_bytes:
-            raise other_size(self.wanted.name, self.size_bytes, int(found[3]))
+            raise faults.other_size(self.wanted.name, self.size_bytes, int(found[3]))
         if found is None or (int(found[1]), int(found[2])) != (piece.position, piece.end - 1):
             asked = f"{piece.position}-{piece.end - 1}"
-            raise invalid_answer(
+            raise faults.invalid_answer(
                 "a range of a file is not the one asked for", {"asked": asked, "found": text or "none"}
             )
 
@@ -567,16 +558,16 @@ class _RangedDownload:
         if self._journal is None or tag != self._journal.tag:
             raise _OneStreamError
 
-    def _take(self, reply: Reply, piece: _Range) -> AnswerBroken | None:
+    def _take(self, reply: Reply, piece: _Range) -> faults.AnswerBroken | None:
         try:
             for block in reply.blocks(piece.end - piece.position, self.wanted.name):
                 self._require_running()
                 self.part.write_at(block, piece.position)
                 piece.position += len(block)
                 self.advance(len(block))
-        except AnswerBroken as fault:
+        except faults.AnswerBroken as fault:
             return fault
-        return None if piece.position == piece.end else AnswerBroken(f"{self.wanted.name} broke off")
+        return None if piece.position == piece.end else faults.AnswerBroken(f"{self.wanted.name} broke off")
 
 
 class _RangeJournal:

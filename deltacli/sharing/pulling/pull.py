@@ -16,16 +16,7 @@ from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Whole
 from deltacli.changing.preflight import require_trusted
-from deltacli.core.errors import (
-    CONTINUE,
-    ConflictLost,
-    DataUnreadable,
-    DeltacliError,
-    NoSpace,
-    OutcomeUnknown,
-    Refused,
-    command,
-)
+from deltacli.core import errors
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
@@ -40,26 +31,8 @@ from deltacli.delta.log.state import APPEND_ONLY, is_true
 from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import DIFFERS, FilesMovedOn, PullRefused, invalid_answer
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
+from deltacli.sharing.pulling import local_table
 from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode, verify
-from deltacli.sharing.pulling.local_table import (
-    APP_ID,
-    TAG,
-    PulledTable,
-    PullSource,
-    PullTarget,
-    add_line,
-    key_of,
-    list_adds,
-    local_metadata,
-    local_protocol,
-    open_workspace,
-    pulled_table,
-    read_target,
-    remove_line,
-    require_not_backwards,
-    require_same_table,
-    table_id_of,
-)
 from deltacli.sharing.pulling.sources import DirectoryVersion, Share, UrlVersion, version_of
 from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_place, writing_faults
@@ -131,17 +104,17 @@ class LocalFiles:
 NO_FILES = LocalFiles()
 
 
-def read_local_files(table: PulledTable, directory: str) -> LocalFiles:
+def read_local_files(table: local_table.PulledTable, directory: str) -> LocalFiles:
     """Return the live files of a local table. Raises PullRefused where some of them were not pulled."""
     keys, sizes = set[str](), dict[str, int]()
-    for add in list_adds(table.snapshot.files()):
-        if TAG not in add["tags"]:
+    for add in local_table.list_adds(table.snapshot.files()):
+        if local_table.TAG not in add["tags"]:
             raise PullRefused(
                 f"{directory} has rows of its own: it was written to after it was pulled",
                 facts={"file": str(add["path"]), "why": "a pull would remove files that are not of the shared table"},
                 hint="pull into another directory",
             )
-        keys.add(key_of(add))
+        keys.add(local_table.key_of(add))
         sizes[add["path"]] = add["size"]
     return LocalFiles(frozenset(keys), sizes)
 
@@ -178,7 +151,7 @@ def compare(
     data: dict[str, WantedFile] = {}
     vectors: dict[str, list[JsonObject]] = {}
     for add in adds:
-        name, key = add["path"], key_of(add)
+        name, key = add["path"], local_table.key_of(add)
         require_plain_name(name)
         keys.add(key)
         records = parse_num_records(add.get("stats") or "")
@@ -237,27 +210,27 @@ def _is_intact(directory: str, file: WantedFile) -> bool:
             verify(file, size_bytes, read)
             if not file.vectors:
                 decode(file, size_bytes, read)
-    except (DataUnreadable, OSError):
+    except (errors.DataUnreadable, OSError):
         return False
     return True
 
 
 def file_actions(
     shared: UrlVersion | DirectoryVersion,
-    table: PulledTable | None,
+    table: local_table.PulledTable | None,
     local: LocalFiles,
     difference: Difference,
-    source: PullSource,
+    source: local_table.PullSource,
     now_ms: int,
 ) -> Iterator[Action]:
     """Yield the tombstones of files that the version does not have, then the files that the local table lacks."""
     if table is not None:
-        for add in list_adds(table.snapshot.files()):
-            if key_of(add) not in difference.keys:
-                yield remove_line(add, now_ms)
+        for add in local_table.list_adds(table.snapshot.files()):
+            if local_table.key_of(add) not in difference.keys:
+                yield local_table.remove_line(add, now_ms)
     for add in shared.adds():
-        if key_of(add) not in local.keys:
-            yield add_line(add, source, now_ms)
+        if local_table.key_of(add) not in local.keys:
+            yield local_table.add_line(add, source, now_ms)
 
 
 # -- pulling a version of a shared table into a local one --------------------------------------------------------------
@@ -293,7 +266,7 @@ class PullResult(Whole):
     """What a pull did or would do. `local_version` is None before the first commit, and in a dry run of one."""
 
     directory: str
-    source: PullSource
+    source: local_table.PullSource
     shared_version: int
     before: int | None
     local_version: int | None
@@ -341,9 +314,9 @@ class PullPlan:
 
     basis: Basis
     request: PullRequest
-    source: PullSource
+    source: local_table.PullSource
     shared_version: int
-    target: PullTarget
+    target: local_table.PullTarget
     local: LocalFiles
     difference: Difference
     shared: UrlVersion | DirectoryVersion | None = None
@@ -406,7 +379,7 @@ class Pull:
         requests and `read_snapshot` raise.
         """
         place = self.request.place
-        target = read_target(table, place, now)
+        target = local_table.read_target(table, place, now)
         point = self.request.point
         if self.request.resumes and target.unfinished is not None:
             point = Point(target.unfinished.version)
@@ -419,7 +392,7 @@ class Pull:
         shared = version_of(self.store, point, table, self.progress)
         return self._compared(table, target, shared, decodes=self.request.decodes)
 
-    def _has_newest(self, table: PulledTable, target: PullTarget, point: Point) -> bool:
+    def _has_newest(self, table: local_table.PulledTable, target: local_table.PullTarget, point: Point) -> bool:
         """Return True where one request shows that a complete table has the newest version."""
         if not point.is_newest or self.request.decodes or target.has_workspace:
             return False
@@ -428,24 +401,24 @@ class Pull:
         if self.store.requests.version() != table.shared_version:
             return False
         local = read_local_files(table, target.directory)
-        return not compare(list_adds(table.snapshot.files()), local, target.directory).wanted
+        return not compare(local_table.list_adds(table.snapshot.files()), local, target.directory).wanted
 
-    def _source(self, table_id: str) -> PullSource:
-        return PullSource(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
+    def _source(self, table_id: str) -> local_table.PullSource:
+        return local_table.PullSource(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
 
     def _compared(
         self,
         table: TableHandle,
-        target: PullTarget,
+        target: local_table.PullTarget,
         shared: UrlVersion | DirectoryVersion,
         *,
         decodes: bool = False,
     ) -> PullPlan:
         there, version = target.table, shared.snapshot.version
         nameless = self._source("")
-        source = self._source(table_id_of(shared.snapshot.raw_metadata, nameless.endpoint, nameless.table))
-        require_same_table(target, source)
-        require_not_backwards(target, version)
+        source = self._source(local_table.table_id_of(shared.snapshot.raw_metadata, nameless.endpoint, nameless.table))
+        local_table.require_same_table(target, source)
+        local_table.require_not_backwards(target, version)
         local = NO_FILES if there is None else read_local_files(there, target.directory)
         compared_at = table.machine.monotonic()
         difference = compare(shared.adds(), local, target.directory, decodes=decodes)
@@ -484,8 +457,8 @@ class Pull:
             os.makedirs(directory, exist_ok=True)
         gate.table = gate.table.held()
         if plan.target.table is None:
-            read_target(gate.table, directory)  # others may have written there since
-        with open_workspace(directory) as workspace:
+            local_table.read_target(gate.table, directory)  # others may have written there since
+        with local_table.open_workspace(directory) as workspace:
             workspace.mark(plan.source, plan.shared_version)
             with _Received() as received:
                 self._download(gate, workspace.place, received)
@@ -509,7 +482,7 @@ class Pull:
             done = gate.commit(
                 _request, plan_again=self._again, look=lambda: _require_there(gate.plan), needs_clock=True
             )
-        except (ConflictLost, OutcomeUnknown, Refused) as fault:
+        except (errors.ConflictLost, errors.OutcomeUnknown, errors.Refused) as fault:
             name_table(fault, gate.plan.target.directory)
             raise
         result = gate.plan.result()
@@ -521,7 +494,7 @@ class Pull:
         """Return the plan for the local table as another writer has left it."""
         assert plan.shared is not None
         directory = plan.target.directory
-        target = replace(plan.target, table=pulled_table(snapshot, directory))
+        target = replace(plan.target, table=local_table.pulled_table(snapshot, directory))
         found = self._compared(snapshot.table, target, plan.shared)
         _require_none(found.difference, directory)
         return replace(found, difference=replace(found.difference, wanted=plan.difference.wanted))
@@ -571,13 +544,13 @@ class _Received:
 
     def __exit__(self, _: object, stop: BaseException | None, __: object) -> None:
         said = f"{plural(self.files, 'file')} downloaded ({format_size(self.size_bytes)})"
-        if isinstance(stop, DeltacliError):
+        if isinstance(stop, errors.DeltacliError):
             if self.files:
                 stop.facts["kept"] = f"{said}; they are not downloaded again"
         elif stop is not None and not isinstance(stop, Exception):
             committed = "" if self.may_have_committed else "; nothing was committed"
             stop.add_note(f"{said}{committed}")
-            stop.add_note(CONTINUE)
+            stop.add_note(errors.CONTINUE)
 
 
 def _require_space(directory: str, needed: int) -> None:
@@ -588,7 +561,7 @@ def _require_space(directory: str, needed: int) -> None:
     found = os.statvfs(place)
     free = found.f_bavail * found.f_frsize
     if needed > free:
-        raise NoSpace(
+        raise errors.NoSpace(
             f"{directory} has no room for the files to download",
             facts={"needed": format_size(needed), "free": format_size(free)},
             hint=f"df -h {place}",
@@ -605,7 +578,7 @@ def _request(plan: PullPlan) -> CommitRequest | None:
     now_ms = plan.basis.table.clock()
     before = None if table is None else table.snapshot
     old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
-    metadata = local_metadata(shared.raw_metadata, source, old_metadata, now_ms)
+    metadata = local_table.local_metadata(shared.raw_metadata, source, old_metadata, now_ms)
     if before is not None:
         _require_allowed(before, difference.removed, plan.target.directory)
     return CommitRequest(
@@ -616,9 +589,9 @@ def _request(plan: PullPlan) -> CommitRequest | None:
             "numRemovedFiles": difference.removed,
             "numAddedBytes": difference.added_bytes,
         },
-        protocol=local_protocol(shared.raw_protocol, metadata, old_protocol),
+        protocol=local_table.local_protocol(shared.raw_protocol, metadata, old_protocol),
         metadata=None if metadata == old_metadata else metadata,
-        transactions=({"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms},),
+        transactions=({"appId": local_table.APP_ID, "version": shared.version, "lastUpdated": now_ms},),
         body=lambda slot: body_lines(file_actions(version, table, plan.local, difference, source, now_ms), slot),
         new_rows=difference.added_rows,
         reads=EveryFile(),
@@ -631,5 +604,5 @@ def _require_allowed(snapshot: Snapshot, removed: int, directory: str) -> None:
         if is_true(snapshot.properties, key) and (removed or key != APPEND_ONLY):
             raise PullRefused(
                 f"the local table does not allow this pull: {key} is true",
-                hint=command("properties set", {key: "false"}, table=directory),
+                hint=errors.command("properties set", {key: "false"}, table=directory),
             )

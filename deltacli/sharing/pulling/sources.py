@@ -22,13 +22,7 @@ from deltacli.sharing.client.shared_files import data_file_name, vector_file_nam
 from deltacli.sharing.client.table_requests import Query
 from deltacli.sharing.protocol.lines import HASHES, IdHash
 from deltacli.sharing.protocol.parameters import Point, ResponseFormat
-from deltacli.sharing.pulling.downloading import (
-    MOST_UNSIZED_BYTES,
-    Destination,
-    Downloads,
-    UrlDownloads,
-    WantedFile,
-)
+from deltacli.sharing.pulling.downloading import MOST_UNSIZED_BYTES, Destination, Downloads, UrlDownloads, WantedFile
 from deltacli.sharing.pulling.local_table import Part, list_adds
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle

@@ -39,18 +39,7 @@ from deltacli.sharing.configuration.secrets import digest_token
 from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, read_configuration, remember_secrets_of
 from deltacli.sharing.model import Catalog, Grant
 from deltacli.sharing.protocol.parameters import WireError
-from deltacli.sharing.server.connections import (
-    Metrics,
-    encoding_refused,
-    host_refused,
-    not_recorded,
-    token_missing,
-    token_refused,
-    too_large,
-    too_many,
-    too_slow,
-    url_revoked,
-)
+from deltacli.sharing.server import connections
 from deltacli.sharing.server.exchange import (
     Access,
     Application,
@@ -358,13 +347,13 @@ class RequestGuard:
         state: Callable[[], ServingState],
         *,
         audit: AuditTrail | None = None,
-        metrics: Metrics | None = None,
+        metrics: connections.Metrics | None = None,
         clock: Clock = system_clock,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._state = state
         self.audit = audit or NoAudit()
-        self.metrics = metrics or Metrics()
+        self.metrics = metrics or connections.Metrics()
         self.clock = clock
         self.seconds = seconds
         self._limits = RecipientLimits(seconds)
@@ -425,7 +414,7 @@ class RequestGuard:
             if self._audit_fault is None:
                 _LOG.error("requests are refused: %s", fault)
             self._audit_fault = fault
-            raise not_recorded() from fault
+            raise connections.not_recorded() from fault
         self._audit_fault = None
 
     def _entered(self, scope: Scope, access: Access) -> Access:
@@ -565,11 +554,11 @@ def _authenticate(headers: Iterable[tuple[bytes, bytes]], state: ServingState, n
     token = _bearer_token(headers)
     found = state.find_token(token)
     if found is None:
-        raise token_refused()
+        raise connections.token_refused()
     validity = found.token.state(now_ms)
     if validity is not TokenState.ACTIVE:
         is_over = validity is TokenState.EXPIRED
-        raise token_refused(validity, found.token.expires_ms if is_over else found.token.not_before_ms)
+        raise connections.token_refused(validity, found.token.expires_ms if is_over else found.token.not_before_ms)
     return _access(state, found.recipient, found.token)
 
 
@@ -583,7 +572,7 @@ def _authorize_url(name: str, token_epoch: int, state: ServingState, now_ms: int
     tokens = () if recipient is None else recipient.tokens
     token = next((one for one in tokens if one.epoch == token_epoch), None)
     if recipient is None or token is None or token.state(now_ms) is not TokenState.ACTIVE:
-        raise url_revoked()
+        raise connections.url_revoked()
     return _access(state, recipient, token)
 
 
@@ -591,13 +580,13 @@ def _bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """Return the token of a request. Raises WireError (401) where there is none, or more than one."""
     values = [value for name, value in headers if name == b"authorization"]
     if len(values) != 1:
-        raise token_missing()
+        raise connections.token_missing()
     scheme, _, token = values[0].strip().partition(b" ")
     token = token.strip()
     if scheme.lower() != b"bearer" or not token:
-        raise token_missing()
+        raise connections.token_missing()
     if len(token) > _LONGEST_TOKEN or not token.isascii() or b" " in token:
-        raise token_refused()
+        raise connections.token_refused()
     return token.decode("ascii")
 
 
@@ -616,15 +605,15 @@ def check_headers(headers: Headers, limits: Limits, allowed_hosts: tuple[str, ..
     """Raise WireError for headers that are too large, a compressed or announced too large body, another host."""
     found = list(headers)
     if sum(len(name) + len(value) + 4 for name, value in found) > limits.header_bytes:
-        raise too_large("head", limits.header_bytes)
+        raise connections.too_large("head", limits.header_bytes)
     hosts = [value for name, value in found if name == b"host"]
     if allowed_hosts and [_host_of(host) in allowed_hosts for host in hosts] != [True]:
-        raise host_refused()
+        raise connections.host_refused()
     for name, value in found:
         if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
-            raise encoding_refused(value.decode("latin-1"))
+            raise connections.encoding_refused(value.decode("latin-1"))
         if name == b"content-length" and (not value.isdigit() or int(value[:19]) > limits.body_bytes):
-            raise too_large("body", limits.body_bytes)
+            raise connections.too_large("body", limits.body_bytes)
 
 
 def _host_of(host: bytes) -> str:
@@ -650,10 +639,10 @@ def limited_body(receive: Receive, limits: Limits) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), max(deadline - now, 0))
         except TimeoutError:
-            raise too_slow("body", limits.body_seconds) from None
+            raise connections.too_slow("body", limits.body_seconds) from None
         taken += len(message.get("body", b""))
         if taken > limits.body_bytes:
-            raise too_large("body", limits.body_bytes)
+            raise connections.too_large("body", limits.body_bytes)
         is_complete = not message.get("more_body", False)
         return message
 
@@ -685,10 +674,10 @@ class RecipientLimits:
         """
         allowance = self._refilled(name, limits)
         if limits.concurrent_requests and allowance.running >= limits.concurrent_requests:
-            raise too_many(f"{allowance.running} are running (limit: {limits.concurrent_requests})", 1)
+            raise connections.too_many(f"{allowance.running} are running (limit: {limits.concurrent_requests})", 1)
         if limits.requests_per_second:
             if allowance.tokens < 1:
-                raise too_many(f"more than {limits.requests_per_second} per second", 1)
+                raise connections.too_many(f"more than {limits.requests_per_second} per second", 1)
             allowance.tokens -= 1
         allowance.running += 1
         has_ended = False

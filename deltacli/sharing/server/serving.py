@@ -7,6 +7,7 @@ Each process has a cache of its own. They share the socket and the key, so a URL
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -27,19 +28,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
-from deltacli.core import tempfiles
-from deltacli.core.errors import (
-    DeltacliError,
-    Spelling,
-    StorageFailed,
-    UsageError,
-    adding,
-    install_command,
-    parameter,
-    quoted,
-    spelled,
-    spelling,
-)
+from deltacli.core import errors, tempfiles
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.configuration.shares_yaml import Limits, Settings
 from deltacli.sharing.server.exchange import NAME, log_to_stderr
@@ -63,10 +52,10 @@ def require_server() -> None:
     """Raise UsageError unless the packages of the server are installed."""
     for name in ("starlette", "uvicorn", "httptools", "yaml", "prometheus_client"):
         if find_spec(name) is None:
-            raise UsageError(
+            raise errors.UsageError(
                 f"the server needs the package {name}, which is not installed",
                 code="usage.missing-extra",
-                hint=install_command("share"),
+                hint=errors.install_command("share"),
             )
 
 
@@ -88,22 +77,26 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageError:
-    any_port = adding(parameter("share serve.port", 0), also=" for any free port")
+def _not_bound(host: str, port: int, fault: OSError) -> errors.StorageFailed | errors.UsageError:
+    any_port = errors.adding(errors.parameter("share serve.port", 0), also=" for any free port")
     match fault.errno:
         case errno.EADDRINUSE:
-            return UsageError(f"port {port} of {host} is in use", code="share.port-in-use", hint=any_port)
+            return errors.UsageError(f"port {port} of {host} is in use", code="share.port-in-use", hint=any_port)
         case errno.EACCES:
-            hint = adding(parameter("share serve.port", 8080))
-            return UsageError(f"port {port} of {host} needs more privileges", code="share.port-denied", hint=hint)
+            hint = errors.adding(errors.parameter("share serve.port", 8080))
+            return errors.UsageError(
+                f"port {port} of {host} needs more privileges", code="share.port-denied", hint=hint
+            )
         case errno.EADDRNOTAVAIL:
             return _no_host(host)
-    return StorageFailed(f"port {port} of {host} cannot be opened: {fault.strerror}", code="share.port", hint=any_port)
+    return errors.StorageFailed(
+        f"port {port} of {host} cannot be opened: {fault.strerror}", code="share.port", hint=any_port
+    )
 
 
-def _no_host(host: str) -> UsageError:
-    hint = adding(parameter("share serve.host", "127.0.0.1"))
-    return UsageError(f"{host} is not an address of this machine", code="share.host", hint=hint)
+def _no_host(host: str) -> errors.UsageError:
+    hint = errors.adding(errors.parameter("share serve.host", "127.0.0.1"))
+    return errors.UsageError(f"{host} is not an address of this machine", code="share.host", hint=hint)
 
 
 def address_of(bound: socket.socket) -> tuple[str, int]:
@@ -143,8 +136,6 @@ class Sockets:
 
 def run_service(service: Service, sockets: Sockets) -> None:
     """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
-    import asyncio
-
     with _tls_options(service.certificate) as options:
         server = _server(service.application, service.connections, options)
     _import_what_queries_need()
@@ -160,8 +151,6 @@ def _import_what_queries_need() -> None:
 
 
 async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
-    import asyncio
-
     from deltacli.sharing.server.connections import Connections
 
     loop = asyncio.get_running_loop()
@@ -230,10 +219,10 @@ def read_certificate(tls: Tls | None) -> Certificate | None:
     try:
         password = tls.password()
     except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(
+        raise errors.UsageError(
             "ssl.certificatePasswordFile cannot be read",
             code="share.certificate",
-            hint=f"ls -l {quoted(str(tls.password_file))}",
+            hint=f"ls -l {errors.quoted(str(tls.password_file))}",
         ) from fault
     try:
         found = Certificate(tls.certificate_file.read_bytes(), tls.key_file.read_bytes(), password)
@@ -244,8 +233,8 @@ def read_certificate(tls: Tls | None) -> Certificate | None:
     return found
 
 
-def _unusable(fault: OSError) -> UsageError:
-    return UsageError(
+def _unusable(fault: OSError) -> errors.UsageError:
+    return errors.UsageError(
         f"the certificate cannot be used: {fault.strerror or fault}",
         code="share.certificate",
         hint="check ssl.certificateFile, ssl.certificateKeyFile and ssl.certificatePasswordFile",
@@ -323,8 +312,8 @@ def serve_by_workers(following: Callable[[], MakeService], sockets: Sockets, wor
             tempfiles.forget(Path(metrics))
 
 
-def _begin(chosen: Spelling, make: MakeService, sockets: Sockets, log: LogChoice) -> None:
-    with spelled(chosen):
+def _begin(chosen: errors.Spelling, make: MakeService, sockets: Sockets, log: LogChoice) -> None:
+    with errors.spelled(chosen):
         _work(make, sockets, log)
 
 
@@ -342,7 +331,7 @@ def _work(make: MakeService, sockets: Sockets, log: LogChoice) -> None:
     try:
         service = make()
         run_service(replace(service, background=(*service.background, begin)), sockets)
-    except DeltacliError as fault:
+    except errors.DeltacliError as fault:
         _log.error("the worker cannot start: %s", fault)
         raise SystemExit(fault.exit_code) from None
 
@@ -377,7 +366,7 @@ class _Workers:
 
     def _start_worker(self, make: MakeService) -> SpawnProcess:
         """Start a process. The command line does not interrupt it: nobody would wait for the end of the process."""
-        process = get_context("spawn").Process(target=_begin, args=(spelling(), make, self.sockets, self.log))
+        process = get_context("spawn").Process(target=_begin, args=(errors.spelling(), make, self.sockets, self.log))
         process.start()
         self.running.append(process)
         self.began[process.sentinel] = self.clock()
@@ -396,11 +385,11 @@ class _Workers:
         _log.error("worker %s ended with %s; another one is started %s", process.pid, process.exitcode, when)
         is_at_work = any(now - begun >= _SOON_SECONDS for begun in self.began.values())
         if self.ended_soon > _MOST_SOON and not is_at_work:
-            raise StorageFailed(
+            raise errors.StorageFailed(
                 "the workers of the server end as soon as they start",
                 code="share.workers",
                 facts={"exit code": str(process.exitcode)},
-                hint=f"start it with {parameter('share serve.workers', 1)} to see why",
+                hint=f"start it with {errors.parameter('share serve.workers', 1)} to see why",
             )
 
     def end(self) -> None:

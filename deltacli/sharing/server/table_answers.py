@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import pa
 from deltacli.core.typing import Json
 from deltacli.operations.read.changes import Break
 from deltacli.sharing.configuration.shares_yaml import Settings
@@ -68,9 +69,6 @@ from deltacli.sharing.tables.snapshots import (
 )
 from deltacli.storage import ReadStorage
 
-if TYPE_CHECKING:
-    import pyarrow
-
 # -- pages of files as lines with URLs ---------------------------------------------------------------------------------
 
 ROWS_A_STEP = 512
@@ -85,7 +83,7 @@ class FileSource(NamedTuple):
     signer: TableUrlSigner
 
 
-def sign_lines(source: FileSource, actions: pyarrow.RecordBatch, style: LineStyle) -> bytes:
+def sign_lines(source: FileSource, actions: pa.RecordBatch, style: LineStyle) -> bytes:
     """Return the lines of file actions with URLs. Raises PathExternal for a file outside the table."""
     places = places_of(actions, source.storage)
     urls, expires_ms = source.signer.sign(places, style.expires_ms)
@@ -99,11 +97,9 @@ def sign_lines(source: FileSource, actions: pyarrow.RecordBatch, style: LineStyl
 
 
 def _with_vector_urls(
-    source: FileSource, actions: pyarrow.RecordBatch, expires_ms: int
-) -> tuple[pyarrow.RecordBatch, list[str | None]]:
+    source: FileSource, actions: pa.RecordBatch, expires_ms: int
+) -> tuple[pa.RecordBatch, list[str | None]]:
     """Return actions whose deletion vectors are at URLs, and the ids of their files. Inline vectors are unchanged."""
-    import pyarrow as pa
-
     vectors = vectors_of(actions)
     ids: list[str | None] = [None] * len(vectors)
     stored = [(row, found) for row, found in enumerate(vectors) if found is not None and found["storageType"] != "i"]
@@ -141,7 +137,7 @@ class FileGroup:
     """
 
     rows: int
-    open: Callable[[], Iterable[tuple[LineStyle, pyarrow.RecordBatch]]]
+    open: Callable[[], Iterable[tuple[LineStyle, pa.RecordBatch]]]
     before: bytes = b""
     join: Callable[[], AbstractContextManager[Steps]] = lambda: nullcontext(_alone)
 
@@ -237,11 +233,7 @@ def digest_parameters(*parameters: object) -> str:
 
 def end_line(expires_ms: int, *, refresh_token: str | None = None, next_page_token: str | None = None) -> bytes:
     """Return the last line of an answer."""
-    fields = {
-        "refreshToken": refresh_token,
-        "nextPageToken": next_page_token,
-        "minUrlExpirationTimestamp": expires_ms,
-    }
+    fields = {"refreshToken": refresh_token, "nextPageToken": next_page_token, "minUrlExpirationTimestamp": expires_ms}
     return json_line({"endStreamAction": {name: value for name, value in fields.items() if value is not None}})
 
 
@@ -370,12 +362,7 @@ class TableAnswers:
         snapshot.require_shareable()
 
     def query(
-        self,
-        access: Access,
-        table: SharedTable,
-        request: QueryRequest,
-        wishes: Wishes,
-        pinned: Pinned | None = None,
+        self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes, pinned: Pinned | None = None
     ) -> Answer:
         """Return the files of a version, or a page of them. `pinned`: the version was chosen before."""
         tokens = self._tokens(access, table, request, wishes, pinned.query_id if pinned else "")
@@ -477,7 +464,7 @@ class TableAnswers:
             access=self.access_members(table),
         )
 
-    def _select(self, snapshot: SharedSnapshot, hints: Hints, *, is_paged: bool) -> tuple[pyarrow.Table, str]:
+    def _select(self, snapshot: SharedSnapshot, hints: Hints, *, is_paged: bool) -> tuple[pa.Table, str]:
         """Return the files that hints keep, and a note on the hints. Pages have them in an order of their own."""
         files = snapshot.files.take(snapshot.canonical_order) if is_paged else snapshot.files
         if hints == Hints():
@@ -646,11 +633,7 @@ class ChangeAnswers:
         state = changes.start if wanted.adds_metadata else _last_state(changes)
         protocol = handed_out_protocol(state.protocol, state.raw_protocol, needs)
         return protocol_line(form, protocol) + metadata_line(
-            form,
-            state.metadata,
-            state.client_metadata,
-            version=wanted.first,
-            shows_change_data=table.history_shared,
+            form, state.metadata, state.client_metadata, version=wanted.first, shows_change_data=table.history_shared
         )
 
 
@@ -704,7 +687,7 @@ def _groups(
         yield FileGroup(commit.file_count, partial(_styled, commit, base), before)
 
 
-def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle, pyarrow.RecordBatch]]:
+def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle, pa.RecordBatch]]:
     style = replace(base, version=commit.version, time_ms=commit.time_ms)
     for action, batch in commit.batches():
         fills = action == "remove" and base.form is ResponseFormat.PARQUET
@@ -712,12 +695,7 @@ def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle,
 
 
 def _lines_before(
-    commit: CommitChanges,
-    form: ResponseFormat,
-    needs: ReadingNeeds,
-    wanted: RangeRequest,
-    *,
-    shows_change_data: bool,
+    commit: CommitChanges, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest, *, shows_change_data: bool
 ) -> bytes:
     """Return the lines about the metadata and the protocol of a commit. Those of the first one are at the top."""
     if commit.version == wanted.first:

@@ -21,17 +21,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from deltacli.core.errors import CredentialsMissing, UsageError
-from deltacli.storage.signing.values import (
-    AccountKey,
-    AzureSource,
-    BlobSigner,
-    CannotSign,
-    DelegationKey,
-    GcsSource,
-    HmacCredential,
-    ObjectAddress,
-    S3Source,
-)
+from deltacli.storage.signing import values
 
 # -- what all signers of URLs have in common ---------------------------------------------------------------------------
 
@@ -103,7 +93,7 @@ class SignedRequest(NamedTuple):
     """What the URLs of a call have in common."""
 
     dialect: Dialect
-    address: ObjectAddress
+    address: values.ObjectAddress
     key_id: str
     region: str
     parameters: tuple[tuple[str, str], ...] = ()
@@ -264,9 +254,9 @@ def choose_access(location: str, storage_options: Mapping[str, str], *, proxy: P
     make = _SIGNERS.get(scheme)
     try:
         if make is None:
-            raise CannotSign(f"URLs of {scheme}:// cannot be signed")
+            raise values.CannotSign(f"URLs of {scheme}:// cannot be signed")
         return make(location, storage_options)
-    except CannotSign as fault:
+    except values.CannotSign as fault:
         if proxy == Proxy.NEVER:
             raise UsageError(
                 f"{location} cannot be shared: {fault}",
@@ -293,9 +283,9 @@ def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
     source = gcs_source(location, options)
     waits = False
     match source().credential:
-        case BlobSigner(is_remote=True):
+        case values.BlobSigner(is_remote=True):
             waits, reason = True, "signed by the cloud (signBlob), one request per file: an HMAC key is faster"
-        case BlobSigner():
+        case values.BlobSigner():
             reason = "signed by the private key of the service account, 1 ms per file: an HMAC key is faster"
         case _:
             reason = "signed by an HMAC key"
@@ -327,24 +317,24 @@ _AT_ONCE = 16
 class GcsUrlSigner:
     """Signs URLs of one table with the credential of a source."""
 
-    def __init__(self, source: GcsSource) -> None:
+    def __init__(self, source: values.GcsSource) -> None:
         self._source = source
 
     def sign(self, paths: Sequence[str], *, expires_ms: int, now_ms: int) -> SignedUrls:
         """Return the URLs of files, given by their decoded paths below the table's root. Raises StorageFailed."""
         signing = self._source()
         match signing.credential:
-            case HmacCredential() as credential:
+            case values.HmacCredential() as credential:
                 request = SignedRequest(_HMAC, signing.address, credential.key_id, _REGION)
                 valid = period(now_ms, expires_ms, credential.expires_ms)
                 key = day_key(_HMAC, credential.secret, day_scope(request, valid))
                 return sign_paths(request, paths, valid, hmac_signatures(key))
-            case BlobSigner() as signer:
+            case values.BlobSigner() as signer:
                 request = SignedRequest(_RSA, signing.address, signer.email, _REGION)
                 return sign_paths(request, paths, period(now_ms, expires_ms, None), _rsa_signatures(signer))
 
 
-def _rsa_signatures(signer: BlobSigner) -> Callable[[bytes, Sequence[bytes]], Sequence[str]]:
+def _rsa_signatures(signer: values.BlobSigner) -> Callable[[bytes, Sequence[bytes]], Sequence[str]]:
     def sign(common: bytes, rest: Sequence[bytes]) -> Sequence[str]:
         texts = [common + text for text in rest]
         if not signer.is_remote:
@@ -363,7 +353,7 @@ _DIALECT = Dialect("AWS4-HMAC-SHA256", "X-Amz-", "AWS4", "s3", "aws4_request")
 class S3UrlSigner:
     """Signs URLs of one table with the credentials of a source, which may change between calls."""
 
-    def __init__(self, source: S3Source) -> None:
+    def __init__(self, source: values.S3Source) -> None:
         self._source = source
 
     def sign(self, paths: Sequence[str], *, expires_ms: int, now_ms: int) -> SignedUrls:
@@ -387,14 +377,14 @@ _CLAIMS = ("skoid", "sktid", "skt", "ske", "sks", "skv")
 class AzureUrlSigner:
     """Signs URLs of one table with the key of a source."""
 
-    def __init__(self, source: AzureSource) -> None:
+    def __init__(self, source: values.AzureSource) -> None:
         self._source = source
 
     def sign(self, paths: Sequence[str], *, expires_ms: int, now_ms: int) -> SignedUrls:
         """Return the URLs of files, given by their decoded paths below the table's root. Raises StorageFailed."""
         signing = self._source(expires_ms)
         key = signing.credential
-        if isinstance(key, DelegationKey):
+        if isinstance(key, values.DelegationKey):
             expires_ms = min(expires_ms, key.expires_ms)
         seconds = expires_ms // 1000
         if seconds * 1000 <= now_ms:
@@ -405,7 +395,7 @@ class AzureUrlSigner:
             "spr": "https" if signing.address.origin.startswith("https:") else "",
             "sr": "b",
             "sv": _VERSION,
-            **(key.claims if isinstance(key, DelegationKey) else {}),
+            **(key.claims if isinstance(key, values.DelegationKey) else {}),
         }
         query = "&".join(f"{name}={encode_value(value)}" for name, value in parameters.items() if value)
         base = f"{signing.address.origin}{signing.address.path}"
@@ -415,11 +405,11 @@ class AzureUrlSigner:
 
 
 def _signatures(
-    key: AccountKey | DelegationKey, resource: str, paths: Sequence[str], parameters: Mapping[str, str]
+    key: values.AccountKey | values.DelegationKey, resource: str, paths: Sequence[str], parameters: Mapping[str, str]
 ) -> list[str]:
     inner, outer = hmac_states(key.secret)
     inner.update(f"r\n\n{parameters['se']}\n{resource}".encode())
-    tail = f"\n{_rest(parameters, is_delegated=isinstance(key, DelegationKey))}".encode()
+    tail = f"\n{_rest(parameters, is_delegated=isinstance(key, values.DelegationKey))}".encode()
     found = []
     for path in paths:
         code = inner.copy()

@@ -16,23 +16,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import canonical
+from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action, schema_of_action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.log.state import (
-    CHANGE_FEED,
-    Metadata,
-    TableConfiguration,
-    has_in_commit_timestamps,
-    is_true,
-    plain_action,
-)
 from deltacli.delta.protocol.features import Protocol
 from deltacli.operations.read.changes import Break, CommitSummary, break_at, fields_of_adds, with_partition_values
 from deltacli.sharing.model import SharedTable
@@ -50,9 +43,6 @@ from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, find_range, version_at
 from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- which versions of a table a recipient may choose ------------------------------------------------------------------
 
@@ -154,7 +144,7 @@ def commit_time_ms(snapshots: SharedSnapshots, table: SharedTable, snapshot: Sha
     storage = snapshots.handle(table).storage
     if snapshot.commit is None:
         return None
-    if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+    if state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         stamp = read_provenance(storage, snapshot.commit).in_commit_timestamp
         if stamp is not None:
             return stamp
@@ -184,7 +174,7 @@ class CommitChanges:
     held: tuple[FileBatch, ...] | None = None
     """The files, where they are kept in memory."""
 
-    metadata: Metadata | None = None
+    metadata: state.Metadata | None = None
     raw_metadata: Action | None = None
     protocol: Protocol | None = None
     raw_protocol: Action | None = None
@@ -251,14 +241,7 @@ class Changes:
         return any(None in commit.files.known_sizes.values() for commit in self.commits)
 
 
-def read_changes(
-    snapshots: SharedSnapshots,
-    table: SharedTable,
-    first: int,
-    last: int,
-    *,
-    is_feed: bool,
-) -> Changes:
+def read_changes(snapshots: SharedSnapshots, table: SharedTable, first: int, last: int, *, is_feed: bool) -> Changes:
     """Return the changes of the versions from `first` to `last`. `is_feed`: those of a change data feed, which must be
     on in all of them; otherwise the added and removed files. Everything is read and checked once.
 
@@ -363,25 +346,25 @@ class _RangeReading:
 
 
 def _plain(action: Action | None) -> Action | None:
-    return None if action is None else plain_action(action)
+    return None if action is None else state.plain_action(action)
 
 
-def _has_vectors(kind: str, batch: pyarrow.RecordBatch) -> bool:
+def _has_vectors(kind: str, batch: pa.RecordBatch) -> bool:
     if kind == "cdc":
         return False
     vectors = batch.column("deletionVector")
     return bool(vectors.null_count < len(vectors))
 
 
-def _require_feed(table: SharedTable, metadata: Metadata, version: int) -> None:
-    if not is_true(metadata.configuration, CHANGE_FEED):
+def _require_feed(table: SharedTable, metadata: state.Metadata, version: int) -> None:
+    if not state.is_true(metadata.configuration, state.CHANGE_FEED):
         raise unsupported(f"the table {table.full_name} has no change data feed at version {version}")
 
 
 ROWS_A_BATCH = 10_000
 """How many actions of a commit are in memory as objects, about 20 MiB."""
 
-FileBatch = tuple[str, "pyarrow.RecordBatch"]
+FileBatch = tuple[str, "pa.RecordBatch"]
 """The action (`add`, `remove`, `cdc`), and files in columns."""
 
 _ROWS_OF_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -411,8 +394,8 @@ class CommitFiles:
     table: TableHandle
     file: LogFile
     kinds: tuple[str, ...]
-    removed_as: TableConfiguration
-    config: TableConfiguration
+    removed_as: state.TableConfiguration
+    config: state.TableConfiguration
     removed_names: tuple[str, ...]
     """The partition columns of removed files."""
     known_sizes: dict[str, int | None] = field(default_factory=dict, compare=False)
@@ -436,7 +419,7 @@ class CommitFiles:
             if rest:
                 yield kind, self._batch(kind, rest)
 
-    def _batch(self, kind: str, actions: list[Action]) -> pyarrow.RecordBatch:
+    def _batch(self, kind: str, actions: list[Action]) -> pa.RecordBatch:
         config = self.config
         if kind == "remove":
             config = self.removed_as
@@ -446,15 +429,13 @@ class CommitFiles:
             raise fault
         return batch
 
-    def with_sizes(self, removes: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def with_sizes(self, removes: pa.RecordBatch) -> pa.RecordBatch:
         """Return removes with their sizes, which a log may leave out and the parquet format requires: that of the file
         in the store, else of the earlier add; null where neither is left.
         """
         sizes = removes.column("size")
         if not sizes.null_count:
             return removes
-        import pyarrow as pa
-
         lacking = removes.filter(pc.is_null(sizes))
         paths = list(map(canonical, lacking.column("path").to_pylist()))
         if not self.known_sizes.keys() >= set(paths):

@@ -17,6 +17,7 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.catalogs.unity.addresses import is_address
 from deltacli.core.errors import CatalogUnavailable, DeltacliError, NotATable, PathExternal, Refused
 from deltacli.core.made_once import cached_property
@@ -42,8 +43,6 @@ from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.work.commits.reading import read_commit
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.api.table import Table
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
@@ -145,7 +144,7 @@ class SharedSteps:
 # -- one version of a shared table -------------------------------------------------------------------------------------
 
 
-def places_of(actions: pyarrow.RecordBatch, storage: ReadStorage) -> list[str]:
+def places_of(actions: pa.RecordBatch, storage: ReadStorage) -> list[str]:
     """Return the path of each file below the table, decoded. Raises PathExternal."""
     raw = actions.column("path")
     keys, _ = locate(raw, storage.uri)
@@ -168,7 +167,7 @@ _MOST_SINGLE_LOOKS = 1_000
 """Files that are looked at one by one on an object store; of more of them the table is listed, 1,000 per request."""
 
 
-def unavailable_files(files: pyarrow.Table, storage: ReadStorage) -> dict[str, list[str]]:
+def unavailable_files(files: pa.Table, storage: ReadStorage) -> dict[str, list[str]]:
     """Return the data files and files of deletion vectors that the server cannot return, by the reason: their paths
     below the table. Raises PathExternal, and what the store raises.
     """
@@ -212,7 +211,7 @@ def outside() -> PathExternal:
     return PathExternal("the log names files outside the table, which are not shared")
 
 
-def spelled_alike(actions: pyarrow.RecordBatch, config: TableConfiguration) -> pyarrow.RecordBatch:
+def spelled_alike(actions: pa.RecordBatch, config: TableConfiguration) -> pa.RecordBatch:
     """Return file actions whose partition values have the names of the columns as the schema spells them: clients
     compare them exactly, and would take a value under another spelling for null.
     """
@@ -226,7 +225,7 @@ def spelled_alike(actions: pyarrow.RecordBatch, config: TableConfiguration) -> p
 
 
 def find_fault(
-    batches: Iterable[pyarrow.RecordBatch], config: TableConfiguration, version: int, uri: str
+    batches: Iterable[pa.RecordBatch], config: TableConfiguration, version: int, uri: str
 ) -> DeltacliError | None:
     """Return why file actions cannot be shared: a partition column that the schema lacks, a file or a vector outside
     the table, a missing or invalid partition value. None if they can.
@@ -241,7 +240,7 @@ def find_fault(
     return None
 
 
-def require_inside(actions: pyarrow.RecordBatch, uri: str) -> None:
+def require_inside(actions: pa.RecordBatch, uri: str) -> None:
     """Raise PathExternal if a file or a deletion vector is outside the table."""
     if locate(actions.column("path"), uri)[0].null_count:
         raise outside()
@@ -250,7 +249,7 @@ def require_inside(actions: pyarrow.RecordBatch, uri: str) -> None:
             vector_place(descriptor, uri)
 
 
-def vectors_of(actions: pyarrow.RecordBatch) -> list[dict[str, Json] | None]:
+def vectors_of(actions: pa.RecordBatch) -> list[dict[str, Json] | None]:
     """Return the descriptor of each row; an empty list where no row has one."""
     place = actions.schema.get_field_index("deletionVector")
     column = None if place < 0 else actions.column(place)
@@ -259,8 +258,6 @@ def vectors_of(actions: pyarrow.RecordBatch) -> list[dict[str, Json] | None]:
 
 def vector_place(descriptor: dict[str, Any], uri: str) -> str:
     """Return the path of the file of a deletion vector below the table, decoded. Raises PathExternal."""
-    import pyarrow as pa
-
     text = str(descriptor["pathOrInlineDv"])
     if descriptor["storageType"] == "u":
         path = vector_file(text)
@@ -286,7 +283,7 @@ class SharedSnapshot:
     raw_protocol: Mapping[str, Any]
     metadata: Metadata
     raw_metadata: Mapping[str, Any]
-    files: pyarrow.Table
+    files: pa.Table
     commit: LogFile | None
     fault: DeltacliError | None = None
     """Why the files cannot be shared."""
@@ -343,8 +340,6 @@ class SharedSnapshot:
 
     @property
     def _keys(self) -> ArrowArray:
-        import pyarrow as pa
-
         keys = [
             key_column(batch.column("path"), unique_id_column(batch.column("deletionVector")))
             for batch in self.files.to_batches()
@@ -368,8 +363,6 @@ class SharedSnapshot:
 
 def make_snapshot(snapshot: Snapshot) -> SharedSnapshot:
     """Return a rebuilt version with its files in columns. Raises what reading a checkpoint raises."""
-    import pyarrow as pa
-
     batches = [spelled_alike(batch, snapshot.config) for batch in snapshot.files()]
     files = pa.Table.from_batches(batches, schema=action_schemas().add)
     fault = find_fault(batches, snapshot.config, snapshot.version, snapshot.table.uri)
@@ -389,7 +382,7 @@ def make_state(snapshot: Snapshot) -> SharedSnapshot:
     )
 
 
-def batches_of(files: pyarrow.Table, rows: int) -> Iterator[pyarrow.RecordBatch]:
+def batches_of(files: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table in batches of at most `rows`, without copying them."""
     yield from (batch for batch in files.to_batches(max_chunksize=rows) if batch.num_rows)
 
@@ -755,7 +748,7 @@ def _commits_between(older: SharedSnapshot, listing: LogListing, version: int) -
 def _apply_commits(older: SharedSnapshot, storage: ReadStorage, commits: Sequence[LogFile]) -> SharedSnapshot:
     """Return the version after these commits, ascending. Raises CommitCorrupt and ProtocolUnsupported."""
     state, seen = StateBuilder(), set[str]()
-    adds: list[pyarrow.RecordBatch] = []
+    adds: list[pa.RecordBatch] = []
     for file in reversed(commits):
         actions = read_actions(read_commit(storage, file), file.name)
         survived = reconcile_commit(actions, seen, file.name).adds
@@ -780,10 +773,8 @@ def _apply_commits(older: SharedSnapshot, storage: ReadStorage, commits: Sequenc
     return replace(newer, files=files, fault=find_fault(checked, newer.config, newer.version, storage.uri))
 
 
-def _with_adds(files: pyarrow.Table, touched: TouchedFiles | None, adds: list[pyarrow.RecordBatch]) -> pyarrow.Table:
+def _with_adds(files: pa.Table, touched: TouchedFiles | None, adds: list[pa.RecordBatch]) -> pa.Table:
     """Return the files that no newer commit has decided, and those that newer commits add."""
-    import pyarrow as pa
-
     kept = []
     for batch in files.to_batches():
         untouched = None

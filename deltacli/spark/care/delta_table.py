@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -388,8 +389,6 @@ def _plain(text: str) -> str:
 
 def _only(file: FleetFile, group: Group, name: str) -> FleetFile:
     """Return a policy file whose only group has only one table."""
-    from dataclasses import replace
-
     from deltacli.fleet.policy_file.model import Entry
 
     one = replace(group, globs=(), prefixes=(), exclude=(), tables=(Entry(name, group.line),))

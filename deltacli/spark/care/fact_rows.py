@@ -12,22 +12,22 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.engine.spark.worker import context_of
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_snapshot
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from deltacli.work.task import TaskContext
+from deltacli.work.task import TaskContext
 
 # -- the columns of the frames of facts --------------------------------------------------------------------------------
 
@@ -186,8 +186,6 @@ LOG_FACTS = (
 @cache
 def arrow_type(kind: str) -> ArrowType:
     """Return the Arrow type of a type of Spark."""
-    import pyarrow as pa
-
     match kind:
         case "string":
             return pa.string()
@@ -207,10 +205,8 @@ def arrow_type(kind: str) -> ArrowType:
     return pa.struct([(name, arrow_type(part)) for name, _, part in parts])
 
 
-def arrow_schema(columns: Sequence[FactColumn]) -> pyarrow.Schema:
+def arrow_schema(columns: Sequence[FactColumn]) -> pa.Schema:
     """Return columns as a schema of Arrow."""
-    import pyarrow as pa
-
     return pa.schema([(column.name, arrow_type(column.kind)) for column in columns])
 
 
@@ -228,7 +224,7 @@ class Fact(NamedTuple):
     """
 
     columns: tuple[FactColumn, ...]
-    read: Callable[[TableHandle, Values, Values], Iterable[pyarrow.Table | Values]]
+    read: Callable[[TableHandle, Values, Values], Iterable[pa.Table | Values]]
     is_long: bool = False
     keeps_faults: bool = False
 
@@ -238,8 +234,6 @@ def _moment(milliseconds: int | None) -> int | None:
 
 
 def _moments(column: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
     return column.cast(pa.timestamp("ms", "UTC")).cast(arrow_type("timestamp"))
 
 
@@ -266,19 +260,15 @@ def _typed(value: object, kind: str) -> Any:  # Any: a value of the type, null w
     return value
 
 
-def _table_of(rows: Iterable[Values], columns: Sequence[FactColumn]) -> pyarrow.Table:
+def _table_of(rows: Iterable[Values], columns: Sequence[FactColumn]) -> pa.Table:
     """Return rows with some of the columns as a table; what a row lacks is null."""
-    import pyarrow as pa
-
     given = list(rows)
     arrays = [pa.array([row.get(name) for row in given], arrow_type(kind)) for name, kind, _ in columns]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-def _with_columns(batch: Any, known: Values, columns: Sequence[FactColumn]) -> pyarrow.Table:
+def _with_columns(batch: Any, known: Values, columns: Sequence[FactColumn]) -> pa.Table:
     """Return the columns by name: from `known` (arrays, or one value for all rows), from the batch, or null."""
-    import pyarrow as pa
-
     arrays, names = [], set(batch.schema.names)
     for name, kind, _ in columns:
         expected = arrow_type(kind)
@@ -292,7 +282,7 @@ def _with_columns(batch: Any, known: Values, columns: Sequence[FactColumn]) -> p
 # -- facts ------------------------------------------------------------------------------------------------------------
 
 
-def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
+def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
     from deltacli.operations.read.history import read_history
 
     rows = []
@@ -306,10 +296,7 @@ def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarr
     yield _table_of(rows, HISTORY)
 
 
-def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.log.file_actions import num_records_column
-
+def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
     snapshot = find_snapshot(table, version=arguments["version"])
     for batch in snapshot.files():
         known = {
@@ -321,10 +308,7 @@ def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow
         yield _with_columns(batch, known, FILES)
 
 
-def _tombstones(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
-    from deltacli.arrow import compute as pc
-    from deltacli.delta.log.state import deleted_file_retention_ms
-
+def _tombstones(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
     snapshot = find_snapshot(table, version=arguments["version"])
     cutoff = table.clock() - deleted_file_retention_ms(snapshot.properties)
     for batch in snapshot.tombstones():
@@ -380,7 +364,7 @@ def _clustering_columns(snapshot: Any) -> list[str]:  # Any: a Snapshot
     return [".".join(field.name for field in column.fields) if column.fields else column.name for column in found]
 
 
-def _findings(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
+def _findings(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
     from deltacli.operations.validate.findings import ValidateRequest
     from deltacli.operations.validate.validate import validate_table
 
@@ -402,9 +386,7 @@ def _findings(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyar
     yield _table_of(rows, FINDINGS)
 
 
-def _candidates(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
-    import pyarrow as pa
-
+def _candidates(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
     from deltacli.operations.vacuum.full_plan import plan_vacuum
     from deltacli.operations.vacuum.plan import VacuumRequest
 
@@ -451,7 +433,7 @@ def _log_facts(table: TableHandle, _: Values, row: Values) -> Iterator[Values]:
     }
 
 
-def _streams(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
+def _streams(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
     from deltacli.operations.streams.streams import StreamsRequest, find_streams
 
     report = find_streams(StreamsRequest(**arguments), [table], table.open_other, table.engine, is_one_table=True)
@@ -477,13 +459,11 @@ NAME, ARGUMENTS, NOW_MS, SKIPS = "name", "arguments", "now_ms", "skips"
 """Names of the shared values: of the fact, its arguments, the clock, and whether unreadable tables are skipped."""
 
 
-def read_fact(row: Values, context: TaskContext) -> Iterator[pyarrow.Table | Values]:
+def read_fact(row: Values, context: TaskContext) -> Iterator[pa.Table | Values]:
     """Yield the facts of the table of a row, with its URI, as tables of Arrow, or as a row where a table has one.
 
     Raises what the operation raises, unless the fact keeps faults or the caller skips unreadable tables.
     """
-    import pyarrow as pa
-
     fact = FACTS[context.shared(NAME)]
     uri = row["table"]
     try:
@@ -548,7 +528,7 @@ def rows_of_tables(job: bytes, rows: Iterable[Values]) -> Iterator[RecordBatch]:
         raise searchable(fault) from None
 
 
-def _as_tables(found: Iterable[Any], columns: Sequence[FactColumn]) -> Iterator[pyarrow.Table]:
+def _as_tables(found: Iterable[Any], columns: Sequence[FactColumn]) -> Iterator[pa.Table]:
     """Yield tables and rows in their order, with up to a thousand rows in a table: one of each costs six times more."""
     rows: list[Values] = []
     for one in found:

@@ -11,6 +11,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from datetime import date, datetime
 from functools import partial
 from itertools import islice
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import open_table
+from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import system_clock
 from deltacli.core.made_once import pattern
@@ -110,11 +112,7 @@ def tombstones(
 
 @named_call
 def detail(
-    spark: SparkSession,
-    paths: Any,
-    *,
-    now: datetime | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    spark: SparkSession, paths: Any, *, now: datetime | None = None, storage_options: Mapping[str, str] | None = None
 ) -> DataFrame:
     """Return one row per table: version, protocol, features, properties, rows, files, bytes, tombstones and the
     distance of the checkpoint. A table that cannot be read is a row with its `error`.
@@ -205,8 +203,6 @@ def fleet_facts(
     The driver looks for the tables, executors read their logs' listings. A table that cannot be read is a row with its
     `error`. Raises UsageError for a policy file with errors.
     """
-    import pyarrow as pa
-
     from deltacli.fleet.planning.discovery import discover
     from deltacli.fleet.planning.due import expiry_cutoff_ms
     from deltacli.fleet.policy_file.reading import require_fleet_file
@@ -223,10 +219,7 @@ def fleet_facts(
         "at": (pa.array([one.at for one in found], pa.string()), "string"),
         "group": (pa.array([one.group.name for one in found], pa.string()), "string"),
         "policy": (pa.array([one.group.policy.name for one in found], pa.string()), "string"),
-        "cutoffMs": (
-            pa.array([expiry_cutoff_ms(one.group.policy, now_ms) for one in found], pa.int64()),
-            "bigint",
-        ),
+        "cutoffMs": (pa.array([expiry_cutoff_ms(one.group.policy, now_ms) for one in found], pa.int64()), "bigint"),
     }
     places = [_uri(one.base, one.at) for one in found]
     return _computed(spark, places, rows, "fleet_facts", {}, now_ms, storage_options, skips=False)
@@ -238,8 +231,6 @@ def _uri(base: str, at: str) -> str:
 
 def _require_fields(given: Mapping[str, Any], request: type, method: str) -> None:
     """Raise UsageError for an argument that is no field of a request, or that a plan decides itself."""
-    from dataclasses import fields
-
     names = {one.name for one in fields(request)} - {"dry_run"}
     for name in given:
         if name not in names:
@@ -264,8 +255,6 @@ def _facts(
     unreadable: str = "raise",
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    import pyarrow as pa
-
     require_session(spark)
     if unreadable not in ("raise", "skip"):
         raise UsageError(f"invalid unreadable {unreadable!r}", facts={"expected": "raise or skip"})

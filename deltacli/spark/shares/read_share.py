@@ -17,6 +17,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
+from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing, UsageError
 from deltacli.core.machine import Clock
 from deltacli.core.made_once import cached_property
@@ -195,11 +196,7 @@ class StreamPlan(TableStreamPlan):
     _chosen: ShareStreamOptions
 
     def __init__(
-        self,
-        options: Mapping[str, str],
-        schema: SparkSchema,
-        spark: str,
-        now: Callable[[], float] = time.monotonic,
+        self, options: Mapping[str, str], schema: SparkSchema, spark: str, now: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(options, schema, spark)
         self._now = now
@@ -430,8 +427,6 @@ def _require_one(**given: object) -> None:
 
 def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # Any: SparkSession, StructType, DataFrame
     """Return the rows of partitions as a frame, each read by one task."""
-    import pyarrow as pa
-
     if not partitions:
         return session.createDataFrame([], schema)
     parts = [number % _MOST_TASKS for number in range(len(partitions))]

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.data_files import unique_id
@@ -43,10 +42,8 @@ from deltacli.spark.table_log import TableLog
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile
-
-if TYPE_CHECKING:
-    from deltacli.table.version import Snapshot
 
 # -- the options of the data source of shares --------------------------------------------------------------------------
 

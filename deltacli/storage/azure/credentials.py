@@ -16,18 +16,15 @@ from datetime import datetime
 from email.utils import formatdate
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
 from deltacli.core.typing import AzureCredential
-from deltacli.storage.grants import SOURCE
+from deltacli.storage.grants import SOURCE, HeldGrant
 from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session
 from deltacli.storage.objects.options import certificates, endpoint, known_options, set_or_unset, truth, variables
 from deltacli.storage.secrets import StoreFault, remember_secrets
-
-if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
 
 # -- addresses of containers -------------------------------------------------------------------------------------------
 

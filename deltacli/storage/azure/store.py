@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -32,37 +31,17 @@ from deltacli.storage.azure.credentials import (
     read_azure_options,
 )
 from deltacli.storage.fsspec_storage import require_libraries
-from deltacli.storage.grants import ASK_PROVIDER
+from deltacli.storage.grants import ASK_PROVIDER, HeldGrant
+from deltacli.storage.objects import http
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of, md5_of
-from deltacli.storage.objects.http import (
-    BATCH_CONTENT_TYPE,
-    LARGEST_LIST,
-    Answer,
-    BatchPart,
-    Body,
-    Dialect,
-    Fate,
-    HttpFault,
-    Request,
-    Transport,
-    batch_of,
-    faults_of_batch,
-    passing_cause,
-    said_of,
-    translate_fault,
-)
 from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, VersionPage, is_denied
 from deltacli.storage.outcomes import Created, Creation, Existed
 from deltacli.storage.retry import AZURE_PRICES, Call, Retry
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-
-if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
-    from deltacli.storage.versions import VersionedObjects
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
 # -- the calls of a container of Azure Blob Storage --------------------------------------------------------------------
 
-DIALECT = Dialect(
+DIALECT = http.Dialect(
     store="Azure Blob Storage",
     holder="container",
     holder_missing=frozenset({"ContainerNotFound", "FilesystemNotFound"}),
@@ -78,7 +57,7 @@ LARGEST_COPY = 4_000 << 20
 """Bytes that are copied in one request."""
 _BLOCK_BYTES = 64 << 20
 _MOST_BLOCKS = 50_000
-LARGEST_PAGE = 4 * LARGEST_LIST
+LARGEST_PAGE = 4 * http.LARGEST_LIST
 """Bytes of a page: of 5,000 objects with their properties and metadata."""
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
@@ -97,7 +76,7 @@ class AzureCalls:
 
     deletes_per_request = 256
     starts_anywhere = False
-    dialect: Dialect = DIALECT
+    dialect: http.Dialect = DIALECT
     uploads = None
     max_attempts = None
 
@@ -105,7 +84,7 @@ class AzureCalls:
         self._container, self.credentials, self._retry = container, credentials, retry
         if options.held is not None:
             self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER)
-        self._transport = Transport(options.endpoint, options.verify)
+        self._transport = http.Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
         self._has_batches = True
 
@@ -132,10 +111,10 @@ class AzureCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
         given = {name: text for name, text in asked.items() if text}
         url = self.url("", restype="container", comp="list", include="metadata", **given)
-        return azure_page(self.send(Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,)), prefix)
+        return azure_page(self.send(http.Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
-        return azure_properties(self.send(Request("HEAD", self.object_url(key)), (200,)), key)
+        return azure_properties(self.send(http.Request("HEAD", self.object_url(key)), (200,)), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         offset, length = 0, length_of(span) if span else None
@@ -146,21 +125,21 @@ class AzureCalls:
             offset = int(first)
         headers = ({"x-ms-range": span} if span else {}) | ({"If-Match": tag} if tag else {})
         url = self.object_url(key, version_id)
-        request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
+        request = http.Request("GET", url, headers, limit=length_of(span), reads_object=True)
         answer = self.send(request, (200, 206) if span else (200,))
         azure_properties(answer, key)
         return azure_content(answer, offset, length)
 
     def _end(self, key: str, length: int, version_id: str) -> Content:
         """Return the end of an object. Azure has no such ranges, so the size is asked for first."""
-        request = Request("HEAD", self.object_url(key, version_id))
+        request = http.Request("HEAD", self.object_url(key, version_id))
         entry, tag = azure_properties(self.send(request, (200,)), key)
         if not entry.size_bytes:
             return Content(b"", 0, 0, tag)
         start = max(0, entry.size_bytes - length)
         return self.get(key, f"bytes={start}-{entry.size_bytes - 1}", tag, version_id)
 
-    def write(self, key: str, body: Body, condition: str | None) -> None:
+    def write(self, key: str, body: http.Body, condition: str | None) -> None:
         headers = (
             {} if condition is None else {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
         )
@@ -170,12 +149,12 @@ class AzureCalls:
 
             def write_block(start: int, block_url: str) -> None:
                 part = body.part(start, size)
-                self._write_block(Request("PUT", block_url, {"Content-MD5": _digest(part)}, part))
+                self._write_block(http.Request("PUT", block_url, {"Content-MD5": _digest(part)}, part))
 
             self._write_blocks(key, range(0, body.size, size), write_block, headers)
             return
         headers |= {"x-ms-blob-type": "BlockBlob", "Content-MD5": _digest(body)}
-        require_stored_in_azure(self.send(Request("PUT", url, headers, body), (201,)))
+        require_stored_in_azure(self.send(http.Request("PUT", url, headers, body), (201,)))
 
     def _write_blocks(
         self, key: str, starts: Iterable[int], write: Callable[[int, str], None], condition: Mapping[str, str]
@@ -187,24 +166,24 @@ class AzureCalls:
             names.append(base64.b64encode(f"{upload}-{number:06d}".encode()).decode())
             write(start, f"{self.object_url(key)}?comp=block&blockid={quote(names[-1], safe='')}")
         latest = "".join(f"<Uncommitted>{name}</Uncommitted>" for name in names)
-        listed = Body(f"{_XML_HEAD}<BlockList>{latest}</BlockList>".encode())
+        listed = http.Body(f"{_XML_HEAD}<BlockList>{latest}</BlockList>".encode())
         headers = {**condition, "Content-Type": "application/xml", "Content-MD5": _digest(listed)}
         try:
-            answer = self.send(Request("PUT", f"{self.object_url(key)}?comp=blocklist", headers, listed), (201,))
-        except HttpFault as fault:
+            answer = self.send(http.Request("PUT", f"{self.object_url(key)}?comp=blocklist", headers, listed), (201,))
+        except http.HttpFault as fault:
             if fault.reason == "InvalidBlockList" and "If-None-Match" in condition:
                 self._require_absent(key)  # another writer's creation discards the blocks of all others
             raise
         require_stored_in_azure(answer)
 
-    def _write_block(self, request: Request) -> None:
-        def send() -> Answer:
+    def _write_block(self, request: http.Request) -> None:
+        def send() -> http.Answer:
             return self.send(request, (201,))
 
         try:
-            self._retry.call(send, host=self.endpoint, faults=(HttpFault,), passing=passing_cause)
-        except HttpFault as fault:
-            if fault.fate is Fate.ANSWERED and fault.status < 500:
+            self._retry.call(send, host=self.endpoint, faults=(http.HttpFault,), passing=http.passing_cause)
+        except http.HttpFault as fault:
+            if fault.fate is http.Fate.ANSWERED and fault.status < 500:
                 raise
             # Blocks that are not committed are no object.
             raise fault.unsent() from fault
@@ -213,11 +192,11 @@ class AzureCalls:
         """Raise the fault of a taken name where an object exists."""
         try:
             self.look(key)
-        except HttpFault as fault:
+        except http.HttpFault as fault:
             if fault.status == 404:
                 return
             raise
-        raise HttpFault(Fate.ANSWERED, "the object exists", status=409, reason="BlobAlreadyExists")
+        raise http.HttpFault(http.Fate.ANSWERED, "the object exists", status=409, reason="BlobAlreadyExists")
 
     def copy(self, source: Source, key: str, condition: str) -> None:
         """Copy an object in one request, or a large one in blocks; its name appears with all of them."""
@@ -227,33 +206,35 @@ class AzureCalls:
         url = self.object_url(key)
         if source.size_bytes <= LARGEST_COPY:
             headers |= {"x-ms-blob-type": "BlockBlob", **given}
-            require_stored_in_azure(self.send(Request("PUT", url, headers), (201,)))
+            require_stored_in_azure(self.send(http.Request("PUT", url, headers), (201,)))
             return
 
         def copy_block(start: int, block_url: str) -> None:
             end = min(start + LARGEST_COPY, source.size_bytes) - 1
-            self._write_block(Request("PUT", block_url, {**headers, "x-ms-source-range": f"bytes={start}-{end}"}))
+            self._write_block(http.Request("PUT", block_url, {**headers, "x-ms-source-range": f"bytes={start}-{end}"}))
 
         self._write_blocks(key, range(0, source.size_bytes, LARGEST_COPY), copy_block, given)
 
     def delete(self, key: str) -> None:
-        answer = self.send(Request("DELETE", self.object_url(key)), (200, 202))
+        answer = self.send(http.Request("DELETE", self.object_url(key)), (200, 202))
         if answer.status != 202:
             raise answer.unexpected("no deletion")
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, http.HttpFault | None]:
         start = len(self._transport.endpoint.partition("://")[0]) + 3 + len(self._transport.host)
         parts = []
         for key in keys:
             headers = {"Content-Length": "0"}
             url, headers = self.credentials.authorized("DELETE", self.object_url(key), headers, is_part=True)
-            parts.append(BatchPart(url[start:], headers))
+            parts.append(http.BatchPart(url[start:], headers))
         url = self.url("", restype="container", comp="batch")
-        body = Body(batch_of(parts))
-        request = Request("POST", url, {"Content-Type": BATCH_CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)
+        body = http.Body(http.batch_of(parts))
+        request = http.Request(
+            "POST", url, {"Content-Type": http.BATCH_CONTENT_TYPE}, body, Call.DELETE, http.LARGEST_LIST
+        )
         try:
-            return faults_of_batch(self.send(request, (200, 202)), keys, 202, azure_fault)
-        except HttpFault as fault:
+            return http.faults_of_batch(self.send(request, (200, 202)), keys, 202, azure_fault)
+        except http.HttpFault as fault:
             if fault.status in _NO_BATCHES and fault.reason not in DIALECT.holder_missing:
                 self._has_batches = False  # some kinds of accounts and emulators have none
             raise
@@ -261,7 +242,7 @@ class AzureCalls:
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
         """Return the elements of a new user delegation key of the account."""
         url = f"{self.service_url}?restype=service&comp=userdelegationkey"
-        answer = self.send(Request("POST", url, {"Content-Type": "application/xml"}, Body(asked)), (200,))
+        answer = self.send(http.Request("POST", url, {"Content-Type": "application/xml"}, http.Body(asked)), (200,))
         return delegation_key_of(answer)
 
     def can_delete_together(self, _key: str, /) -> bool:
@@ -273,19 +254,19 @@ class AzureCalls:
     def object_url(self, key: str, version_id: str = "") -> str:
         """Return the URL of an object or a version. Raises HttpFault for a key that would be another address."""
         if not self.can_hold(key):
-            raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404, reason="BlobNotFound")
+            raise http.HttpFault(http.Fate.ANSWERED, "no object can have this name", status=404, reason="BlobNotFound")
         name, _, text = version_id.rpartition("=")  # a snapshot has its name before it
         given = {name or "versionid": text} if version_id else {}
         return self.url(f"/{quote(key, safe='/', errors='surrogateescape')}", **given)
 
-    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
-        return translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
+    def translated(self, fault: http.HttpFault, place: str, what: str) -> StorageFailed:
+        return http.translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, **query: str) -> str:
         text = urlencode(query, quote_via=quote, safe="", errors="surrogateescape")
         return f"{self._transport.endpoint}/{self._container}{path}" + (f"?{text}" if text else "")
 
-    def send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
+    def send(self, request: http.Request, statuses: tuple[int, ...]) -> http.Answer:
         """Send a request once, and again with new credentials where the store refused the first ones."""
         length = {"Content-Length": str(request.body.size)} if request.body is not None else {}
         held = self.credentials.options.held
@@ -303,7 +284,9 @@ class AzureCalls:
         if answer.status in statuses:
             return answer
         if answer.status < 400:
-            raise HttpFault(Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip())
+            raise http.HttpFault(
+                http.Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip()
+            )
         fault = azure_fault(answer)
         if self.credentials.options.anonymous and fault.reason in _NOT_PUBLIC:
             fault.status = 403
@@ -312,11 +295,11 @@ class AzureCalls:
         raise fault
 
 
-def _digest(body: Body) -> str:
+def _digest(body: http.Body) -> str:
     return base64.b64encode(body.md5()).decode()
 
 
-def azure_fault(answer: Answer) -> HttpFault:
+def azure_fault(answer: http.Answer) -> http.HttpFault:
     """Return the fault of an answer whose status is an error."""
     code, message = _CODE.search(answer.data), _MESSAGE.search(answer.data)
     name = answer.headers.get("x-ms-error-code") or (code[1].decode() if code else "")
@@ -324,13 +307,13 @@ def azure_fault(answer: Answer) -> HttpFault:
         kind = answer.headers.get("content-type", "")[:80]
         if answer.status == 404:
             # A file is missing only if the store says so, not if a proxy does not find a page.
-            return HttpFault(Fate.UNEXPECTED, f"HTTP 404, {kind}")
-        return HttpFault(Fate.ANSWERED, kind, status=answer.status)
-    said = said_of(message[1].decode("utf-8", "replace")) if message else ""
-    return HttpFault(Fate.ANSWERED, said, status=answer.status, reason=name)
+            return http.HttpFault(http.Fate.UNEXPECTED, f"HTTP 404, {kind}")
+        return http.HttpFault(http.Fate.ANSWERED, kind, status=answer.status)
+    said = http.said_of(message[1].decode("utf-8", "replace")) if message else ""
+    return http.HttpFault(http.Fate.ANSWERED, said, status=answer.status, reason=name)
 
 
-def azure_page(answer: Answer, prefix: str) -> ListedPage:
+def azure_page(answer: http.Answer, prefix: str) -> ListedPage:
     """Return a page of a listing, without the directories of hierarchical namespaces."""
     blobs, marker = listing_of(answer)
     entries = [entry_of(blob, prefix, answer) for blob in blobs.iterfind("Blob") if not is_directory(blob)]
@@ -338,7 +321,7 @@ def azure_page(answer: Answer, prefix: str) -> ListedPage:
     return ListedPage(entries, prefixes, marker)
 
 
-def listing_of(answer: Answer) -> tuple[ElementTree.Element, str]:
+def listing_of(answer: http.Answer) -> tuple[ElementTree.Element, str]:
     """Return the objects of a listing, and the marker of its next page."""
     try:
         root = ElementTree.fromstring(answer.data)
@@ -350,18 +333,18 @@ def listing_of(answer: Answer) -> tuple[ElementTree.Element, str]:
     return blobs, root.findtext("NextMarker") or ""
 
 
-def azure_properties(answer: Answer, key: str) -> tuple[Entry, str]:
+def azure_properties(answer: http.Answer, key: str) -> tuple[Entry, str]:
     """Return the properties of an object and its entity tag. Status 404 for a directory."""
     headers = answer.headers
     if headers.get("x-ms-resource-type") == "directory" or headers.get("x-ms-meta-hdi_isfolder") == "true":
-        raise HttpFault(Fate.ANSWERED, "a directory", status=404, reason="IsDirectory")
+        raise http.HttpFault(http.Fate.ANSWERED, "a directory", status=404, reason="IsDirectory")
     size, modified = headers.get("content-length", ""), _milliseconds(headers.get("last-modified", ""))
     if not headers.get("etag") or not _NUMBER.fullmatch(size) or modified is None or "x-ms-blob-type" not in headers:
         raise answer.unexpected("no properties of an object")
     return Entry(key, int(size), modified, md5_of(headers.get("content-md5", ""))), headers["etag"]
 
 
-def azure_content(answer: Answer, offset: int, length: int | None) -> Content:
+def azure_content(answer: http.Answer, offset: int, length: int | None) -> Content:
     """Return the content of an object, or `length` bytes from an offset."""
     tag, data = answer.headers.get("etag", ""), answer.data
     if not tag or "x-ms-blob-type" not in answer.headers:
@@ -377,13 +360,13 @@ def azure_content(answer: Answer, offset: int, length: int | None) -> Content:
     return Content(data, start, size, tag)
 
 
-def require_stored_in_azure(answer: Answer) -> None:
+def require_stored_in_azure(answer: http.Answer) -> None:
     """Raise HttpFault unless an answer to an upload has the tag of the object."""
     if not answer.headers.get("etag") or "x-ms-request-id" not in answer.headers:
         raise answer.unexpected("no tag of an object")
 
 
-def delegation_key_of(answer: Answer) -> dict[str, str]:
+def delegation_key_of(answer: http.Answer) -> dict[str, str]:
     """Return the elements of a user delegation key."""
     try:
         root = ElementTree.fromstring(answer.data)
@@ -395,7 +378,7 @@ def delegation_key_of(answer: Answer) -> dict[str, str]:
     return found
 
 
-def entry_of(blob: ElementTree.Element, prefix: str, answer: Answer) -> Entry:
+def entry_of(blob: ElementTree.Element, prefix: str, answer: http.Answer) -> Entry:
     """Return name, size and time of an object of a listing."""
     key = _name(blob, prefix, answer)
     size = blob.findtext("Properties/Content-Length") or ""
@@ -411,7 +394,7 @@ def is_directory(blob: ElementTree.Element) -> bool:
     return kind == "directory" or marker == "true"
 
 
-def _name(element: ElementTree.Element, prefix: str, answer: Answer) -> str:
+def _name(element: ElementTree.Element, prefix: str, answer: http.Answer) -> str:
     found = element.find("Name")
     name = "" if found is None else found.text or ""
     if found is not None and found.get("Encoded") == "true":
@@ -452,7 +435,9 @@ class AzureVersions(ObjectVersions):
     def keeping(self) -> Keeping:
         url = f"{self._calls.service_url}?restype=service&comp=properties"
         try:
-            answer = self.ask(lambda: self._calls.send(Request("GET", url, call=Call.HEAD), (200,)), "", "read", "")
+            answer = self.ask(
+                lambda: self._calls.send(http.Request("GET", url, call=Call.HEAD), (200,)), "", "read", ""
+            )
             policy = ElementTree.fromstring(answer.data).find("DeleteRetentionPolicy")
         except (StorageFailed, ElementTree.ParseError) as failed:
             if not (isinstance(failed, ElementTree.ParseError) or is_denied(failed.__context__)):
@@ -472,7 +457,9 @@ class AzureVersions(ObjectVersions):
     def _is_hierarchical(self) -> bool:
         url = self._calls.url("", restype="account", comp="properties")
         try:
-            answer = self.ask(lambda: self._calls.send(Request("GET", url, call=Call.HEAD), (200,)), "", "read", "")
+            answer = self.ask(
+                lambda: self._calls.send(http.Request("GET", url, call=Call.HEAD), (200,)), "", "read", ""
+            )
         except StorageFailed:
             return False  # with an hierarchical namespace, the listing of versions will be refused
         return answer.headers.get("x-ms-is-hns-enabled") == "true"
@@ -495,7 +482,7 @@ class AzureVersions(ObjectVersions):
         given |= {"showonly": "deleted"} if listing == _DELETED else {}
         asked = {name: text for name, text in given.items() if text}
         url = self._calls.url("", restype="container", comp="list", **asked)
-        answer = self._calls.send(Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,))
+        answer = self._calls.send(http.Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,))
         blobs, marker = listing_of(answer)
         versions = [
             _version(blob, entry_of(blob, prefix, answer), is_deleted=listing == _DELETED)
@@ -533,13 +520,13 @@ class AzureVersions(ObjectVersions):
         headers = {}
         if self._is_hierarchical:
             headers["x-ms-undelete-source"] = f"{quote(key, safe='/')}?deletionid={quote(version.version_id)}"
-        request = Request("PUT", f"{self._calls.object_url(key)}?comp=undelete", headers)
+        request = http.Request("PUT", f"{self._calls.object_url(key)}?comp=undelete", headers)
         try:
             self.ask(lambda: self._calls.send(request, (200,)), key, "brought back", _WRITE)
         except StorageFailed as failed:
             fault = failed.__context__
             # A repeated request finds what the first one did, whose answer was lost.
-            if not (is_itself and isinstance(fault, HttpFault) and fault.status in (404, 409)):
+            if not (is_itself and isinstance(fault, http.HttpFault) and fault.status in (404, 409)):
                 raise
             if self._live(key) is None:
                 raise
@@ -581,8 +568,6 @@ def open_azure(
         read = replace(read_azure_options(options, address, {}), held=held)
     scheme = uri.partition("://")[0]
     require_libraries(scheme, "urllib3")
-    from deltacli.storage.azure.credentials import AzureCredentials
-
     place = address.uri.removesuffix(f"/{address.root}")
     credentials = AzureCredentials(read, place)
     if credentials.needs_library:

@@ -14,17 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
 from deltacli.core.typing import GoogleAuth, Json
-from deltacli.storage.grants import SOURCE
+from deltacli.storage.grants import SOURCE, HeldGrant
 from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session
 from deltacli.storage.objects.options import certificates, endpoint, known_options, truth
 from deltacli.storage.secrets import StoreFault
-
-if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
 
 # -- values of `--storage-option` for Google Cloud Storage -------------------------------------------------------------
 

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
@@ -29,46 +29,17 @@ from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, 
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions, read_gcs_options
-from deltacli.storage.grants import ASK_PROVIDER
-from deltacli.storage.objects.calls import (
-    ABSENT,
-    Content,
-    Entry,
-    ListedPage,
-    Source,
-    length_of,
-    md5_of,
-    missing_fault,
-)
-from deltacli.storage.objects.http import (
-    BATCH_CONTENT_TYPE,
-    LARGEST_LIST,
-    Answer,
-    BatchPart,
-    Body,
-    Dialect,
-    Fate,
-    HttpFault,
-    Request,
-    Transport,
-    batch_of,
-    faults_of_batch,
-    passing_cause,
-    said_of,
-    translate_fault,
-)
+from deltacli.storage.grants import ASK_PROVIDER, HeldGrant
+from deltacli.storage.objects import http
+from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of, md5_of, missing_fault
 from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, VersionPage, create_object
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import GCS_PRICES, Call, Retry
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-
-if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
-    from deltacli.storage.versions import VersionedObjects
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
 # -- the calls of a bucket of Google Cloud Storage ---------------------------------------------------------------------
 
-DIALECT = Dialect(
+DIALECT = http.Dialect(
     store="Google Cloud Storage",
     holder="bucket",
     holder_missing=frozenset({"bucketNotFound"}),
@@ -99,7 +70,7 @@ class GcsCalls:
 
     deletes_per_request = 100
     starts_anywhere = True
-    dialect: Dialect = DIALECT
+    dialect: http.Dialect = DIALECT
     uploads = None
     max_attempts = None
 
@@ -110,7 +81,7 @@ class GcsCalls:
         if options.held is not None:
             check = "check the network and the proxy settings"
             self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER, check_endpoint=check)
-        self._transport = Transport(options.endpoint, options.verify)
+        self._transport = http.Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
 
     @property
@@ -130,31 +101,31 @@ class GcsCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
         given = {name: text for name, text in asked.items() if text}
         url = self.url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
-        return gcs_page(self.send(Request("GET", url, call=Call.LIST, limit=LARGEST_LIST), (200,)), prefix)
+        return gcs_page(self.send(http.Request("GET", url, call=Call.LIST, limit=http.LARGEST_LIST), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
         url = self.url(object_path(key), fields=_PROPERTIES)
-        return gcs_properties(self._send_for(key, Request("GET", url, call=Call.HEAD), (200,)), key)
+        return gcs_properties(self._send_for(key, http.Request("GET", url, call=Call.HEAD), (200,)), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         condition = {"ifGenerationMatch": tag} if tag else {}
         condition |= {"generation": version_id} if version_id else {}
         url = self.url(object_path(key), alt="media", **condition)
         headers = {"Range": span} if span else {}
-        request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
+        request = http.Request("GET", url, headers, limit=length_of(span), reads_object=True)
         return gcs_content(self._send_for(key, request, (200, 206) if span else (200,)), span)
 
-    def _send_for(self, key: str, request: Request, statuses: tuple[int, ...]) -> Answer:
+    def _send_for(self, key: str, request: http.Request, statuses: tuple[int, ...]) -> http.Answer:
         """Send a request that reads an object."""
         try:
             return self.send(request, statuses)
-        except HttpFault as fault:
+        except http.HttpFault as fault:
             held = self.credentials.options.held
             if held is None or fault.status != 403 or not (missing := missing_fault(self, key)):
                 raise
             raise missing from None
 
-    def write(self, key: str, body: Body, condition: str | None) -> None:
+    def write(self, key: str, body: http.Body, condition: str | None) -> None:
         generation = {} if condition is None else {"ifGenerationMatch": "0" if condition == ABSENT else condition}
         url = self.url("/o", base="/upload/storage/v1/b/", name=key, **generation)
         if body.size <= LARGEST_SINGLE:
@@ -168,26 +139,26 @@ class GcsCalls:
         given |= {"sourceGeneration": version} if (version := source.version_id or source.tag) else {}
         path = f"{object_path(source.key)}/rewriteTo/b/{_quoted(self._bucket)}{object_path(key)}"
         for _ in range(_MOST_REWRITES):
-            answer = self.send(Request("POST", self.url(path, **given)), (200,))
+            answer = self.send(http.Request("POST", self.url(path, **given)), (200,))
             if token := rewrite_token_of(answer, source.size_bytes):
                 given["rewriteToken"] = token
             else:
                 return
-        raise HttpFault(Fate.BROKEN, "the copy was not finished")
+        raise http.HttpFault(http.Fate.BROKEN, "the copy was not finished")
 
     def delete(self, key: str) -> None:
-        answer = self.send(Request("DELETE", self.url(object_path(key))), (200, 204))
+        answer = self.send(http.Request("DELETE", self.url(object_path(key))), (200, 204))
         if answer.status != 204:
             raise answer.unexpected("no deletion")
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, http.HttpFault | None]:
         start = len(self._transport.endpoint)
-        parts = [BatchPart(self.url(object_path(key))[start:]) for key in keys]
-        url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": BATCH_CONTENT_TYPE}
-        request = Request("POST", url, headers, Body(batch_of(parts)), Call.DELETE, LARGEST_LIST)
+        parts = [http.BatchPart(self.url(object_path(key))[start:]) for key in keys]
+        url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": http.BATCH_CONTENT_TYPE}
+        request = http.Request("POST", url, headers, http.Body(http.batch_of(parts)), Call.DELETE, http.LARGEST_LIST)
         try:
-            return faults_of_batch(self.send(request, (200,)), keys, 204, gcs_fault)
-        except HttpFault as fault:
+            return http.faults_of_batch(self.send(request, (200,)), keys, 204, gcs_fault)
+        except http.HttpFault as fault:
             if fault.status in _NO_BATCHES:
                 self._has_batches = False  # emulators and private endpoints may have none
             raise
@@ -196,7 +167,7 @@ class GcsCalls:
         """Return which of these permissions the bucket grants to the caller."""
         text = "&".join(f"permissions={name}" for name in permissions)
         url = self.url("/iam/testPermissions")
-        answer = self.send(Request("GET", f"{url}{'&' if '?' in url else '?'}{text}"), (200,)).fields()
+        answer = self.send(http.Request("GET", f"{url}{'&' if '?' in url else '?'}{text}"), (200,)).fields()
         found = answer.get("permissions", [])
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
@@ -206,15 +177,15 @@ class GcsCalls:
     def can_hold(self, key: str) -> bool:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)
 
-    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
-        return translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
+    def translated(self, fault: http.HttpFault, place: str, what: str) -> StorageFailed:
+        return http.translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
         given = {**query, **({"userProject": self._payer} if self._payer else {})}
         text = urlencode(given, quote_via=quote, safe="", errors="surrogateescape")
         return f"{self._transport.endpoint}{base}{_quoted(self._bucket)}{path}" + (f"?{text}" if text else "")
 
-    def send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
+    def send(self, request: http.Request, statuses: tuple[int, ...]) -> http.Answer:
         """Send a request once, and again with new credentials where the store refused the first ones."""
         for is_last in (False, True):
             is_ours = request.url.startswith(f"{self._transport.endpoint}/")
@@ -225,14 +196,16 @@ class GcsCalls:
         if answer.status in statuses:
             return answer
         if answer.status < 400:
-            raise HttpFault(Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip())
+            raise http.HttpFault(
+                http.Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip()
+            )
         raise gcs_fault(answer)
 
 
 def object_path(key: str) -> str:
     """Return the path of an object. Raises HttpFault for a key that no object can have."""
     if key in _NO_NAMES:
-        raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404)
+        raise http.HttpFault(http.Fate.ANSWERED, "no object can have this name", status=404)
     return f"/o/{_quoted(key)}"
 
 
@@ -249,11 +222,11 @@ _RESUME = 308
 _MOST_WITHOUT_PROGRESS = 5
 """Requests in a row of a session after which the store has no more bytes than before."""
 
-Send = Callable[[Request, tuple[int, ...]], Answer]
+Send = Callable[[http.Request, tuple[int, ...]], http.Answer]
 """Sends a request once, with credentials; statuses besides those given raise HttpFault."""
 
 
-def single(url: str, key: str, body: Body) -> Request:
+def single(url: str, key: str, body: http.Body) -> http.Request:
     """Return the request that creates an object with its digest, which the store compares."""
     boundary = uuid4().hex
     head = (
@@ -262,14 +235,16 @@ def single(url: str, key: str, body: Body) -> Request:
     ).encode()
     content = b"".join((head, body.read(), f"\r\n--{boundary}--\r\n".encode()))
     headers = {"Content-Type": f"multipart/related; boundary={boundary}"}
-    return Request("POST", f"{url}&uploadType=multipart", headers, Body(content))
+    return http.Request("POST", f"{url}&uploadType=multipart", headers, http.Body(content))
 
 
-def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, body: Body) -> None:
+def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, body: http.Body) -> None:
     """Send an object in pieces. Raises HttpFault; with Fate.UNSENT where the object was certainly not written."""
 
-    def ask(request: Request, statuses: tuple[int, ...]) -> Answer:
-        return retry.call(lambda: send(request, statuses), host=host, faults=(HttpFault,), passing=passing_cause)
+    def ask(request: http.Request, statuses: tuple[int, ...]) -> http.Answer:
+        return retry.call(
+            lambda: send(request, statuses), host=host, faults=(http.HttpFault,), passing=http.passing_cause
+        )
 
     session = _begin(ask, url, key, body)
     done, size, idle = 0, body.size, 0
@@ -277,9 +252,9 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
         piece = body.part(done, PIECE_BYTES)
         span = f"bytes {done}-{done + piece.size - 1}/{size}" if piece.size else f"bytes */{size}"
         try:
-            answer = send(Request("PUT", session, {"Content-Range": span}, piece), (200, 201, _RESUME))
-        except HttpFault as fault:
-            if fault.fate is Fate.ANSWERED and not passing_cause(fault):
+            answer = send(http.Request("PUT", session, {"Content-Range": span}, piece), (200, 201, _RESUME))
+        except http.HttpFault as fault:
+            if fault.fate is http.Fate.ANSWERED and not http.passing_cause(fault):
                 raise
             answer = _state(ask, session, size)
         if answer.status != _RESUME:
@@ -287,21 +262,23 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
             return
         received = _received(answer, size)
         done, idle = received, 0 if received > done else idle + 1
-    raise HttpFault(Fate.BROKEN, f"the upload stopped at {done} of {size} bytes: the store accepts no more of it")
+    raise http.HttpFault(
+        http.Fate.BROKEN, f"the upload stopped at {done} of {size} bytes: the store accepts no more of it"
+    )
 
 
-def _begin(ask: Send, url: str, key: str, body: Body) -> str:
+def _begin(ask: Send, url: str, key: str, body: http.Body) -> str:
     """Return the URL of a new session. Nothing is created by it, so it may be repeated."""
     headers = {
         "Content-Type": "application/json; charset=UTF-8",
         "X-Upload-Content-Type": "application/octet-stream",
         "X-Upload-Content-Length": str(body.size),
     }
-    request = Request("POST", f"{url}&uploadType=resumable", headers, Body(_metadata(key, body).encode()))
+    request = http.Request("POST", f"{url}&uploadType=resumable", headers, http.Body(_metadata(key, body).encode()))
     try:
         answer = ask(request, (200, 201))
-    except HttpFault as fault:
-        if fault.fate is Fate.ANSWERED and fault.status < 500:
+    except http.HttpFault as fault:
+        if fault.fate is http.Fate.ANSWERED and fault.status < 500:
             raise
         raise fault.unsent() from fault
     session = answer.headers.get("location", "")
@@ -310,18 +287,18 @@ def _begin(ask: Send, url: str, key: str, body: Body) -> str:
     return session
 
 
-def _state(ask: Send, session: str, size: int) -> Answer:
+def _state(ask: Send, session: str, size: int) -> http.Answer:
     """Return what a session has received after the answer to a piece was lost."""
     try:
-        return ask(Request("PUT", session, {"Content-Range": f"bytes */{size}"}), (200, 201, _RESUME))
-    except HttpFault as fault:
-        if fault.fate is not Fate.ANSWERED or passing_cause(fault):
+        return ask(http.Request("PUT", session, {"Content-Range": f"bytes */{size}"}), (200, 201, _RESUME))
+    except http.HttpFault as fault:
+        if fault.fate is not http.Fate.ANSWERED or http.passing_cause(fault):
             raise
         # The piece may have been the last one, and the session is gone: whether it created the object is unknown.
-        raise HttpFault(Fate.BROKEN, f"the state of the upload is unknown: {fault}") from fault
+        raise http.HttpFault(http.Fate.BROKEN, f"the state of the upload is unknown: {fault}") from fault
 
 
-def _received(answer: Answer, size: int) -> int:
+def _received(answer: http.Answer, size: int) -> int:
     text = answer.headers.get("range", "")
     match = _RECEIVED.fullmatch(text)
     if (text and not match) or (match and int(match[1]) >= size):
@@ -329,12 +306,12 @@ def _received(answer: Answer, size: int) -> int:
     return int(match[1]) + 1 if match else 0
 
 
-def _metadata(key: str, body: Body) -> str:
+def _metadata(key: str, body: http.Body) -> str:
     fields: Mapping[str, str] = {"name": key, "md5Hash": base64.b64encode(body.md5()).decode()}
     return json.dumps(fields)
 
 
-def gcs_fault(answer: Answer) -> HttpFault:
+def gcs_fault(answer: http.Answer) -> http.HttpFault:
     """Return the fault of an answer whose status is an error."""
     try:
         found = json.loads(answer.data)["error"]
@@ -345,11 +322,11 @@ def gcs_fault(answer: Answer) -> HttpFault:
     reason = "bucketNotFound" if answer.status == 404 and _BUCKET_GONE in message else str(word)
     if answer.status == 404 and _is_page(answer):
         # A file is missing only if the store says so, not if a proxy does not find a page.
-        return HttpFault(Fate.UNEXPECTED, said_of(f"HTTP 404, {_kind(answer)}"))
-    return HttpFault(Fate.ANSWERED, said_of(message), status=answer.status, reason=reason)
+        return http.HttpFault(http.Fate.UNEXPECTED, http.said_of(f"HTTP 404, {_kind(answer)}"))
+    return http.HttpFault(http.Fate.ANSWERED, http.said_of(message), status=answer.status, reason=reason)
 
 
-def gcs_page(answer: Answer, prefix: str) -> ListedPage:
+def gcs_page(answer: http.Answer, prefix: str) -> ListedPage:
     fields = answer.fields()
     if fields.get("kind") != "storage#objects":
         raise answer.unexpected("no listing")
@@ -358,7 +335,7 @@ def gcs_page(answer: Answer, prefix: str) -> ListedPage:
     return ListedPage(entries, prefixes, str(fields.get("nextPageToken") or ""))
 
 
-def gcs_properties(answer: Answer, key: str) -> tuple[Entry, str]:
+def gcs_properties(answer: http.Answer, key: str) -> tuple[Entry, str]:
     """Return the properties of an object and its generation."""
     fields = answer.fields()
     if fields.get("name") != key or not fields.get("generation"):
@@ -366,7 +343,7 @@ def gcs_properties(answer: Answer, key: str) -> tuple[Entry, str]:
     return _entry(fields, key, answer)._replace(md5=md5_of(str(fields.get("md5Hash", "")))), str(fields["generation"])
 
 
-def gcs_content(answer: Answer, span: str) -> Content:
+def gcs_content(answer: http.Answer, span: str) -> Content:
     """Return the content of an object, or of the range that was asked for."""
     tag, data = answer.headers.get("x-goog-generation", ""), answer.data
     if not tag:
@@ -384,14 +361,14 @@ def gcs_content(answer: Answer, span: str) -> Content:
     return Content(data, start, size, tag)
 
 
-def require_stored_in_gcs(answer: Answer, size: int) -> None:
+def require_stored_in_gcs(answer: http.Answer, size: int) -> None:
     """Raise HttpFault unless an answer to an upload has the generation and the size of the object."""
     fields = answer.fields()
     if not fields.get("generation") or str(fields.get("size")) != str(size):
         raise answer.unexpected(f"no properties of an object of {size} bytes")
 
 
-def rewrite_token_of(answer: Answer, size: int) -> str:
+def rewrite_token_of(answer: http.Answer, size: int) -> str:
     """Return the token of the next request of a copy, '' for one that is done. Raises HttpFault unless the answer has
     one of them, or the properties of a copy of this size.
     """
@@ -416,7 +393,7 @@ def _answers(span: str, start: int, end: int, size: int) -> bool:
     return start == int(first) and end == min(int(last), size - 1)
 
 
-def _entry(item: object, prefix: str, answer: Answer) -> Entry:
+def _entry(item: object, prefix: str, answer: http.Answer) -> Entry:
     fields: Fields = item if isinstance(item, dict) else {}
     key = _below(fields.get("name"), prefix, answer)
     size, modified = str(fields.get("size", "")), parse_milliseconds(fields.get("updated"))
@@ -425,13 +402,13 @@ def _entry(item: object, prefix: str, answer: Answer) -> Entry:
     return Entry(key, int(size), modified)
 
 
-def _below(key: object, prefix: str, answer: Answer) -> str:
+def _below(key: object, prefix: str, answer: http.Answer) -> str:
     if not isinstance(key, str) or not key.startswith(prefix):
         raise answer.unexpected(f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
     return key
 
 
-def _list(fields: Fields, name: str, answer: Answer) -> list[Any]:
+def _list(fields: Fields, name: str, answer: http.Answer) -> list[Any]:
     found = fields.get(name, [])
     if not isinstance(found, list):
         raise answer.unexpected(f"{name} is not a list")
@@ -448,11 +425,11 @@ def parse_milliseconds(text: object) -> int | None:
     return None if moment.tzinfo is None else int(moment.timestamp()) * 1000 + moment.microsecond // 1000
 
 
-def _kind(answer: Answer) -> str:
+def _kind(answer: http.Answer) -> str:
     return answer.headers.get("content-type", "")[:80]
 
 
-def _is_page(answer: Answer) -> bool:
+def _is_page(answer: http.Answer) -> bool:
     """Return whether an answer is a web page. The store calls its short messages text/html as well."""
     return b"<html" in answer.data[:1000].lower() or b"<!doctype html" in answer.data[:1000].lower()
 
@@ -478,7 +455,7 @@ class GcsVersions(ObjectVersions):
 
     def keeping(self) -> Keeping:
         permission = "storage.buckets.get"
-        request = Request("GET", self._calls.url("", fields="versioning,softDeletePolicy"), call=Call.HEAD)
+        request = http.Request("GET", self._calls.url("", fields="versioning,softDeletePolicy"), call=Call.HEAD)
         try:
             fields: dict[str, Any] = self.ask(
                 lambda: self._calls.send(request, (200,)).fields(), "", "read", permission
@@ -500,8 +477,8 @@ class GcsVersions(ObjectVersions):
             "/o", maxResults=str(PAGE), fields=_FIELDS, **{name: text for name, text in given.items() if text}
         )
         try:
-            answer = self._calls.send(Request("GET", url, call=Call.LIST, limit=LARGEST_LIST), (200,))
-        except HttpFault as fault:
+            answer = self._calls.send(http.Request("GET", url, call=Call.LIST, limit=http.LARGEST_LIST), (200,))
+        except http.HttpFault as fault:
             if listing == _SOFT_DELETED and fault.status in (400, 412) and _POLICY in fault.reason.lower():
                 return VersionPage([], "")  # the bucket has no soft delete
             raise
@@ -531,7 +508,7 @@ class GcsVersions(ObjectVersions):
         )
 
         def send() -> None:
-            answer = self._calls.send(Request("POST", url), (200,))
+            answer = self._calls.send(http.Request("POST", url), (200,))
             if str(answer.fields().get("size")) != str(version.size_bytes):
                 raise answer.unexpected(f"no properties of an object of {version.size_bytes} bytes")
 
@@ -542,7 +519,7 @@ class GcsVersions(ObjectVersions):
         )
 
 
-def _version(item: Json, prefix: str, answer: Answer, *, is_soft: bool) -> ObjectVersion:
+def _version(item: Json, prefix: str, answer: http.Answer, *, is_soft: bool) -> ObjectVersion:
     fields = item if isinstance(item, dict) else {}
     key, size, generation = fields.get("name"), str(fields.get("size", "")), str(fields.get("generation", ""))
     modified = parse_milliseconds(fields.get("updated"))
@@ -583,8 +560,6 @@ def open_gcs(
     read = read_gcs_options(options) if held is None else replace(read_gcs_options(options, {}), held=held)
     has_token = read.anonymous or held is not None or read.access_token
     require_libraries(scheme, *(LIBRARIES[:1] if has_token else LIBRARIES))
-    from deltacli.storage.gcs.credentials import GcsCredentials
-
     policy = retry or Retry()
 
     def make() -> GcsCalls:

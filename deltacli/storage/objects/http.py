@@ -517,14 +517,7 @@ def _headers(text: bytes) -> dict[str, str]:
 ANONYMOUS = "none (anonymous)"
 """The identity of requests without credentials."""
 THROTTLED = frozenset(
-    {
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "RequestLimitExceeded",
-        "TooManyRequests",
-        "RequestTimeout",
-    }
+    {"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests", "RequestTimeout"}
 )
 """Codes by which S3, with several statuses, says that it did nothing. No other cloud has them, so `passing` accepts
 them from each.

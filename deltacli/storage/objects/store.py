@@ -463,10 +463,7 @@ class ObjectStorage:
             return outcome
         try:
             return create_object(
-                self._calls,
-                self._retry,
-                lambda: self._calls.write(self._key(path), body, ABSENT),
-                self._place(path),
+                self._calls, self._retry, lambda: self._calls.write(self._key(path), body, ABSENT), self._place(path)
             )
         except ConditionUnsupported:
             self._is_atomic = False

@@ -49,10 +49,7 @@ class LocalSubject:
         """Return the effective user and its groups, and the owner, the mode and the list of the directory."""
         user = os.geteuid()
         groups = sorted({os.getegid(), *os.getgroups()})
-        details = {
-            "uid": str(user),
-            "groups": ", ".join(f"{_group(group)} ({group})" for group in groups[:8]),
-        }
+        details = {"uid": str(user), "groups": ", ".join(f"{_group(group)} ({group})" for group in groups[:8])}
         for name, place in (("table", self._storage.root), (_LOG, f"{self._storage.root}/{_LOG}")):
             if (said := _described(place)) is not None:
                 details[name] = said

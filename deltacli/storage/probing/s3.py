@@ -39,11 +39,7 @@ class S3Probed:
             return Identity(None, "none (anon=true)", {}, {})
         credentials = self.calls.client._request_signer._credentials
         if credentials is None:
-            raise CredentialsMissing(
-                "no usable AWS credentials",
-                facts=tried,
-                hint=how_to_log_in_to_aws(),
-            )
+            raise CredentialsMissing("no usable AWS credentials", facts=tried, hint=how_to_log_in_to_aws())
         details = {"region": str(self.calls.client.meta.region_name)}
         key = str(getattr(credentials.get_frozen_credentials(), "access_key", "") or "")
         if len(key) >= 16:

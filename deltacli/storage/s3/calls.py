@@ -18,23 +18,14 @@ from urllib.parse import urlsplit
 
 from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.core.typing import Botocore
+from deltacli.storage.objects import http
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, Uploads, length_of, missing_fault
-from deltacli.storage.objects.http import (
-    LARGEST_UNDECLARED,
-    THROTTLED,
-    Body,
-    Dialect,
-    Fate,
-    HttpFault,
-    read_up_to,
-    refuses_together,
-)
 from deltacli.storage.retry import BODY_ATTEMPTS, S3_PRICES, Call, HostTally, Retry
 from deltacli.storage.s3.options import S3Options, make_client, make_session
 
 Answer = TypeVar("Answer")
 
-DIALECT = Dialect(
+DIALECT = http.Dialect(
     store="S3",
     holder="bucket",
     holder_missing=frozenset({"NoSuchBucket"}),
@@ -44,7 +35,7 @@ DIALECT = Dialect(
     check_endpoint="check AWS_ENDPOINT_URL and AWS_REGION",
     condition="If-None-Match",
     undone=frozenset({409}),
-    undone_reasons=THROTTLED,
+    undone_reasons=http.THROTTLED,
     disorder=", as directory buckets are",
 )
 _NO_CONTENT = 204
@@ -161,12 +152,12 @@ class S3Calls:
         """Make a call that reads an object."""
         try:
             return self.send(call)
-        except HttpFault as fault:
+        except http.HttpFault as fault:
             if self.options.held is None or fault.status != 403 or not (missing := missing_fault(self, key)):
                 raise
             raise missing from None
 
-    def write(self, key: str, body: Body, condition: str | None) -> None:
+    def write(self, key: str, body: http.Body, condition: str | None) -> None:
         given = {} if condition is None else if_of(condition)
 
         def send(client: Botocore) -> Botocore:
@@ -190,13 +181,13 @@ class S3Calls:
         if (status := answer["ResponseMetadata"]["HTTPStatusCode"]) != _NO_CONTENT:
             raise unexpected(f"the store answers {status} where S3 answers {_NO_CONTENT}")
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, http.HttpFault | None]:
         """Delete objects in one request. S3 does not report whether an object existed."""
         asked = {"Bucket": self.bucket, "Delete": {"Objects": [{"Key": key} for key in keys]}, **self.payer}
         try:
             return faults_of(self.send(lambda client: client.delete_objects(**asked)), keys)
-        except HttpFault as fault:
-            if refuses_together(fault):
+        except http.HttpFault as fault:
+            if http.refuses_together(fault):
                 self._has_bulk_deletions = False
             raise
 
@@ -252,7 +243,7 @@ class S3Calls:
                 return False
         return True
 
-    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed | UsageError:
+    def translated(self, fault: http.HttpFault, place: str, what: str) -> StorageFailed | UsageError:
         from deltacli.storage.s3.faults import translate_boto
 
         return translate_boto(fault, place, what, self.options, self.client)
@@ -308,9 +299,9 @@ def _host(client: Botocore) -> str:
     return urlsplit(str(client.meta.endpoint_url)).netloc.rpartition("@")[2]
 
 
-def unexpected(seen: str) -> HttpFault:
+def unexpected(seen: str) -> http.HttpFault:
     """Return the fault of an answer that S3 does not give."""
-    return HttpFault(Fate.UNEXPECTED, seen)
+    return http.HttpFault(http.Fate.UNEXPECTED, seen)
 
 
 def s3_page(answer: Fields, prefix: str) -> ListedPage:
@@ -357,9 +348,9 @@ def body_of(answer: Fields, span: str) -> bytes:
     if declared is None and "transfer-encoding" not in headers:
         answer["Body"].close()
         raise unexpected("an object without its length")
-    limit = declared if isinstance(declared, int) else LARGEST_UNDECLARED
+    limit = declared if isinstance(declared, int) else http.LARGEST_UNDECLARED
     limit = length_of(span) if span and answer.get("ContentRange") else limit
-    data = None if isinstance(declared, int) and declared > limit else read_up_to(limit, answer["Body"].read)
+    data = None if isinstance(declared, int) and declared > limit else http.read_up_to(limit, answer["Body"].read)
     if data is None:
         answer["Body"].close()
         raise unexpected(f"more than {limit:,} bytes")
@@ -381,13 +372,15 @@ def s3_content(answer: Fields, data: bytes, span: str) -> Content:
     return Content(data, start, size, tag)
 
 
-def faults_of(answer: Fields, keys: Sequence[str]) -> dict[str, HttpFault | None]:
+def faults_of(answer: Fields, keys: Sequence[str]) -> dict[str, http.HttpFault | None]:
     """Return what a bulk deletion reports of these keys."""
-    found: dict[str, HttpFault | None] = {entry.get("Key"): None for entry in answer.get("Deleted", [])}
+    found: dict[str, http.HttpFault | None] = {entry.get("Key"): None for entry in answer.get("Deleted", [])}
     for entry in answer.get("Errors", []):
         reason = str(entry.get("Code"))
         said = f"{reason}: {entry.get('Message')}"
-        found[entry.get("Key")] = HttpFault(Fate.ANSWERED, said, status=_STATUSES.get(reason, 0), reason=reason)
+        found[entry.get("Key")] = http.HttpFault(
+            http.Fate.ANSWERED, said, status=_STATUSES.get(reason, 0), reason=reason
+        )
     return {key: found[key] for key in keys if key in found}
 
 

@@ -19,7 +19,7 @@ from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
 from deltacli.storage.s3.bounded_botocore import TooLong
 from deltacli.storage.s3.options import S3Options, profile_of
-from deltacli.storage.secrets import StoreFault
+from deltacli.storage.secrets import StoreFault, without_secrets
 
 _OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
 """Errors of the library's parsers for unexpected answers."""
@@ -41,12 +41,7 @@ _BREAKS = (
     boto.IncompleteReadError,
 )
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
-_BROKEN_OFF = (
-    boto.HTTPClientError,
-    boto.SSLError,
-    boto.IncompleteReadError,
-    ResponseParserError,
-)
+_BROKEN_OFF = (boto.HTTPClientError, boto.SSLError, boto.IncompleteReadError, ResponseParserError)
 _NO_CREDENTIALS = (
     boto.NoCredentialsError,
     boto.PartialCredentialsError,
@@ -259,8 +254,6 @@ def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFail
 def _where(client: Botocore) -> dict[str, str]:
     if client is None:
         return {}
-    from deltacli.storage.secrets import without_secrets
-
     return {"endpoint": without_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
 
 

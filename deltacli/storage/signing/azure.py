@@ -21,8 +21,9 @@ from deltacli.storage.azure.credentials import (
     read_address,
     read_azure_options,
 )
-from deltacli.storage.azure.store import open_azure
-from deltacli.storage.retry import Retry
+from deltacli.storage.azure.store import DIALECT, AzureCalls, open_azure
+from deltacli.storage.objects.http import HttpFault, Request, translate_fault
+from deltacli.storage.retry import Call, Retry
 from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,
@@ -108,10 +109,6 @@ def _get_key(uri: str, options: AzureOptions) -> GetKey:
     """Return how a user delegation key is asked for. Spec: Get User Delegation Key."""
 
     def get_key(begin: datetime, expiry: datetime) -> SimpleNamespace:
-        from deltacli.storage.azure.credentials import AzureCredentials
-        from deltacli.storage.azure.store import DIALECT, AzureCalls
-        from deltacli.storage.objects.http import HttpFault, translate_fault
-
         calls = AzureCalls("", options, AzureCredentials(options, uri), Retry())
         span = "".join(f"<{name}>{moment:{_TIME}}</{name}>" for name, moment in (("Start", begin), ("Expiry", expiry)))
         try:
@@ -187,10 +184,6 @@ def text_to_sign(resource: str, sas: Mapping[str, str]) -> str:
 
 def is_hierarchical(uri: str, options: Mapping[str, str]) -> bool:
     """Return whether the account of a location has directories. Raises CannotMint where it does not say so."""
-    from deltacli.storage.azure.store import AzureCalls
-    from deltacli.storage.objects.http import HttpFault, Request
-    from deltacli.storage.retry import Call, Retry
-
     address = read_address(uri)
     read = read_azure_options(options, address)
     calls = AzureCalls(address.container, read, AzureCredentials(read, uri), Retry())

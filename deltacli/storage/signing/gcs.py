@@ -15,27 +15,14 @@ from deltacli.storage.gcs.credentials import GcsCredentials, missing_credentials
 from deltacli.storage.gcs.store import LIBRARIES
 from deltacli.storage.objects.http import bounded_session
 from deltacli.storage.secrets import remember_secrets
-from deltacli.storage.signing.values import (
-    LONGEST_EXPRESSION,
-    BlobSigner,
-    CannotMint,
-    CannotSign,
-    Delegation,
-    GcsSigning,
-    GcsSource,
-    HmacCredential,
-    Minted,
-    ObjectAddress,
-    access_boundary,
-    boundary_expression,
-)
+from deltacli.storage.signing import values
 
 HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
 """Storage options for signing only: an HMAC key of a service account."""
 _ENDPOINT = "https://storage.googleapis.com"
 
 
-def gcs_source(uri: str, options: Mapping[str, str]) -> GcsSource:
+def gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
     """Return the source of signatures for a location.
 
     Raises CannotSign for credentials that cannot sign, and what opening the store raises.
@@ -45,22 +32,22 @@ def gcs_source(uri: str, options: Mapping[str, str]) -> GcsSource:
     address = _address(uri, options.get("endpoint_url", ""))
     if key_id and secret:
         remember_secrets({"hmac_secret": secret})
-        return lambda: GcsSigning(address, HmacCredential(key_id, secret))
+        return lambda: values.GcsSigning(address, values.HmacCredential(key_id, secret))
     read = read_gcs_options(others)
     if read.anonymous:
-        raise CannotSign("its requests are anonymous")
+        raise values.CannotSign("its requests are anonymous")
     require_libraries(uri.partition("://")[0], *LIBRARIES)
     signer = _signer(uri, GcsCredentials(read, uri))
-    return lambda: GcsSigning(address, signer)
+    return lambda: values.GcsSigning(address, signer)
 
 
-def _address(uri: str, endpoint: str) -> ObjectAddress:
+def _address(uri: str, endpoint: str) -> values.ObjectAddress:
     bucket, _, root = uri.partition("://")[2].rstrip("/").partition("/")
     path = "/".join(quote(part, safe="/~") for part in (bucket, root) if part)
-    return ObjectAddress(endpoint.rstrip("/") or _ENDPOINT, f"/{path}/")
+    return values.ObjectAddress(endpoint.rstrip("/") or _ENDPOINT, f"/{path}/")
 
 
-def _signer(uri: str, source: GcsCredentials) -> BlobSigner:
+def _signer(uri: str, source: GcsCredentials) -> values.BlobSigner:
     """Return the signer of a service account: its private key, or the signBlob request of the cloud."""
     from google.auth import crypt, exceptions
 
@@ -68,7 +55,7 @@ def _signer(uri: str, source: GcsCredentials) -> BlobSigner:
         credentials = source.google()
         signer = getattr(credentials, "signer", None)
         if isinstance(signer, crypt.Signer):
-            return BlobSigner(credentials.signer_email, signer.sign, is_remote=False)
+            return values.BlobSigner(credentials.signer_email, signer.sign, is_remote=False)
         email, sign = _remote(credentials)
     except exceptions.GoogleAuthError as fault:
         raise missing_credentials(fault, uri) from None
@@ -79,7 +66,7 @@ def _signer(uri: str, source: GcsCredentials) -> BlobSigner:
         except exceptions.GoogleAuthError as fault:
             raise missing_credentials(fault, uri) from None
 
-    return BlobSigner(email, translated, is_remote=True)
+    return values.BlobSigner(email, translated, is_remote=True)
 
 
 def _remote(credentials: GoogleAuth) -> tuple[str, GoogleAuth]:
@@ -93,7 +80,7 @@ def _remote(credentials: GoogleAuth) -> tuple[str, GoogleAuth]:
         credentials.refresh(request)  # a machine of the cloud knows its account only after that
     email = getattr(credentials, "service_account_email", None)
     if not email or "@" not in email:
-        raise CannotSign("its credentials are not those of a service account")
+        raise values.CannotSign("its credentials are not those of a service account")
     return email, iam.Signer(request, credentials, email).sign
 
 
@@ -108,32 +95,32 @@ _SECONDS = 10
 def mint_token(
     place: tuple[str, str],
     options: Mapping[str, str],
-    delegation: Delegation,
+    delegation: values.Delegation,
     clock: Callable[[], float] = time.time,
-) -> Minted:
+) -> values.Minted:
     """Return a token for a directory, given as bucket and key. It ends when the token of the server does, which cannot
     be chosen. Raises CannotMint and UsageError.
     """
     require_libraries("gs", *LIBRARIES)
-    if len(boundary_expression(*place)) > LONGEST_EXPRESSION:
-        raise CannotMint(f"the condition of its token has more than {LONGEST_EXPRESSION:,} characters")
+    if len(values.boundary_expression(*place)) > values.LONGEST_EXPRESSION:
+        raise values.CannotMint(f"the condition of its token has more than {values.LONGEST_EXPRESSION:,} characters")
     subject, subject_ends = _own_token(options)
     asked = {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
         "subject_token_type": _TOKEN_TYPE,
         "requested_token_type": _TOKEN_TYPE,
         "subject_token": subject,
-        "options": json.dumps(access_boundary(*place)),
+        "options": json.dumps(values.access_boundary(*place)),
     }
     begun = clock()
     answer = _exchange(delegation.sts_endpoint or _TOKEN_SERVICE, asked)
     token, lifetime = answer.get("access_token"), answer.get("expires_in")
     if not isinstance(token, str) or not token:
-        raise CannotMint("the token service of Google gave no token", is_transient=True)
+        raise values.CannotMint("the token service of Google gave no token", is_transient=True)
     ends = begun + lifetime if isinstance(lifetime, int) and lifetime > 0 else subject_ends
     if ends is None:
-        raise CannotMint("the token service of Google does not say when its token ends")
-    return Minted("gcpOauthToken", {"oauthToken": token}, int(ends * 1_000))
+        raise values.CannotMint("the token service of Google does not say when its token ends")
+    return values.Minted("gcpOauthToken", {"oauthToken": token}, int(ends * 1_000))
 
 
 def _own_token(options: Mapping[str, str]) -> tuple[str, float | None]:
@@ -142,14 +129,16 @@ def _own_token(options: Mapping[str, str]) -> tuple[str, float | None]:
 
     read = read_gcs_options({name: text for name, text in options.items() if name not in HMAC_OPTIONS})
     if read.anonymous:
-        raise CannotMint("its requests are anonymous")
+        raise values.CannotMint("its requests are anonymous")
     try:
         credentials = GcsCredentials(read, "the table", _SCOPE).google()
         credentials.refresh(request_of())
     except TransportError:
-        raise CannotMint("Google Cloud cannot be reached for a token", is_transient=True) from None
+        raise values.CannotMint("Google Cloud cannot be reached for a token", is_transient=True) from None
     except GoogleAuthError as fault:
-        raise CannotMint(f"the server has no usable credentials of Google Cloud ({type(fault).__name__})") from None
+        raise values.CannotMint(
+            f"the server has no usable credentials of Google Cloud ({type(fault).__name__})"
+        ) from None
     ends = credentials.expiry.replace(tzinfo=UTC).timestamp() if credentials.expiry else None
     return str(credentials.token), ends
 
@@ -163,13 +152,15 @@ def _exchange(endpoint: str, asked: Mapping[str, str]) -> dict[str, Any]:
             status, content = answer.status_code, answer.content
     except (requests.RequestException, OSError) as fault:
         name = type(fault).__name__
-        raise CannotMint(f"the token service of Google cannot be reached ({name})", is_transient=True) from None
+        raise values.CannotMint(f"the token service of Google cannot be reached ({name})", is_transient=True) from None
     if status != 200:
-        raise CannotMint(f"the token service of Google answered {status}", is_transient=status == 429 or status >= 500)
+        raise values.CannotMint(
+            f"the token service of Google answered {status}", is_transient=status == 429 or status >= 500
+        )
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise CannotMint("the answer of the token service of Google is not JSON", is_transient=True)
+        raise values.CannotMint("the answer of the token service of Google is not JSON", is_transient=True)
     return found

@@ -13,18 +13,7 @@ from deltacli.core.made_once import pattern
 from deltacli.core.typing import Botocore
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_s3_options
-from deltacli.storage.signing.values import (
-    LONGEST_POLICY,
-    CannotMint,
-    CannotSign,
-    Delegation,
-    HmacCredential,
-    Minted,
-    ObjectAddress,
-    S3Signing,
-    partition_of,
-    session_policy,
-)
+from deltacli.storage.signing import values
 
 _PROBE = "probe"
 _KEY_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
@@ -35,7 +24,7 @@ def s3_source(uri: str, options: Mapping[str, str]) -> S3SigningSource:
     require_libraries(uri.partition("://")[0], "botocore.session")
     read = read_s3_options(options)
     if read.anonymous:
-        raise CannotSign("its requests are anonymous (storage option anon)")
+        raise values.CannotSign("its requests are anonymous (storage option anon)")
     return S3SigningSource(uri, read)
 
 
@@ -47,9 +36,9 @@ class S3SigningSource:
         self._bucket, _, self._root = self._uri.partition("://")[2].partition("/")
         self._options = replace(options, config={**options.config, "signature_version": "s3v4"})
         self._lock = Lock()
-        self._opened: tuple[ObjectAddress, str, Botocore] | None = None
+        self._opened: tuple[values.ObjectAddress, str, Botocore] | None = None
 
-    def __call__(self) -> S3Signing:
+    def __call__(self) -> values.S3Signing:
         """Return what to sign with now. Raises StorageFailed and UsageError."""
         from deltacli.storage.s3.faults import FAULTS, translate_boto
 
@@ -63,13 +52,13 @@ class S3SigningSource:
             error = translate_boto(fault, self._uri, "signed", self._options)
             raise error from error.__cause__
         expiry = getattr(credentials, "_expiry_time", None)
-        credential = HmacCredential(
+        credential = values.HmacCredential(
             frozen.access_key, frozen.secret_key, frozen.token, int(expiry.timestamp() * 1000) if expiry else None
         )
         payer = (("x-amz-request-payer", "requester"),) if self._options.requester_pays else ()
-        return S3Signing(address, region, credential, payer)
+        return values.S3Signing(address, region, credential, payer)
 
-    def _open(self) -> tuple[ObjectAddress, str, Any]:
+    def _open(self) -> tuple[values.ObjectAddress, str, Any]:
         options, session = self._options, make_session(self._options)
         credentials = self._given(session) or session.get_credentials()
         if credentials is None:
@@ -107,14 +96,14 @@ class S3SigningSource:
         region = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region")
         return region if isinstance(region, str) and region != client.meta.region_name else None
 
-    def _address(self, client: Any) -> tuple[ObjectAddress, str]:
+    def _address(self, client: Any) -> tuple[values.ObjectAddress, str]:
         """Return the URL of the table and the region of its signatures, as botocore makes them for one object."""
         url = urlsplit(client.generate_presigned_url("get_object", {"Bucket": self._bucket, "Key": _PROBE}, 60))
         scope = parse_qs(url.query)["X-Amz-Credential"][0].split("/")
         root = quote(self._root, safe="/~")
         path = url.path.removesuffix(_PROBE) + (f"{root}/" if root else "")
         default = {"http": ":80", "https": ":443"}.get(url.scheme, "")  # which the Host header does not have
-        return ObjectAddress(f"{url.scheme}://{url.netloc.removesuffix(default)}", path), scope[-3]
+        return values.ObjectAddress(f"{url.scheme}://{url.netloc.removesuffix(default)}", path), scope[-3]
 
 
 # -- sessions for a directory ------------------------------------------------------------------------------------------
@@ -127,16 +116,18 @@ _SECONDS = 10
 
 
 def mint_session(
-    place: tuple[str, str], options: Mapping[str, str], delegation: Delegation, *, recipient: str, seconds: int
-) -> Minted:
+    place: tuple[str, str], options: Mapping[str, str], delegation: values.Delegation, *, recipient: str, seconds: int
+) -> values.Minted:
     """Return a session for a directory, given as bucket and key. Raises CannotMint and UsageError."""
     from deltacli.storage.s3.faults import FAULTS
 
     require_libraries("s3", "botocore.session")
-    partition = partition_of(delegation.role_arn) or "aws"
-    policy = session_policy(*place, partition=partition, uses_kms=delegation.uses_kms)
-    if len(policy) > LONGEST_POLICY:
-        raise CannotMint(f"its session policy has {len(policy):,} characters, and AWS allows {LONGEST_POLICY:,}")
+    partition = values.partition_of(delegation.role_arn) or "aws"
+    policy = values.session_policy(*place, partition=partition, uses_kms=delegation.uses_kms)
+    if len(policy) > values.LONGEST_POLICY:
+        raise values.CannotMint(
+            f"its session policy has {len(policy):,} characters, and AWS allows {values.LONGEST_POLICY:,}"
+        )
     asked: dict[str, Any] = {
         "RoleArn": delegation.role_arn,
         "RoleSessionName": _NOT_IN_NAMES.sub("-", f"deltacli-{recipient}")[:64],
@@ -153,10 +144,10 @@ def mint_session(
     except FAULTS as fault:
         raise _cannot(fault) from None
     fields = {"accessKeyId": key_id, "secretAccessKey": secret, "sessionToken": token}
-    return Minted("awsTempCredentials", fields, expires_ms, key_id[-4:])
+    return values.Minted("awsTempCredentials", fields, expires_ms, key_id[-4:])
 
 
-def _client(options: Mapping[str, str], delegation: Delegation, partition: str) -> Any:  # Any: botocore
+def _client(options: Mapping[str, str], delegation: values.Delegation, partition: str) -> Any:  # Any: botocore
     import botocore.config
 
     read = read_s3_options(options)
@@ -175,7 +166,7 @@ def _client(options: Mapping[str, str], delegation: Delegation, partition: str) 
     )
 
 
-def _cannot(fault: BaseException) -> CannotMint:
+def _cannot(fault: BaseException) -> values.CannotMint:
     """Return why STS gave nothing, by its code: its message may quote the policy."""
     from botocore import exceptions as boto
 
@@ -184,8 +175,8 @@ def _cannot(fault: BaseException) -> CannotMint:
     if not isinstance(fault, boto.ClientError):
         lacks = (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)
         if isinstance(fault, lacks):
-            return CannotMint("the server has no usable AWS credentials to assume the role with")
-        return CannotMint(f"STS cannot be reached or understood ({type(fault).__name__})", is_transient=True)
+            return values.CannotMint("the server has no usable AWS credentials to assume the role with")
+        return values.CannotMint(f"STS cannot be reached or understood ({type(fault).__name__})", is_transient=True)
     said, status = code_of(fault), status_of(fault)
     is_transient = status == 429 or status >= 500 or _TRANSIENT.search(said) is not None
-    return CannotMint(f"STS refused to assume the role ({said or status})", is_transient=is_transient)
+    return values.CannotMint(f"STS refused to assume the role ({said or status})", is_transient=is_transient)

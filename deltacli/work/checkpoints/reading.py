@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
 from deltacli.core.machine import stop_if_exhausted
@@ -30,6 +31,7 @@ from deltacli.delta.data_files import (
     without_empty,
     without_empty_vectors,
 )
+from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
 from deltacli.delta.log.actions import Action, read_actions, take_whole_numbers
 from deltacli.delta.log.file_actions import (
@@ -101,11 +103,7 @@ def require_sound(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # 
     """
     import pyarrow
 
-    file = ParquetReader(
-        pyarrow.PythonFile(_NoPages(), mode="r"),
-        metadata=metadata,
-        buffer_size=BUFFER_BYTES,
-    )
+    file = ParquetReader(pyarrow.PythonFile(_NoPages(), mode="r"), metadata=metadata, buffer_size=BUFFER_BYTES)
     try:
         for _ in file.read_leaves(1, group, leaves):
             pass
@@ -207,9 +205,7 @@ def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) ->
 
 def _too_large(path: str, reason: str) -> CheckpointUnreadable:
     return CheckpointUnreadable(
-        f"{path} cannot be read as a checkpoint",
-        facts={"file": path, "reason": reason},
-        hint=command("history"),
+        f"{path} cannot be read as a checkpoint", facts={"file": path, "reason": reason}, hint=command("history")
     )
 
 
@@ -441,8 +437,6 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
 
     Some writers request views, and few Arrow functions accept them.
     """
-    import pyarrow as pa
-
     if pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_binary_view(kind):
@@ -505,8 +499,6 @@ def _narrow_rows(
     batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
 ) -> Any:  # Any: pyarrow has no types
     """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
-    import pyarrow as pa
-
     actions = valid_rows(batch, kind, source)
     if actions is None:
         return None
@@ -560,8 +552,6 @@ def lacks_id(vectors: ArrowArray) -> bool:
 
 def _records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow has no types
     """Return `numRecords` of every add from the parsed statistics if present, otherwise from the JSON text."""
-    import pyarrow as pa
-
     parsed = (
         pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
         if "stats_parsed" in names
@@ -592,8 +582,6 @@ def _with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pya
 
     Only fields of structs are checked, and no value is copied.
     """
-    import pyarrow as pa
-
     if not int96_paths:
         return batch
     columns = [
@@ -608,8 +596,6 @@ def _below(paths: Collection[_Path], name: str) -> list[_Path]:
 
 
 def _instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
-    import pyarrow as pa
-
     kind = column.type
     if () in paths and pa.types.is_timestamp(kind) and kind.tz is None:
         return column.view(pa.timestamp(kind.unit, "UTC"))
@@ -716,8 +702,6 @@ def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: 
 
     Fields that the checkpoint lacks are null.
     """
-    import pyarrow as pa
-
     actions = valid_rows(batch, kind, source)
     if actions is None:
         return None
@@ -735,8 +719,6 @@ def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: 
 
 def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     """Cast a column of a checkpoint to the type of the checkpoint schema. Struct fields are matched by name."""
-    import pyarrow as pa
-
     if column.type.equals(wanted):
         return column
     if column.null_count == len(column):
@@ -768,8 +750,6 @@ def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyar
 
     Spec: Checkpoint Schema (writeStatsAsJson=false).
     """
-    from deltacli.delta.encoding.value_text import json_column
-
     texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
     if texts is not None and not texts.null_count:
         return texts

@@ -9,18 +9,16 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import decode_column
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
 from deltacli.work.task import TaskContext
-
-if TYPE_CHECKING:
-    import pyarrow
 
 MOST_ROWS = 300_000
 """Maximum number of rows of a row group whose lines are a result: about 50 MB. Larger ones are read as a stream."""
@@ -35,10 +33,10 @@ _ROWS_MERGED = 65_536
 class StateLines(NamedTuple):
     """Lines of live files and tombstones, as binary columns; see `StateDigests`."""
 
-    paths: pyarrow.Array
-    raw_paths: pyarrow.Array
-    keys: pyarrow.Array
-    tombstone_keys: pyarrow.Array
+    paths: pa.Array
+    raw_paths: pa.Array
+    keys: pa.Array
+    tombstone_keys: pa.Array
 
 
 class SortedPiece(NamedTuple):
@@ -60,8 +58,6 @@ class SortLines:
 
     def __call__(self, piece: CheckpointPiece, context: TaskContext) -> SortedPiece:
         """Return the counts and the sorted lines. Raises CheckpointUnreadable."""
-        import pyarrow as pa
-
         files, tombstones = FileCounts(), TombstoneCounts()
         found: list[StateLines] = [state_lines(FileBatch())]
         for batch in read_narrow(context.stores, piece, context.shared("touched"), with_paths=True):
@@ -82,8 +78,6 @@ class SortLines:
 
 def state_lines(batch: FileBatch) -> StateLines:
     """Return the lines of a narrow batch."""
-    import pyarrow as pa
-
     none = pa.array([], pa.binary())
     paths = raw = keys = none
     if batch.adds is not None:
@@ -92,10 +86,8 @@ def state_lines(batch: FileBatch) -> StateLines:
     return StateLines(paths, raw, keys, none if batch.removes is None else key_lines(batch.removes))
 
 
-def key_lines(rows: pyarrow.RecordBatch) -> pyarrow.Array:
+def key_lines(rows: pa.RecordBatch) -> pa.Array:
     """Return the raw path and the id of the vector of each file of a narrow batch, as a line."""
-    import pyarrow as pa
-
     lines = pc.binary_join_element_wise(rows.column("path"), rows.column("dv_id"), "\t")
     return pc.cast(lines, pa.binary())
 
@@ -117,26 +109,22 @@ class SortedSha256:
 
     def __init__(self, *, run_bytes: int = _RUN_BYTES) -> None:
         self._run_bytes = run_bytes
-        self._held: list[pyarrow.Array] = []
-        self._sorted: list[pyarrow.Array] = []
+        self._held: list[pa.Array] = []
+        self._sorted: list[pa.Array] = []
         self._held_bytes = 0
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._runs: list[Path] = []
 
-    def add(self, lines: pyarrow.Array) -> None:
+    def add(self, lines: pa.Array) -> None:
         """Add a string or binary column of lines."""
-        import pyarrow as pa
-
         if len(lines):
             self._held.append(pc.cast(lines, pa.binary()))
             self._held_bytes += lines.nbytes
             if self._held_bytes >= self._run_bytes:
                 self._spill()
 
-    def add_sorted(self, lines: pyarrow.Array) -> None:
+    def add_sorted(self, lines: pa.Array) -> None:
         """Add a column of lines that is sorted bytewise already."""
-        import pyarrow as pa
-
         if len(lines):
             self._sorted.append(pc.cast(lines, pa.large_binary()))
             self._held_bytes += lines.nbytes
@@ -163,10 +151,8 @@ class SortedSha256:
             tempfiles.forget(Path(self._directory.name))
             self._directory = None
 
-    def _held_blocks(self) -> Iterator[pyarrow.Array]:
+    def _held_blocks(self) -> Iterator[pa.Array]:
         """Yield the lines in memory in order."""
-        import pyarrow as pa
-
         runs = list(self._sorted)
         if self._held:
             lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])
@@ -177,8 +163,6 @@ class SortedSha256:
         return _merge([_blocks(run, most_rows=rows) for run in runs])
 
     def _spill(self) -> None:
-        import pyarrow as pa
-
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="deltacli-digest-")
             tempfiles.remember(Path(self._directory.name))
@@ -190,7 +174,7 @@ class SortedSha256:
         self._runs.append(path)
         self._held, self._sorted, self._held_bytes = [], [], 0
 
-    def _sorted_blocks(self) -> Iterator[pyarrow.Array]:
+    def _sorted_blocks(self) -> Iterator[pa.Array]:
 
         if not self._runs:
             yield from self._held_blocks()
@@ -208,8 +192,6 @@ def _blocks(lines: Any, *, most_rows: int = _ROWS_A_BLOCK) -> Iterator[Any]:  # 
 
 
 def _read_run(path: Path) -> Iterator[Any]:  # Any: pyarrow has no types
-    import pyarrow as pa
-
     with pa.OSFile(str(path), "rb") as source:
         reader = pa.ipc.open_file(source)
         for index in range(reader.num_record_batches):
@@ -218,8 +200,6 @@ def _read_run(path: Path) -> Iterator[Any]:  # Any: pyarrow has no types
 
 def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
     """Merge sorted runs block by block. All lines up to the smallest block end can be sorted and yielded."""
-    import pyarrow as pa
-
     heads = {index: block for index, run in enumerate(runs) if (block := next(run, None)) is not None}
     while heads:
         bound = min(block[len(block) - 1].as_py() for block in heads.values())
@@ -239,8 +219,6 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
 
 
 def _joined(lines: ArrowArray) -> bytes:
-    import pyarrow as pa
-
     one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
     joined: bytes = pc.binary_join(one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
     return joined

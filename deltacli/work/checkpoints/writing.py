@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
+import orjson
+
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, command
 from deltacli.core.machine import POLL_SECONDS, stop_if_exhausted
@@ -197,8 +200,6 @@ class FileEncoder:
         return EncodedFile(size, dict(self._actions), digests, self._sink.checksum, footer)
 
     def _flush(self, kind: str) -> None:
-        import pyarrow as pa
-
         chunks, rows = self._pending.pop(kind), self._pending_rows.pop(kind)
         self._pending_bytes.pop(kind)
         if not rows:
@@ -209,8 +210,6 @@ class FileEncoder:
         self._write(pa.Table.from_arrays(columns, schema=self._schema))
 
     def _nulls(self, field: Any, rows: int) -> Any:
-        import pyarrow as pa
-
         known = self._absent.get(field.name)
         if known is None or len(known) < rows:
             known = self._absent[field.name] = pa.nulls(rows, field.type)
@@ -297,8 +296,6 @@ def holds_rows_of(source: BinaryFile, encoded: EncodedFile) -> bool:
 
 
 def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which is not closed
-    import pyarrow as pa
-
     return pa.OSFile(os.fsencode(source)) if isinstance(source, str) else nullcontext(source)
 
 
@@ -314,18 +311,11 @@ def _read_back(source: Any) -> Iterator[None]:
         raise StorageFailed(f"{name} cannot be read back: {' '.join(str(fault).split())[:200]}") from fault
 
 
-def write_lines(
-    place: str,
-    actions: Sequence[tuple[str, JsonObject]],
-    *,
-    name: str | None = None,
-) -> bytes:
+def write_lines(place: str, actions: Sequence[tuple[str, JsonObject]], *, name: str | None = None) -> bytes:
     """Write the lines of a JSON checkpoint and return them. Errors refer to it as `name`.
 
     Raises StorageFailed, and CommitCorrupt for a value that a checkpoint cannot represent.
     """
-    import orjson
-
     try:
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
@@ -383,9 +373,7 @@ def require_size(storage: ReadStorage, path: str, size: int, cause: str) -> File
     found = storage.stat(path)
     if found.size_bytes != size:
         raise StorageFailed(
-            f"{path} has {found.size_bytes} bytes, expected {size}",
-            facts={"why": cause},
-            hint=command("validate"),
+            f"{path} has {found.size_bytes} bytes, expected {size}", facts={"why": cause}, hint=command("validate")
         )
     return found
 

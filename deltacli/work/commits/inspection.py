@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.data_files import sidecar_location
+from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.log.actions import FIELDS, MAX_LINE_BYTES, Action, kinds_of, line_too_long, stream_actions
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, Place
@@ -35,9 +37,6 @@ from deltacli.work.checkpoints.reading import (
 )
 from deltacli.work.commits.reading import read_blocks
 
-if TYPE_CHECKING:
-    import pyarrow
-
 # -- read log files for checks -----------------------------------------------------------------------------------------
 
 _ROWS_A_BATCH = 16_384
@@ -50,7 +49,7 @@ class CheckpointAdds(NamedTuple):
     """Adds of a checkpoint as `action_schemas().add`, and the parsed values that the checkpoint stores with them."""
 
     path: str
-    adds: pyarrow.RecordBatch
+    adds: pa.RecordBatch
     parsed_partitions: ArrowArray
     parsed_stats: Any
 
@@ -61,7 +60,7 @@ class OpenedCheckpoint:
 
     instance: CheckpointInstance
     small: list[tuple[str, Action, str]] = field(default_factory=list)
-    schemas: dict[str, pyarrow.Schema] = field(default_factory=dict)
+    schemas: dict[str, pa.Schema] = field(default_factory=dict)
     file_sizes: dict[str, int] = field(default_factory=dict)
     rows: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
@@ -88,7 +87,7 @@ class CheckpointReader:
         storage: ReadStorage,
         instance: CheckpointInstance,
         take_adds: Callable[[CheckpointAdds], None],
-        take_removes: Callable[[pyarrow.RecordBatch], None],
+        take_removes: Callable[[pa.RecordBatch], None],
         scanner: LineScanner,
         sidecar_sizes: Mapping[str, int],
         advance: Callable[[int, int], None],
@@ -222,8 +221,6 @@ class CheckpointReader:
                 self._advance(batch.num_rows, int(batch.num_rows * bytes_per_row))
 
     def _count_actions(self, batch: RecordBatch, path: str) -> None:
-        import pyarrow as pa
-
         holding = None
         for column in batch.columns:
             if pa.types.is_struct(column.type):
@@ -298,8 +295,6 @@ class CheckpointReader:
 
 def _other_actions(parquet: OpenParquet) -> list[str]:
     """Return the columns of actions that do not belong in a checkpoint, and of unrecognized actions."""
-    import pyarrow as pa
-
     known = {"add", "remove", *SMALL_ACTIONS}
     return [
         field.name for field in parquet.file.schema_arrow if field.name not in known and pa.types.is_struct(field.type)
@@ -438,10 +433,6 @@ def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointCo
 
 def _encode(batch: RecordBatch) -> bytes:
     """Return the rows of a batch as `{"add":{…}}`, without null fields. Rows without any action are skipped."""
-    import pyarrow as pa
-
-    from deltacli.delta.encoding.value_text import json_column
-
     batch.validate(full=True)  # invalid UTF-8 would reach the output
     columns = [
         pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column

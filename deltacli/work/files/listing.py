@@ -6,11 +6,13 @@ The result of a comparison has the files that may be deleted, and only hashes an
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import decode
@@ -19,8 +21,6 @@ from deltacli.storage import FileStat, ReadStorage, WalkEntry, leads_outside
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.listing import HiddenNames, PathKeys, TableRoots
 
 # -- listing -----------------------------------------------------------------------------------------------------------
@@ -74,8 +74,6 @@ def real_place(storage: ReadStorage) -> str:
     """Return the resolved place of the table."""
     if not _is_local(storage):
         return ""
-    import os
-
     return os.path.realpath(decode(storage.uri[len("file://") :]))
 
 
@@ -84,8 +82,6 @@ def _is_local(storage: ReadStorage) -> bool:
 
 
 def _resolved(path: str) -> str:
-    import os
-
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
@@ -100,9 +96,9 @@ class ListedFiles(NamedTuple):
     are None where they would need a call per file. Paths are a list while they are collected, else a binary array.
     """
 
-    paths: list[str] | pyarrow.Array
-    sizes: pyarrow.Array | None
-    modified_ms: pyarrow.Array | None
+    paths: list[str] | pa.Array
+    sizes: pa.Array | None
+    modified_ms: pa.Array | None
     is_plain: bool = False
     """From a walk of every directory: no path has an empty segment, and none indicates another table."""
 
@@ -167,8 +163,6 @@ class _Held:
             self._times += walked.modified_ms
 
     def flush(self) -> ListedFiles:
-        import pyarrow as pa
-
         found = ListedFiles(
             self._paths,
             None if self._sizes is None else pa.array(self._sizes, pa.int64()),
@@ -196,8 +190,8 @@ class KnownFiles(NamedTuple):
     keys: PathKeys
     names: HiddenNames
     cutoff_ms: int
-    live: pyarrow.Array
-    others: pyarrow.Array
+    live: pa.Array
+    others: pa.Array
     is_sorted: bool = False
 
     def sorted(self) -> KnownFiles:
@@ -205,20 +199,18 @@ class KnownFiles(NamedTuple):
         live, others = (pc.take(hashes, pc.sort_indices(hashes)) for hashes in (self.live, self.others))
         return self._replace(live=live, others=others, is_sorted=True)
 
-    def find_live(self, hashes: pyarrow.Array) -> pyarrow.Array:
+    def find_live(self, hashes: pa.Array) -> pa.Array:
         return self._find(hashes, self.live)
 
-    def find_others(self, hashes: pyarrow.Array) -> pyarrow.Array:
+    def find_others(self, hashes: pa.Array) -> pa.Array:
         """Return which files are needed for another reason."""
         return self._find(hashes, self.others)
 
-    def _find(self, hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
+    def _find(self, hashes: pa.Array, known: pa.Array) -> pa.Array:
         if not self.is_sorted or len(hashes) * _LOOKUPS >= len(known):
             from deltacli.delta.listing import is_among
 
             return is_among(hashes, known)
-        import pyarrow as pa
-
         values: Any = memoryview(known.buffers()[1]).cast("q")[known.offset : known.offset + len(known)]
         end = len(values)
         places = ((bisect_left(values, one), one) for one in hashes.to_pylist())
@@ -267,11 +259,9 @@ def classify(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> Cla
 
 
 def _by_age(
-    files: ListedFiles, hashes: pyarrow.Array, cutoff_ms: int, storage: ReadStorage
+    files: ListedFiles, hashes: pa.Array, cutoff_ms: int, storage: ReadStorage
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # Any: an array, and a batch
     """Return the hashes of recent files, and the old files."""
-    import pyarrow as pa
-
     sizes, times = _stats_of(files, storage)
     is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))  # some are older than 1970
     is_old = pc.and_(is_there, pc.less(times, pa.scalar(cutoff_ms, pa.int64())))
@@ -282,8 +272,6 @@ def _by_age(
 
 
 def _stats_of(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # Any: pyarrow has no types
-    import pyarrow as pa
-
     if files.sizes is not None and files.modified_ms is not None:
         return files.sizes, files.modified_ms
     found: Any = files.paths

@@ -17,9 +17,10 @@ from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, Refused, StorageFailed
 from deltacli.core.tempfiles import forget, remember
@@ -33,15 +34,7 @@ from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import writing_faults
 from deltacli.work.parquet_writing import ParquetStream
-from deltacli.work.rewrite.pieces import (
-    SPEC,
-    NewFile,
-    NewFileNames,
-    RefusedFile,
-    RewritePiece,
-    RewriteSpec,
-    Rewritten,
-)
+from deltacli.work.rewrite import pieces
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed, rows_for_new_file
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
 from deltacli.work.task import TableFiles, TaskContext
@@ -75,13 +68,11 @@ class Written:
     """The digest of the rows that were written; None if nothing is read back, or rows are sorted."""
 
 
-def write_file(spec: RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> Written:
+def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> Written:
     """Write tables or batches, at least one, to the file at a place, up to its largest size. Errors call it `name`.
 
     Raises StorageFailed.
     """
-    import pyarrow as pa
-
     statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
@@ -127,7 +118,7 @@ def _take_footer(statistics: StatisticsCollector, footer: pyarrow.parquet.FileMe
 
 
 def read_back(
-    spec: RewriteSpec, files: TableFiles, place: str, name: str, written: Written, of_all: Digest | None = None
+    spec: pieces.RewriteSpec, files: TableFiles, place: str, name: str, written: Written, of_all: Digest | None = None
 ) -> None:
     """Raise StorageFailed unless the file at a place has the schema, the rows and the values that were written to it.
     Its values are added to the digest `of_all` sorted files instead, if there is one.
@@ -163,8 +154,6 @@ def _shape(fields: Iterable[ArrowField]) -> list[object]:
 
 
 def _parts(kind: ArrowType) -> list[ArrowField]:
-    import pyarrow as pa
-
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
     return [kind.field(position) for position in range(kind.num_fields)]
@@ -200,8 +189,6 @@ def _repeats(values: ArrowArray) -> bool:
 
 def _leaves(path: str, kind: Any) -> Iterator[str]:
     """Yield the paths of the leaves of a column, as Parquet names their groups."""
-    import pyarrow as pa
-
     if pa.types.is_map(kind):
         yield from _leaves(f"{path}.key_value.key", kind.key_type)
         yield from _leaves(f"{path}.key_value.value", kind.item_type)
@@ -214,18 +201,18 @@ def _leaves(path: str, kind: Any) -> Iterator[str]:
         yield path
 
 
-def measure_rewrite(piece: RewritePiece, context: TaskContext) -> int | None:
+def measure_rewrite(piece: pieces.RewritePiece, context: TaskContext) -> int | None:
     """Return the bytes of the file that the live rows of a piece's files would become, as the shared `RewriteSpec`
     says; None where one of them cannot be read or kept exactly. A task; nothing of the table is written.
     """
-    spec: RewriteSpec = context.shared(SPEC)
+    spec: pieces.RewriteSpec = context.shared(pieces.SPEC)
     try:
         return _measured(spec, piece, context)
     except (DeltacliError, SourceRefusedError):
         return None
 
 
-def _measured(spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> int | None:
+def _measured(spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context: TaskContext) -> int | None:
     constants = {}
     if keeps_partition_columns(spec.config):
         constants = constants_of(piece.partition_values.items(), spec.config, piece.sources[0].path)
@@ -280,10 +267,10 @@ class RewriteFiles:
     whether it was created; then vacuum removes it.
     """
 
-    def __call__(self, piece: RewritePiece, context: TaskContext) -> Rewritten:
+    def __call__(self, piece: pieces.RewritePiece, context: TaskContext) -> pieces.Rewritten:
         """Return the new files. Raises StorageFailed, DataUnreadable for a new file, and PermissionRefused."""
-        spec: RewriteSpec = context.shared(SPEC)
-        refused: list[RefusedFile] = []
+        spec: pieces.RewriteSpec = context.shared(pieces.SPEC)
+        refused: list[pieces.RefusedFile] = []
         while True:
             without = {each.path for each in refused}
             left = replace(piece, sources=tuple(each for each in piece.sources if each.path not in without))
@@ -296,7 +283,7 @@ class RewriteFiles:
 
 
 class _Run:
-    def __init__(self, spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> None:
+    def __init__(self, spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context: TaskContext) -> None:
         self._spec, self._piece, self._context = spec, piece, context
         self._sources = Sources(context.files, spec, constants_for(spec, piece))
         self._order = spec.order
@@ -305,11 +292,11 @@ class _Run:
         self._read_back = None if checked is None else checked.digest()
         """Digests of the rows to sort, and of those in the new files. None if rows keep their order."""
         self._named: list[str] = []
-        self._told: NewFileNames = context.values.get(NAMED) or NewFileNames()
+        self._told: pieces.NewFileNames = context.values.get(NAMED) or pieces.NewFileNames()
 
-    def run(self) -> Rewritten:
+    def run(self) -> pieces.Rewritten:
         """Raises SourceRefusedError if it has to be done again without a file."""
-        published: list[NewFile] = []
+        published: list[pieces.NewFile] = []
         has_memory = self._order is not None and _SORTING.acquire(blocking=False)
         if self._order is not None and not has_memory:
             self._order = self._order.in_little_memory()
@@ -322,9 +309,9 @@ class _Run:
             if has_memory:
                 _SORTING.release()
         found = self._sources
-        return Rewritten(tuple(published), tuple(found.used), tuple(found.refused), found.rows)
+        return pieces.Rewritten(tuple(published), tuple(found.used), tuple(found.refused), found.rows)
 
-    def _write(self, published: list[NewFile]) -> None:
+    def _write(self, published: list[pieces.NewFile]) -> None:
         """Write, read back and name one file after the other, so that no disk holds more than one draft."""
         spec, context = self._spec, self._context
         parts = (rows for rows in self._until_cancelled(self._ordered()) if rows.num_rows)
@@ -375,7 +362,7 @@ class _Run:
         return f"{piece.directory.rstrip('/')}/{name}" if piece.directory else name
 
 
-def publish_file(storage: ReadStorage, file: DraftFile) -> NewFile:
+def publish_file(storage: ReadStorage, file: DraftFile) -> pieces.NewFile:
     """Give a file its name, which no other file has: it may be sent again. Raises StorageFailed."""
     for left in reversed(range(_MOST_SENT)):
         match file.draft.publish():
@@ -393,10 +380,9 @@ def publish_file(storage: ReadStorage, file: DraftFile) -> NewFile:
                 raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
     if found.size_bytes != file.written.size_bytes:
         raise StorageFailed(
-            f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}",
-            facts={"why": str(cause)},
+            f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}", facts={"why": str(cause)}
         )
-    return NewFile(
+    return pieces.NewFile(
         quote(file.path, safe="/=-._~"), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms
     )
 
@@ -410,7 +396,7 @@ MOST_HELD_BYTES = 256 << 20
 class AppendedFile(NamedTuple):
     """A file that was written: its `partition_values` are as in an add."""
 
-    file: NewFile
+    file: pieces.NewFile
     partition_values: Mapping[str, str | None]
 
 
@@ -431,7 +417,7 @@ class AppendSpec:
     partition columns by physical name.
     """
 
-    rewrite: RewriteSpec
+    rewrite: pieces.RewriteSpec
     columns: tuple[Source, ...]
     schema: pyarrow.Schema
     partitions: tuple[tuple[str, StructField], ...]
@@ -474,15 +460,11 @@ class AppendRows:
 
     def undo(self) -> None:
         """Delete the files of this task."""
-        from urllib.parse import unquote
-
         withdraw(self.context.storage, [unquote(one.file.path) for one in self.files])
         self.files = []
 
     def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Return the columns of the table, in its order and types. Raises Refused for values of other types."""
-        import pyarrow as pa
-
         arrays = []
         for (column, place, value, most), wanted in zip(self.spec.columns, self.spec.schema, strict=True):
             if place is None:
@@ -524,8 +506,6 @@ class AppendRows:
 
     def _parts(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pyarrow.RecordBatch]]:
         """Yield the rows of each partition in a batch, with the texts of its values."""
-        import pyarrow as pa
-
         codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
         for _, column in self.spec.partitions:
             encoded = pc.dictionary_encode(_comparable(batch.column(column.name)), null_encoding="encode")
@@ -587,8 +567,6 @@ class AppendRows:
 
 def _comparable(array: ArrowArray) -> ArrowArray:
     """Return floats as their bits, which tell -0.0 from 0.0; decimals and others as they are."""
-    import pyarrow as pa
-
     if pa.types.is_floating(array.type):
         return array.view(pa.int64() if array.type == pa.float64() else pa.int32())
     return array

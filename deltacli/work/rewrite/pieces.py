@@ -13,34 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, Unreadable
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.core.units import format_size
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema import to_arrow, types
 from deltacli.delta.schema.file_columns import FileColumns, hybrid_leaf, is_old
-from deltacli.delta.schema.to_arrow import (
-    arrow_schema,
-    arrow_type,
-    file_schema,
-    iceberg_compat,
-    read_columns,
-    stored_columns,
-    unread_type,
-)
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
-from deltacli.delta.schema.types import (
-    NANOSECONDS,
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    holds,
-    recorded_name,
-    types_within,
-)
 from deltacli.delta.schema.variants import TYPED
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
@@ -206,13 +187,13 @@ class RewriteSpec:
         Raises Unreadable (`schema.not-writable`) if files of the schema cannot be written, and Refused for an invalid
         property of their encoding.
         """
-        columns = stored_columns(config)
+        columns = to_arrow.stored_columns(config)
         rows = _row_columns(config)
-        schema = file_schema(config, columns)
+        schema = to_arrow.file_schema(config, columns)
         reading = _reading(config, columns, rows)
         return cls(
             config,
-            reading if written_by is None else _reading(written_by, stored_columns(written_by), rows),
+            reading if written_by is None else _reading(written_by, to_arrow.stored_columns(written_by), rows),
             schema if rows is None else _with_row_columns(schema, rows, config),
             target_bytes,
             Encoding.of(config.properties),
@@ -234,7 +215,7 @@ def whole_row_spec(config: TableConfiguration) -> ReadSpec:
     """Return how all columns of a table are read, but those of types that are not read; where rows keep their ids, with
     these and the number of each row.
     """
-    return _reading(config, read_columns(config.schema.fields if config.schema else ()), _row_columns(config))
+    return _reading(config, to_arrow.read_columns(config.schema.fields if config.schema else ()), _row_columns(config))
 
 
 def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
@@ -247,17 +228,19 @@ def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
     return ids, versions
 
 
-def _reading(config: TableConfiguration, columns: tuple[StructField, ...], rows: tuple[str, str] | None) -> ReadSpec:
+def _reading(
+    config: TableConfiguration, columns: tuple[types.StructField, ...], rows: tuple[str, str] | None
+) -> ReadSpec:
     """Return how the columns are read, with those of `rows` at the end."""
-    schema = arrow_schema(columns)
+    schema = to_arrow.arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
     if rows is None:
         return wanted
     taken = {column.name for column in columns}
     names = _unused("row id", taken), _unused("row version", taken)
     more = row_id_fields(names, rows)
-    whole = arrow_schema((*columns, *more))
-    beside = {column.name: FileColumns("none", recorded_name) for column in more}
+    whole = to_arrow.arrow_schema((*columns, *more))
+    beside = {column.name: FileColumns("none", types.recorded_name) for column in more}
     return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, beside=beside, row_ids=names)
 
 
@@ -268,9 +251,7 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: TableConfiguration) -> pyarrow.Schema:
-    import pyarrow as pa
-
-    is_iceberg = iceberg_compat(config) >= 3
+    is_iceberg = to_arrow.iceberg_compat(config) >= 3
     for name, field_id in zip(rows, _RESERVED_IDS, strict=True):
         metadata = {"PARQUET:field_id": str(field_id)} if is_iceberg else None
         schema = schema.append(pa.field(name, pa.int64(), metadata=metadata))
@@ -388,7 +369,7 @@ def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
     """Raise DataUnreadable for a file that has a column of a type that is not read, which a new one would lack."""
     fields = spec.config.schema.fields if spec.config.schema else ()
     for column in fields:
-        unread = unread_type(column.data_type)
+        unread = to_arrow.unread_type(column.data_type)
         if unread is not None and spec.reading.file_columns.leaf(opened.schema, [column]) is not None:
             raise DataUnreadable(f"column {column.name} has type {unread}, whose values cannot be kept", code=UNREAD)
 
@@ -408,15 +389,17 @@ class _Suspect:
         return "has a time with nanoseconds, which the table's type does not have"
 
 
-def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
+def _suspects(
+    column: types.StructField, leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None
+) -> Iterator[_Suspect]:
     """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
-    if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
+    if types.holds(column.data_type, types.PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
 
     kind = stored.logical_type.type
-    names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
+    names = {one.name for one in types.types_within(column.data_type) if isinstance(one, types.PrimitiveType)}
     # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
-    is_cut = not names & NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
+    is_cut = not names & types.NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
     if is_cut and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
         yield _Suspect(column.name, leaf, is_hybrid=False)
     if hybrid_leaf(stored, marks) is not None:
@@ -434,8 +417,6 @@ def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
 
 def _innermost(values: Any) -> Iterator[Any]:
     """Yield the values of the only leaf within arrays, maps and structs; keys are always read with the values."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_dictionary(kind):
         yield from _innermost(pc.cast(values, kind.value_type))
@@ -452,8 +433,6 @@ def _innermost(values: Any) -> Iterator[Any]:
 
 
 def _has_nanoseconds(values: Any) -> bool:
-    import pyarrow as pa
-
     if not pa.types.is_timestamp(values.type) or values.type.unit != "ns":
         return False
     numbers = values.view(pa.int64())
@@ -481,7 +460,7 @@ def find_older_types(piece: Sequence[DataFile], context: TaskContext) -> list[bo
     return [_has_any(_is_older, file, context) for file in piece]
 
 
-_Leaf = tuple[ArrowType, DataType | None, StructField | None]
+_Leaf = tuple[ArrowType, types.DataType | None, types.StructField | None]
 """A type in a file, that of the same place of the table, and the innermost field there; None if there is none."""
 
 
@@ -491,7 +470,7 @@ def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskCo
     try:
         with open_data_file(context.files, file) as opened:
             stored = [field for field in opened.schema if field.name.lower() not in own]
-            return any(map(is_wanted, _leaves(stored, config.schema or StructType(()), config)))
+            return any(map(is_wanted, _leaves(stored, config.schema or types.StructType(()), config)))
     except DataUnreadable:
         return True
 
@@ -504,10 +483,10 @@ def _is_older(leaf: _Leaf) -> bool:
     stored, known, field = leaf
     if field is None or known is None or TYPE_CHANGES_KEY not in field.metadata:
         return False
-    return not stored.equals(arrow_type(known))
+    return not stored.equals(to_arrow.arrow_type(known))
 
 
-def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> Iterator[_Leaf]:
+def _leaves(stored: Sequence[ArrowField], known: types.StructType, config: TableConfiguration) -> Iterator[_Leaf]:
     by_name = {config.physical_name(field).lower(): field for field in known.fields}
     for one in stored:
         field = by_name.get(one.name.lower())
@@ -515,16 +494,14 @@ def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfig
 
 
 def _leaves_of(
-    stored: ArrowType, known: DataType | None, field: StructField | None, config: TableConfiguration
+    stored: ArrowType, known: types.DataType | None, field: types.StructField | None, config: TableConfiguration
 ) -> Iterator[_Leaf]:
-    import pyarrow as pa
-
     match known:
-        case StructType() if pa.types.is_struct(stored):
+        case types.StructType() if pa.types.is_struct(stored):
             yield from _leaves(list(stored), known, config)
-        case ArrayType(element, _) if pa.types.is_list(stored):
+        case types.ArrayType(element, _) if pa.types.is_list(stored):
             yield from _leaves_of(stored.value_type, element, field, config)
-        case MapType(key, value, _) if pa.types.is_map(stored):
+        case types.MapType(key, value, _) if pa.types.is_map(stored):
             yield from _leaves_of(stored.key_type, key, field, config)
             yield from _leaves_of(stored.item_type, value, field, config)
         case _:

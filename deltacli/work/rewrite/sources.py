@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, DeltacliError, PathExternal
 from deltacli.core.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
@@ -20,9 +21,6 @@ from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePi
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file, read_vector
 from deltacli.work.rows.row_reader import PlainReader, read_opened, read_rows
 from deltacli.work.task import TableFiles, TaskContext
-
-if TYPE_CHECKING:
-    import pyarrow
 
 Asked = TypeVar("Asked")
 
@@ -55,7 +53,7 @@ class SourceRefusedError(Exception):
 class _Rows(NamedTuple):
     """Rows of one file, and their bytes in memory: as they are stored if `plain` reads them, else as of the table."""
 
-    batch: pyarrow.RecordBatch
+    batch: pa.RecordBatch
     size_bytes: int
     plain: PlainReader | None
 
@@ -83,7 +81,7 @@ class Sources:
         self._exactness = Exactness(self.spec)
         self._plain: PlainReader | None = None
 
-    def tables(self, sources: Sequence[DataFile]) -> Iterator[pyarrow.Table]:
+    def tables(self, sources: Sequence[DataFile]) -> Iterator[pa.Table]:
         """Yield the rows in the schema of new files, those of several files together: what is computed for each table
         costs the more the smaller they are. Raises SourceRefusedError.
         """
@@ -104,10 +102,8 @@ class Sources:
         if held:
             yield self._table(held, reader)
 
-    def _table(self, batches: list[Any], plain: PlainReader | None) -> pyarrow.Table:
+    def _table(self, batches: list[Any], plain: PlainReader | None) -> pa.Table:
         """Return rows together, as the schema of new files says; those of `plain` are as they are stored."""
-        import pyarrow as pa
-
         whole = pa.Table.from_batches(batches)
         if whole.num_rows < _CHUNK_ROWS * len(batches):
             whole = whole.combine_chunks()
@@ -157,7 +153,7 @@ class Sources:
         file = self._located(source).file
         return _Found(file, read_small_file(self.files, file))
 
-    def judge(self, source: DataFile) -> Iterator[pyarrow.RecordBatch]:
+    def judge(self, source: DataFile) -> Iterator[pa.RecordBatch]:
         """Open a file and yield nothing. Raises SourceRefusedError."""
         try:
             with open_data_file(self.files, source) as opened:
@@ -244,18 +240,16 @@ class FindRefused:
 
 def rows_for_new_file(
     files: TableFiles, spec: RewriteSpec, source: DataFile, opened: OpenDataFile
-) -> Iterator[pyarrow.RecordBatch]:
+) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
     for batch in read_opened(files, spec.reading, source, opened):
         yield renamed(batch, spec.schema)
 
 
-def renamed(rows: RecordBatch, schema: pyarrow.Schema) -> RecordBatch:
+def renamed(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
     """Return the same values, a table or a batch, under the names, nullability and metadata of another schema, at every
     depth. The values are not copied: nested ones leave through Arrow's C interface and return with the other schema.
     """
-    import pyarrow as pa
-
     if not any(map(pa.types.is_nested, schema.types)):
         return type(rows).from_arrays(rows.columns, schema=schema)
     if isinstance(rows, pa.Table):
@@ -264,7 +258,7 @@ def renamed(rows: RecordBatch, schema: pyarrow.Schema) -> RecordBatch:
 
 
 class _Relabelled:
-    def __init__(self, batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> None:
+    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self._batch, self._schema = batch, schema
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:  # Any: capsules

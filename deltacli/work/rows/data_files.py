@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from deltacli.arrow import pa
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, command
 from deltacli.core.machine import stop_if_exhausted
@@ -216,8 +217,6 @@ class DataFile:
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         """Return what is pickled: times as arrays, because Arrow's scalars beyond Python's calendar cannot be."""
-        import pyarrow as pa
-
         constants = {
             name: pa.repeat(value, 1) if pa.types.is_temporal(value.type) else value
             for name, value in self.constants.items()
@@ -226,8 +225,6 @@ class DataFile:
 
 
 def _data_file(fields: dict[str, Any]) -> DataFile:
-    import pyarrow as pa
-
     constants = {
         name: value[0] if isinstance(value, pa.Array) else value for name, value in fields["constants"].items()
     }
@@ -287,8 +284,6 @@ def is_demanding(column: ArrowField) -> bool:
 
 def checked_fields(kind: ArrowType) -> list[ArrowField]:
     """Return the fields within a type, without the keys of maps, which are never null."""
-    import pyarrow as pa
-
     if pa.types.is_struct(kind):
         return list(kind)
     if pa.types.is_map(kind):
@@ -384,8 +379,6 @@ def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
 
 def _content(files: TableFiles, file: DataFile, storage: ReadStorage, place: str) -> BinaryFile | None:
     """Return the content of a small file, read by one request, as `read_small_file` does."""
-    import pyarrow as pa
-
     if not _is_small(file):
         return None
     one_more = (file.size_bytes or 0) + 1  # not more: memory is taken for all that is asked for

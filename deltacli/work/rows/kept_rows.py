@@ -11,18 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import codes, combined, plain_floats, prints_of
 from deltacli.work.outputs import RowsPiece, rows_of_piece
 from deltacli.work.task import TaskContext
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _BUFFERED_BYTES = 16 << 20
 """Bytes of kept rows that are distributed to groups at once."""
@@ -64,18 +61,14 @@ class ComparedColumns:
     types: tuple[ArrowType, ...]
 
     @property
-    def kept(self) -> pyarrow.Schema:
+    def kept(self) -> pa.Schema:
         """The schema of what is kept of rows."""
-        import pyarrow as pa
-
         names = [f"k{place}" for place in range(len(self.key))] + [f"v{place}" for place in range(len(self.others))]
         kinds = [*self.types[: len(self.key)], *[pa.uint64()] * len(self.others)]
         return pa.schema(list(zip(names, kinds, strict=True)))
 
     def reduced(self, batch: RecordBatch, groups: int) -> RecordBatch:
         """Return what is kept of rows, with the group of each."""
-        import pyarrow as pa
-
         columns = [
             values if values.type == kind else pc.cast(values, kind)
             for values, kind in zip(batch.columns, self.types, strict=True)
@@ -119,8 +112,6 @@ class KeepRows:
 
 
 def _by_group(held: Sequence[RecordBatch]) -> Iterator[tuple[int, RecordBatch]]:
-    import pyarrow as pa
-
     rows = pa.Table.from_batches(held).combine_chunks()
     counts = sorted((one["values"], one["counts"]) for one in pc.value_counts(rows["group"]).to_pylist())
     ordered = rows.take(pc.sort_indices(rows["group"])) if len(counts) > 1 else rows
@@ -140,8 +131,6 @@ class CompareRows:
 
     def __call__(self, sides: Sequence[Sequence[RecordBatch]]) -> tuple[RowCounts, RecordBatch | None]:
         """Return the counts, and the keys that differ: `FIXED`, and the columns of the key."""
-        import pyarrow as pa
-
         tables = [pa.Table.from_batches(list(batches), self.columns.kept) for batches in sides]
         rows = pa.concat_tables(tables).combine_chunks()
         if not rows.num_rows:
@@ -180,8 +169,6 @@ class CompareRows:
 
     def _texts(self, differing: Sequence[ArrowArray], is_single: ArrowArray) -> ArrowArray:
         """Return the names of the columns that differ, where there is one row on both sides, else null."""
-        import pyarrow as pa
-
         if not differing:
             return pa.nulls(len(is_single), pa.string())
         names = (pa.scalar(f"{name},") for name in self.columns.others)
@@ -192,8 +179,6 @@ class CompareRows:
 
 def _grouped(rows: ArrowTable, others: Sequence[str], total: int) -> dict[str, ArrowArray]:
     """Return the number of rows, and the sums of 64 bits of each column, for each code from 0 on."""
-    import pyarrow as pa
-
     names = ["whole", *others]
     sums = grouped(rows, ["code"], [("code", "count"), *((name, "sum") for name in names)])
     places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(sums["code"]))
@@ -202,14 +187,10 @@ def _grouped(rows: ArrowTable, others: Sequence[str], total: int) -> dict[str, A
 
 
 def _filled(values: ArrowArray, kind: ArrowType) -> ArrowArray:
-    import pyarrow as pa
-
     return pc.fill_null(pc.cast(values, kind), pa.scalar(0, kind))
 
 
 def _first_places(numbered: ArrowArray, total: int) -> ArrowArray:
-    import pyarrow as pa
-
     rows = pa.table({"code": numbered, "place": pa.array(range(len(numbered)), pa.int64())})
     found = grouped(rows, ["code"], [("place", "min")])
     places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(found["code"]))
@@ -226,6 +207,4 @@ def _count(mask: ArrowArray) -> int:
 
 
 def _number(value: int) -> ArrowScalar:
-    import pyarrow as pa
-
     return pa.scalar(value, pa.uint64())

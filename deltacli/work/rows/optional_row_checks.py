@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.encoding.many_values import IntegerSet, Repeated
 from deltacli.delta.log.state import TableConfiguration
@@ -30,9 +31,6 @@ from deltacli.rules.partitions.contents import PARTITION_QUESTION, PartitionDiff
 from deltacli.work.file_facts import AskingBeside, OpenFileContext, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_reader import find_beside
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- check stable row ids ----------------------------------------------------------------------------------------------
 
@@ -86,7 +84,7 @@ class _AskingNothing:
     base: int
     rows: int
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Ignore the rows, which are not needed."""
 
     def answer(self) -> FileIds:
@@ -100,11 +98,11 @@ class _Gathered:
 
     def __init__(self) -> None:
         self.found = IntegerSet(_MOST_BYTES_OF_FILE)
-        self._waiting: list[pyarrow.Int64Array] = []
+        self._waiting: list[pa.Int64Array] = []
         self._count = 0
         self._repeated = Repeated()
 
-    def take(self, values: pyarrow.Int64Array) -> None:
+    def take(self, values: pa.Int64Array) -> None:
         self._waiting.append(values)
         self._count += len(values)
         if self._count >= _ROWS_AT_ONCE:
@@ -112,8 +110,6 @@ class _Gathered:
 
     def finish(self) -> Repeated:
         """Add the pending integers, and return the duplicates found so far."""
-        import pyarrow as pa
-
         if self._count:
             self._repeated = self._repeated.plus(self.found.add(pa.concat_arrays(self._waiting)))
         self._waiting, self._count = [], 0
@@ -131,7 +127,7 @@ class _AskingIds(AskingBeside):
     _stored: _Gathered = field(default_factory=_Gathered)
     _derived: _Gathered = field(default_factory=_Gathered)
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Process a batch of rows."""
         numbers = batch.column(self.numbers)
         if self.stored is not None:
@@ -207,7 +203,7 @@ def identity_check(config: TableConfiguration) -> IdentityCheck | None:
 class _AskingValues:
     columns: list[_IdentityColumn]
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Process a batch of rows."""
         for column in self.columns:
             column.take(pc.drop_null(batch.column(column.identity.name)))
@@ -371,8 +367,6 @@ def _finds(config: TableConfiguration, physical_name: str, name: str) -> FileCol
 
 
 def _with_row_numbers(wanted: ReadSpec, name: str) -> ReadSpec:
-    import pyarrow as pa
-
     schema = wanted.schema.append(pa.field(name, pa.int64()))
     return replace(wanted, schema=schema, row_numbers=name)
 
@@ -410,7 +404,7 @@ class _PartitionCheck:
 class _AskingPartitions(AskingBeside):
     columns: Sequence[_Column]
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Process a batch of rows."""
         for column in self.columns:
             column.take(batch.column(column.beside))

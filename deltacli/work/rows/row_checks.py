@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema, Json
@@ -26,28 +27,11 @@ from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMO
 from deltacli.rules.framework.data_file_views import FileFault
 from deltacli.rules.statistics.compared import STATISTICS
 from deltacli.rules.statistics.evidence import fields_at
-from deltacli.work.file_facts import (
-    REFUSED,
-    FileFacts,
-    FooterFiles,
-    FooterPool,
-    ListedFile,
-    OpenFileContext,
-    RowCheck,
-    RowCheckFactory,
-    VectorPiece,
-    read_file,
-    refused,
-    rows_of_vector,
-    unread,
-)
+from deltacli.work import file_facts
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
 from deltacli.work.task import TaskContext
-
-if TYPE_CHECKING:
-    import pyarrow
 
 CHECKS = "checks"
 """The name of the shared `ChecksOfTable`."""
@@ -65,12 +49,12 @@ class RowPiece(NamedTuple):
     """
 
     row: int
-    file: ListedFile
+    file: file_facts.ListedFile
     bytes_in_log: int | None
     partition_values: tuple[tuple[str, str | None], ...] | None
     stats: str | None
     base_row_id: int | None
-    vector: VectorPiece | None = None
+    vector: file_facts.VectorPiece | None = None
     is_vector_unusable: bool = False
 
     @property
@@ -89,42 +73,41 @@ def weight_of_rows(piece: RowPiece) -> int:
 class ReadRows:
     """Reads the rows of a file for the shared `ChecksOfTable`."""
 
-    def __call__(self, piece: RowPiece, context: TaskContext) -> FileFacts:
+    def __call__(self, piece: RowPiece, context: TaskContext) -> file_facts.FileFacts:
         """Return the facts about the file."""
-        path, footers = piece.file.path, FooterFiles(context)
+        path, footers = piece.file.path, file_facts.FooterFiles(context)
         of_table: ChecksOfTable = context.shared(CHECKS)
         if context.files.is_refused(path):
-            return FileFacts(piece.row, None, REFUSED)
+            return file_facts.FileFacts(piece.row, None, file_facts.REFUSED)
         try:
             if footers.place(piece.file) is None:
-                return FileFacts(piece.row, None)
+                return file_facts.FileFacts(piece.row, None)
             constants = _constants(piece, of_table.checks)
         except DataUnreadable:  # its partition values are reported by other rules
-            return FileFacts(piece.row, *footers.read([piece.file])[0], is_unread=True)
+            return file_facts.FileFacts(piece.row, *footers.read([piece.file])[0], is_unread=True)
         except FileMissing:
-            return FileFacts(piece.row, None, FileFault("data.file-missing", f"{path} not found", "no such file"))
+            return file_facts.FileFacts(
+                piece.row, None, FileFault("data.file-missing", f"{path} not found", "no such file")
+            )
         except PathExternal as refusal:
-            return FileFacts(piece.row, None, refused(context.files, path, refusal))
+            return file_facts.FileFacts(piece.row, None, file_facts.refused(context.files, path, refusal))
         except (StorageFailed, UsageError) as fault:
-            return FileFacts(piece.row, None, unread(path, fault))
+            return file_facts.FileFacts(piece.row, None, file_facts.unread(path, fault))
         return _answers(piece, constants, of_table.checks, context)
 
 
 def _answers(
-    piece: RowPiece,
-    constants: Mapping[str, ArrowScalar],
-    checks: RowChecks,
-    context: TaskContext,
-) -> FileFacts:
+    piece: RowPiece, constants: Mapping[str, ArrowScalar], checks: RowChecks, context: TaskContext
+) -> file_facts.FileFacts:
     vector, deleted = None, None
     if piece.vector is not None:
-        deleted = None if piece.is_vector_unusable else rows_of_vector(piece.vector, context)
+        deleted = None if piece.is_vector_unusable else file_facts.rows_of_vector(piece.vector, context)
         if deleted is None:
-            return FileFacts(piece.row, *FooterFiles(context).read([piece.file])[0])
+            return file_facts.FileFacts(piece.row, *file_facts.FooterFiles(context).read([piece.file])[0])
         vector = piece.vector.vectors[0][1]
     data_file = DataFile(piece.file.path, piece.bytes_in_log, constants, vector, deleted=deleted)
-    pool = context.stores.kept(FooterPool)
-    return read_file(context.files, checks.wanted, piece.row, piece.add, data_file, checks.questions, pool)
+    pool = context.stores.kept(file_facts.FooterPool)
+    return file_facts.read_file(context.files, checks.wanted, piece.row, piece.add, data_file, checks.questions, pool)
 
 
 def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, ArrowScalar]:
@@ -146,7 +129,7 @@ class RowChecks:
     columns: tuple[StructField, ...]
     """The columns of the table."""
     more: OptionalRowChecks
-    questions: dict[str, RowCheckFactory] = field(default_factory=dict)
+    questions: dict[str, file_facts.RowCheckFactory] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)  # Any: additional input of checks
     constants: dict[Any, dict[str, Any]] = field(default_factory=dict)
     """Partition values as in the log -> parsed. Any: pairs of texts, and Arrow scalars."""
@@ -182,7 +165,7 @@ class RowChecks:
         if not demands:
             return
 
-        def begin(file: OpenFileContext) -> RowCheck | None:
+        def begin(file: file_facts.OpenFileContext) -> file_facts.RowCheck | None:
             columns = self.wanted.file_columns
             there = [one for one in demands if also_absent or _may_be_there(columns, file.stored, one.above_lists)]
             return _NullCounts(there) if there else None
@@ -194,7 +177,7 @@ class RowChecks:
         if not conditions.is_empty:
             self.questions[CONDITIONS] = conditions.begin
 
-    def settled(self, facts: FileFacts) -> FileFacts:
+    def settled(self, facts: file_facts.FileFacts) -> file_facts.FileFacts:
         """Return the answers about the next file, compared with earlier files."""
         return facts._replace(answers=self.more.reconcile(facts.answers))
 
@@ -339,7 +322,7 @@ class _NullCounts:
         self._demands = demands
         self._found: Counter[str] = Counter()
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Count the nulls of some rows."""
         for demand in self._demands:
             nulls = _at(batch.column(demand.column), demand.steps).null_count
@@ -353,8 +336,6 @@ class _NullCounts:
 
 def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
     """Return the values at a place, without those below a null."""
-    import pyarrow as pa
-
     for step in steps:
         if isinstance(step, int):
             values = (pc.drop_null(values) if values.null_count else values).field(step)
@@ -371,7 +352,7 @@ class _Checks:
         self._schema = StatSchema(config)
         self._columns = FileColumns(config.mapping_mode, config.physical_name)
 
-    def ask(self, file: OpenFileContext) -> StatisticsOfRows | None:
+    def ask(self, file: file_facts.OpenFileContext) -> StatisticsOfRows | None:
         """Begin with a file."""
         text = file.add.get("stats")
         if not text:
@@ -396,7 +377,7 @@ class _Checks:
             elif column is not None and not column.is_partition and below is not None:
                 yield path
 
-    def _claimed(self, file: OpenFileContext, stats: Any, path: ColumnPath) -> Claimed | None:
+    def _claimed(self, file: file_facts.OpenFileContext, stats: Any, path: ColumnPath) -> Claimed | None:
         column, fields = self._schema.column(path), fields_at(self._config, path)
         if column is None or fields is None:
             return None
@@ -404,10 +385,8 @@ class _Checks:
         is_single = column.type_name == "double" and self._is_single(file, fields)
         return Claimed(column, path, [field.name for field in fields], low, high, is_single)
 
-    def _is_single(self, file: OpenFileContext, fields: list[StructField]) -> bool:
+    def _is_single(self, file: file_facts.OpenFileContext, fields: list[StructField]) -> bool:
         """Return True where the file stores a column of doubles as floats."""
-        import pyarrow as pa
-
         try:
             leaf = self._columns.leaf(file.stored, fields)
         except DataUnreadable:

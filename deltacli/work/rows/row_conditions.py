@@ -15,9 +15,10 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import Unreadable, UsageError, install_command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar
@@ -27,18 +28,10 @@ from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, StructField, StructType, places_of
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
-from deltacli.delta.sql.translation.translate import (
-    GIVEN,
-    Translation,
-    translate_condition,
-    translate_generated,
-)
+from deltacli.delta.sql.translation.translate import GIVEN, Translation, translate_condition, translate_generated
 from deltacli.delta.sql.translation.values import ABSENT, Asked, NotTranslated
 from deltacli.rules.expressions.row_values import Violations
 from deltacli.work.file_facts import OpenFileContext
-
-if TYPE_CHECKING:
-    import pyarrow
 
 # -- evaluation with DuckDB --------------------------------------------------------------------------------------------
 
@@ -81,10 +74,9 @@ def is_installed() -> bool:
     return True
 
 
-def evaluate(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
+def evaluate(sql: str, columns: Mapping[str, Any]) -> pa.BooleanArray:
     """Return the value of a condition for each row of some columns; null for unknown. Raises NotEvaluated."""
     import duckdb
-    import pyarrow as pa
 
     session = _session()
     session.register("rows_of_batch", pa.table(dict(columns)))
@@ -101,13 +93,11 @@ def evaluate(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
     return column.combine_chunks()
 
 
-def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked], zone: str | None = None) -> dict[str, ArrowArray]:
+def columns_of(batch: pa.RecordBatch, asked: Iterable[Asked], zone: str | None = None) -> dict[str, ArrowArray]:
     """Return the columns that a query needs, under its names. Raises NotEvaluated for values it cannot handle.
 
     For a query that needs no columns, the number of rows is preserved.
     """
-    import pyarrow as pa
-
     columns: dict[str, Any] = {ABSENT: pa.nulls(batch.num_rows, pa.bool_())}
     for number, (column, is_presence) in enumerate(asked):
         values = batch.column(batch.schema.get_field_index(column.path[0]))
@@ -123,8 +113,6 @@ def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
     """Return values in the form passed to a query: times by the clocks of `zone` (None: UTC), without a time zone.
     Raises NotEvaluated.
     """
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_dictionary(kind):
         return handed_over(pc.cast(values, kind.value_type), zone)
@@ -151,8 +139,6 @@ _OFFSET = pattern("^(GMT|UTC)(?=[+-])")
 
 
 def _by_clocks(values: ArrowArray, zone: str) -> ArrowArray:
-    import pyarrow as pa
-
     try:
         return pc.local_timestamp(pc.cast(values, pa.timestamp("us", _OFFSET.sub("", zone))))
     except pa.ArrowInvalid as fault:
@@ -201,7 +187,7 @@ class _Compiled(NamedTuple):
     shown: tuple[str, ...]
     zone: str | None
 
-    def broken(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
+    def broken(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the rows that do not satisfy it."""
         zone = self.zone if self.compiled.assumes_utc else None
         if isinstance(self.compiled, Expression):
@@ -264,7 +250,7 @@ class _AskedOfRows:
     def __init__(self, compiled: Sequence[_Compiled]) -> None:
         self._asked = [_OneAsked(one) for one in compiled]
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Evaluate all conditions on a batch of rows."""
         for one in self._asked:
             one.take(batch)
@@ -285,7 +271,7 @@ class _OneAsked:
         self._unjudged = 0
         self._failures = 0
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> None:
         """Evaluate the condition on some rows. If the value of a row is uncertain, evaluate each half separately."""
         if self._failures >= _MOST_FAILURES:
             self._unjudged += batch.num_rows
@@ -317,7 +303,7 @@ class _OneAsked:
 _LONGEST = 80
 
 
-def _row_text(row: pyarrow.RecordBatch) -> str:
+def _row_text(row: pa.RecordBatch) -> str:
     """Return the columns of a batch of one row: `id=-1, name="x", day=null`; long values are shortened."""
     return ", ".join(f"{name}={_cut(_text(row.column(name)[0]))}" for name in row.schema.names)
 
@@ -365,7 +351,7 @@ class Condition:
     def assumes_utc(self) -> bool:
         return self.translation.assumes_utc
 
-    def violations(self, batch: pyarrow.RecordBatch, zone: str | None = None) -> pyarrow.BooleanArray:
+    def violations(self, batch: pa.RecordBatch, zone: str | None = None) -> pa.BooleanArray:
         """Return true for rows where the condition is false or null; never null.
 
         The batch has the columns under their logical names, in the table's Arrow types. Times become those of the
@@ -389,9 +375,7 @@ class Expression:
     def assumes_utc(self) -> bool:
         return self.translation.assumes_utc
 
-    def differences(
-        self, batch: pyarrow.RecordBatch, column_name: str, zone: str | None = None
-    ) -> pyarrow.BooleanArray:
+    def differences(self, batch: pa.RecordBatch, column_name: str, zone: str | None = None) -> pa.BooleanArray:
         """Return true for rows where a column differs from the expression; two nulls are equal. Raises NotEvaluated."""
         columns = columns_of(batch, self.translation.asked, zone)
         given = batch.column(batch.schema.get_field_index(column_name))

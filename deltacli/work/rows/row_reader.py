@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import read_footer_bytes
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.machine import stop_if_exhausted
@@ -30,8 +31,6 @@ from deltacli.work.rows.data_files import (
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.arrow.batches import ParquetReader
     from deltacli.delta.predicate.row_groups import PredicateLeaf
 
@@ -40,15 +39,13 @@ MAX_BATCH_BYTES = 64 << 20
 """Maximum bytes of a batch, estimated by the mean of its row group. Batches have fewer rows where rows are long."""
 
 
-def read_rows(files: TableFiles, wanted: ReadSpec, file: DataFile) -> Iterator[pyarrow.RecordBatch]:
+def read_rows(files: TableFiles, wanted: ReadSpec, file: DataFile) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file. Raises DataUnreadable, naming the file, the row group and the column at fault."""
     with open_data_file(files, file) as opened:
         yield from read_opened(files, wanted, file, opened)
 
 
-def read_opened(
-    files: TableFiles, wanted: ReadSpec, file: DataFile, opened: OpenDataFile
-) -> Iterator[pyarrow.RecordBatch]:
+def read_opened(files: TableFiles, wanted: ReadSpec, file: DataFile, opened: OpenDataFile) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an open file. Raises DataUnreadable as `read_rows` does."""
     return _Reader(files, wanted, file, opened).batches()
 
@@ -69,7 +66,7 @@ class PlainReader:
         columns = _Columns(wanted, file, opened, list(zip(wanted.columns, wanted.whole_schema, strict=True)))
         return cls(wanted, columns) if columns.is_plain else None
 
-    def stored(self, opened: OpenDataFile) -> Iterator[pyarrow.RecordBatch]:
+    def stored(self, opened: OpenDataFile) -> Iterator[pa.RecordBatch]:
         """Yield all rows of a file like the first one, without a vector, as they are stored. Raises DataUnreadable."""
         metadata = opened.parquet.metadata
         for group in range(metadata.num_row_groups):
@@ -78,10 +75,8 @@ class PlainReader:
             if rows:
                 yield from self._columns.raw_batches(group, _rows_at_once(row_group), rows, opened.parquet)
 
-    def as_of_table(self, stored: pyarrow.Table) -> pyarrow.Table:
+    def as_of_table(self, stored: pa.Table) -> pa.Table:
         """Return the columns of the table of stored rows."""
-        import pyarrow as pa
-
         values = self._columns.values(stored)
         return pa.Table.from_arrays(list(values.values()), schema=self._wanted.schema)
 
@@ -123,7 +118,7 @@ class _Reader:
         self._early = _Columns(wanted, file, opened, early)
         self._late = _Columns(wanted, file, opened, late) if late else None
 
-    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, one row group at a time."""
         metadata = self._opened.parquet.metadata
         vectors = self._vectors()
@@ -172,7 +167,7 @@ class _Reader:
         is_hybrid = leaf[0] is not None and hybrid_leaf(metadata.schema.column(leaf[0]), metadata.metadata) is not None
         return PredicateLeaf(None, None) if is_hybrid else PredicateLeaf(*leaf)
 
-    def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
+    def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one row group, the first of which is row `start` of the file."""
         size, parquet = _rows_at_once(row_group), self._opened.parquet
         late = None if self._late is None else _Behind(self._late.raw_batches(group, size, row_group.num_rows, parquet))
@@ -199,8 +194,6 @@ class _Reader:
         """Return the columns of rows, the first of which is row `first` of the file, with the ids and versions that
         follow from its add where the file has none. Spec: Row Tracking.
         """
-        import pyarrow as pa
-
         if self._wanted.row_ids is None:
             return columns
         (ids, versions), file = self._wanted.row_ids, self._file
@@ -212,8 +205,6 @@ class _Reader:
 
     def _with_condition(self, columns: dict[str, Any], mask: Any) -> Any:
         """Return the mask without the rows that do not match the condition."""
-        import pyarrow as pa
-
         predicate = self._wanted.predicate
         if predicate is None:
             return mask
@@ -221,9 +212,7 @@ class _Reader:
         matches = predicate.matches(batch)
         return matches if mask is None else pc.and_(mask, matches)
 
-    def _kept(self, columns: dict[str, Any], mask: Any) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
+    def _kept(self, columns: dict[str, Any], mask: Any) -> pa.RecordBatch:
         schema = self._wanted.schema
         whole = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
         kept = whole if mask is None or mask.true_count == len(mask) else pc.filter(whole, mask)
@@ -240,8 +229,6 @@ class _Columns:
     def __init__(
         self, wanted: ReadSpec, file: DataFile, opened: OpenDataFile, columns: Sequence[tuple[StructField, Any]]
     ) -> None:  # Any: Arrow fields
-        import pyarrow as pa
-
         self._file = file
         self.schema = pa.schema([kind for _, kind in columns])
         stored = [column for column, _ in columns if column.name not in file.constants]
@@ -259,7 +246,7 @@ class _Columns:
         positions = sorted({column.position for column in present})
         self._place = {position: place for place, position in enumerate(positions)}
 
-    def _require_ids(self, wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -> None:
+    def _require_ids(self, wanted: ReadSpec, column: StructField, stored: pa.Schema) -> None:
         """Raise DataUnreadable if the ids in a file cannot be read: without them its rows would get other ids."""
         name = recorded_name(column)
         if column.name in (wanted.row_ids or ()) and self._found[column.name] is None and name in stored.names:
@@ -289,13 +276,11 @@ class _Columns:
         is_stored = all(column is None or column.convert is None for column in self._found.values())
         return is_stored and not self._hybrid
 
-    def raw_batches(self, group: int, size: int, rows: int, parquet: ParquetReader) -> Iterator[pyarrow.RecordBatch]:
+    def raw_batches(self, group: int, size: int, rows: int, parquet: ParquetReader) -> Iterator[pa.RecordBatch]:
         """Yield a row group as stored in a file of this schema, `size` rows at a time.
 
         Raises DataUnreadable, naming the column.
         """
-        import pyarrow as pa
-
         if not self._leaves:  # only columns that are not in the file
             for first in range(0, rows, size):
                 yield pa.record_batch([pa.nulls(min(size, rows - first))], names=[""])
@@ -317,13 +302,11 @@ class _Columns:
                 facts={"row group": str(group), "columns": names},
             )
 
-    def values(self, raw: pyarrow.RecordBatch) -> dict[str, Any]:
+    def values(self, raw: pa.RecordBatch) -> dict[str, Any]:
         """Return the columns as defined by the table, by name."""
         return {field.name: self._column(raw, field) for field in self.schema}
 
-    def _column(self, raw: pyarrow.RecordBatch, field: ArrowField) -> ArrowArray:
-        import pyarrow as pa
-
+    def _column(self, raw: pa.RecordBatch, field: ArrowField) -> ArrowArray:
         if field.name in self._file.constants:
             value = self._file.constants[field.name]
             return pa.repeat(value, raw.num_rows) if value.is_valid else nulls_of(raw.num_rows, field.type)
@@ -337,8 +320,6 @@ class _Columns:
 
     def _damaged(self, group: int, fault: Exception, parquet: ParquetReader) -> DataUnreadable:
         """Return the error for an unreadable row group, naming the column, found by reading each column separately."""
-        import pyarrow as pa
-
         at_fault = "several columns together"
         for name, column in self._found.items():
             try:
@@ -358,19 +339,17 @@ class _Columns:
 class _Behind:
     """Batches that are read only as far as their rows are taken, in pieces of any size."""
 
-    def __init__(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
         self._skipped = 0
-        self._rest: pyarrow.RecordBatch | None = None
+        self._rest: pa.RecordBatch | None = None
 
     def skip(self, rows: int) -> None:
         """Skip rows. They are read only when later rows are taken."""
         self._skipped += rows
 
-    def take(self, rows: int) -> pyarrow.RecordBatch:
+    def take(self, rows: int) -> pa.RecordBatch:
         """Return the next rows."""
-        import pyarrow as pa
-
         while self._skipped:
             self._next(self._skipped, is_skipped=True)
         parts = []
@@ -379,7 +358,7 @@ class _Behind:
             rows -= parts[-1].num_rows
         return parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
 
-    def _next(self, most: int, *, is_skipped: bool = False) -> pyarrow.RecordBatch:
+    def _next(self, most: int, *, is_skipped: bool = False) -> pa.RecordBatch:
         batch = next(self._batches) if self._rest is None else self._rest
         head, left = batch.slice(0, most), batch.slice(most)
         self._rest = left if left.num_rows else None
@@ -388,7 +367,7 @@ class _Behind:
         return head
 
 
-def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -> FileColumn | None:
+def find_beside(wanted: ReadSpec, column: StructField, stored: pa.Schema) -> FileColumn | None:
     """Return a column of `ReadSpec.beside` in a file; None if it is missing or has another type."""
     try:
         return wanted.beside[column.name].find(stored, [column])[0]
@@ -403,8 +382,6 @@ def _numbers(first: int, count: int) -> ArrowArray:
 
 @lru_cache(maxsize=1)
 def _first_numbers(count: int) -> ArrowArray:
-    import pyarrow as pa
-
     return pa.array(range(count), pa.int64())
 
 
@@ -420,7 +397,7 @@ def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> li
     return fields
 
 
-def _column_with_null(batch: pyarrow.RecordBatch, demanding: Sequence[int]) -> str | None:
+def _column_with_null(batch: pa.RecordBatch, demanding: Sequence[int]) -> str | None:
     """Return the path of a column or nested field that must not be null but is in some row, or None. Only the columns
     at the given positions have one.
 
@@ -434,8 +411,6 @@ def _column_with_null(batch: pyarrow.RecordBatch, demanding: Sequence[int]) -> s
 
 
 def _null_at(values: Any, field: Any, path: str) -> str | None:
-    import pyarrow as pa
-
     if not field.nullable and values.null_count:
         return path
     for position, child in enumerate(checked_fields(field.type)):

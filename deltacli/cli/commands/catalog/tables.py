@@ -106,8 +106,7 @@ def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = F
 
 
 def catalog_ls(
-    run: Run,
-    catalog: Annotated[str, argument("Catalog or schema: uc://CATALOG or uc://CATALOG.SCHEMA.", "CATALOG")],
+    run: Run, catalog: Annotated[str, argument("Catalog or schema: uc://CATALOG or uc://CATALOG.SCHEMA.", "CATALOG")]
 ) -> None:
     """List the tables of a catalog or of a schema.
 
@@ -136,12 +135,7 @@ def catalog_ls(
 def listing_result(address: str, tables: Sequence[Listed]) -> Listing[Listed]:
     """Return the tables of a catalog or a schema, with their whole names."""
     items: list[dict[str, Json]] = [
-        {
-            "name": _short_name(one),
-            "type": one.table_type,
-            "format": one.data_format,
-            "managed": one.is_managed,
-        }
+        {"name": _short_name(one), "type": one.table_type, "format": one.data_format, "managed": one.is_managed}
         for one in tables
     ]
     columns: list[Column[Listed]] = [

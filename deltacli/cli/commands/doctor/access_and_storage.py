@@ -12,17 +12,14 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
 from deltacli.core.request_fields import Option
-from deltacli.storage.base import StoreWithGrant
+from deltacli.storage.base import StoreWithGrant, no_atomic_create
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
     from deltacli.storage import Storage
 
-EXIT_CODES = {
-    "access": (0, 1, 2, 3, 7, 70),
-    "storage": (0, 1, 2, 3, 4, 7, 70),
-}
+EXIT_CODES = {"access": (0, 1, 2, 3, 7, 70), "storage": (0, 1, 2, 3, 4, 7, 70)}
 
 
 def doctor_access(
@@ -114,8 +111,6 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
     require_directory(opened)
     subject = subject_of(opened)
     if subject is None:
-        from deltacli.storage.base import no_atomic_create
-
         raise no_atomic_create(opened.uri, "this store is not known to create files atomically")
     plan = plan_probes(opened.uri, subject)
     if dry_run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import Exit
@@ -12,10 +12,7 @@ from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import option
-from deltacli.operations.doctor.advice import DoctorRequest, parse_prices
-
-if TYPE_CHECKING:
-    from deltacli.operations.doctor.advice import PriceTable
+from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 
@@ -88,8 +85,6 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
 
 def _read_prices(file: str) -> PriceTable:
     """Return the prices of a file. Raises UsageError, also where it cannot be read."""
-    from pathlib import Path
-
     try:
         data = Path(file).read_bytes()
     except OSError as fault:

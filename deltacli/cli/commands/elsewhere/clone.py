@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import (
-    DryRunOption,
-    TimestampOption,
-    VersionOption,
-    YesOption,
-    argument,
-    chosen_version,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
@@ -28,22 +21,24 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 
-SourceArgument = Annotated[str, argument("Table to clone: a path or URI.", "SRC")]
-TargetArgument = Annotated[str, argument("Directory of the clone, absent or empty, or a table without rows.", "DST")]
+SourceArgument = Annotated[str, declared.argument("Table to clone: a path or URI.", "SRC")]
+TargetArgument = Annotated[
+    str, declared.argument("Directory of the clone, absent or empty, or a table without rows.", "DST")
+]
 
 
 def clone(
     run: Run,
     src: SourceArgument,
     dst: TargetArgument,
-    version: VersionOption = None,
-    timestamp: TimestampOption = None,
+    version: declared.VersionOption = None,
+    timestamp: declared.TimestampOption = None,
     unprotected: Annotated[
         bool, Option("Do not note the clone in the source, whose vacuum may then delete its files.")
     ] = False,
     deep: Annotated[bool, Option("Copy the files, too: the same as copy --newest.")] = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    dry_run: declared.DryRunOption = False,
+    yes: declared.YesOption = False,
 ) -> None:
     """Create a table that shares the data files of another one.
 
@@ -73,7 +68,7 @@ def clone(
         return
     source = run.open_table(src, writes=not dry_run and not unprotected).held()
     target = run.open_table(dst, writes=not dry_run)
-    snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
+    snapshot = source.snapshot(version=declared.chosen_version(source, version, timestamp))
     wording: Wording[ClonePlan, ClonePlan] = Wording(
         question=_question,
         planned=lambda plan, _: _result(plan),
@@ -119,9 +114,7 @@ def _sections(plan: ClonePlan) -> list[Section]:
         Section("table", [plan.target]),
         Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
         Section(
-            "would use" if plan.dry_run else "uses",
-            [file_amount(plan.files.files, plan.files.size_bytes)],
-            Style.GOOD,
+            "would use" if plan.dry_run else "uses", [file_amount(plan.files.files, plan.files.size_bytes)], Style.GOOD
         ),
         Section("table id", [plan.metadata["id"]]),
         Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 from deltacli.cli.options.declared import Asked, DryRunOption, YesOption, argument
 from deltacli.cli.render.columns import Section, file_amount, refused
@@ -12,14 +13,9 @@ from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Kind, Option
+from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
-from deltacli.operations.change.convert import ConvertRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from deltacli.core.typing import JsonObject
-    from deltacli.operations.change.convert import ConvertPlan
+from deltacli.operations.change.convert import Convert, ConvertPlan, ConvertRequest
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 _NAMED = 10
@@ -66,7 +62,6 @@ def convert(
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.operations.change.convert import Convert
 
     if sources:
         if other := next(iter(asked.given()), None):

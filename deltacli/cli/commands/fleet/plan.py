@@ -10,18 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.declared import (
-    FLEET_FILE,
-    DetailsOption,
-    ExitCodeOption,
-    FleetFileArgument,
-    FleetLimitOption,
-    SavePlansOption,
-    fleet_command,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.results import open_sink
+from deltacli.cli.results import JSON, open_sink
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
@@ -247,13 +239,13 @@ EXIT_CODES = (0, 1, 2, 5, 7, 70)
 
 def fleet_plan(
     run: Run,
-    file: FleetFileArgument = FLEET_FILE,
+    file: declared.FleetFileArgument = declared.FLEET_FILE,
     *,
     choice: FleetChoice,
-    details: DetailsOption = False,
-    save_plans: SavePlansOption = None,
-    limit: FleetLimitOption = None,
-    exit_code: ExitCodeOption = False,
+    details: declared.DetailsOption = False,
+    save_plans: declared.SavePlansOption = None,
+    limit: declared.FleetLimitOption = None,
+    exit_code: declared.ExitCodeOption = False,
 ) -> None:
     """Show what is due for the tables of a policy file, and why.
 
@@ -298,7 +290,7 @@ def fleet_plan(
     note_left_out(run, result)
     planned.note_search(run.note)
     if planned.due:
-        run.say_next(fleet_command("run", file, choice.state, choice.only))
+        run.say_next(declared.fleet_command("run", file, choice.state, choice.only))
     if any("error" in plan for plan in exact.values()):
         raise Exit(PartlyDone.exit_code)
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
@@ -358,7 +350,6 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.changing.change import plan_change
     from deltacli.cli.render.log_files import expiry_result
-    from deltacli.cli.results import JSON
 
     plan = plan_change(expiry_step(policy, proves=True), table)
     if path is None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, argument, fleet_command
+from deltacli.cli.render.fleet.check import policy_check_result
 from deltacli.cli.running.run import Run, settle_limit
 from deltacli.cli.running.starting_file import (
     find_tables,
@@ -19,10 +20,7 @@ from deltacli.cli.running.starting_file import (
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
 
-EXIT_CODES = {
-    "init": (0, 2, 3, 4, 5, 7, 70),
-    "check": (0, 1, 2, 70),
-}
+EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 70)}
 
 _EXISTS = "fleet.exists"
 
@@ -81,7 +79,6 @@ def fleet_check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
       deltacli fleet check
       deltacli fleet check fleet.toml --json
     """
-    from deltacli.cli.render.fleet.check import policy_check_result
     from deltacli.fleet.policy_file.init_and_check import check_fleet_file
 
     found = check_fleet_file(file)

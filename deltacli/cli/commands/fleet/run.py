@@ -12,6 +12,7 @@ from deltacli.cli.running.changing import require_now_is_not_ahead
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Interrupted
+from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetRunRequest
@@ -30,11 +31,7 @@ RUNS_ON_CLUSTER = True
 
 
 def fleet_run(
-    run: Run,
-    file: FleetFileArgument = FLEET_FILE,
-    *,
-    request: FleetRunRequest,
-    limit: FleetLimitOption = None,
+    run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequest, limit: FleetLimitOption = None
 ) -> None:
     """Do what is due for the tables of a policy file.
 
@@ -122,8 +119,6 @@ def _cluster_of(
 
 def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
     """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
-    from deltacli.core.documents import dumps
-
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True
     try:

@@ -17,10 +17,7 @@ from deltacli.core.units import format_count, format_size, plural
 if TYPE_CHECKING:
     from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
 
-EXIT_CODES = {
-    "compact": (0, 2, 3, 4, 5, 7, 70),
-    "crc": (0, 1, 2, 3, 4, 7, 70),
-}
+EXIT_CODES = {"compact": (0, 2, 3, 4, 5, 7, 70), "crc": (0, 1, 2, 3, 4, 7, 70)}
 
 
 def log_crc(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
@@ -11,22 +9,14 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import keep_retention, quoted_table
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.core.units import format_size, plural
-from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, LogExpiry
-
-if TYPE_CHECKING:
-    from deltacli.operations.log.expire import ExpiryOutcome
+from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
 
 def log_expire(
-    run: Run,
-    table: TableArgument,
-    *,
-    request: ExpiryRequest,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    run: Run, table: TableArgument, *, request: ExpiryRequest, dry_run: DryRunOption = False, yes: YesOption = False
 ) -> None:
     """Delete log files that no kept version needs.
 

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
     from deltacli.sharing.signing.keys import ServerKeys
 
-EXIT_CODES = {
-    "init": (0, 2, 3, 4, 5, 7, 70),
-    "check": (0, 1, 2, 7, 70),
-    "rotate": (0, 2, 4, 7, 70),
-}
+EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 7, 70), "rotate": (0, 2, 4, 7, 70)}
 
 _EXISTS = "share.target-exists"
 

@@ -6,19 +6,13 @@ from dataclasses import replace
 from typing import Annotated
 
 from deltacli.cli.commands import read_and_changes as local
-from deltacli.cli.options.declared import (
-    Asked,
-    LastOption,
-    LimitOption,
-    TimestampOption,
-    VersionOption,
-    parse_moment_of,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.results import RowFormat
 from deltacli.cli.running.run import Run, judge_left_out, require_file, write_directory
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
+from deltacli.delta.schema.types import type_json
 from deltacli.table.scan import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
@@ -33,9 +27,9 @@ def share_head(
     table: SharedTableArgument,
     limit: FewOption = DEFAULT_ROWS,
     *,
-    asked: Asked[ScanRequest],
-    version: VersionOption = None,
-    timestamp: TimestampOption = None,
+    asked: declared.Asked[ScanRequest],
+    version: declared.VersionOption = None,
+    timestamp: declared.TimestampOption = None,
 ) -> None:
     """Show a few rows of a shared table.
 
@@ -49,11 +43,10 @@ def share_head(
       deltacli share head acme.share#sales.main.orders -n 3 --format ndjson
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.delta.schema.types import type_json
 
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
-    at_ms = parse_moment_of(version, timestamp)
+    at_ms = declared.parse_moment_of(version, timestamp)
     require_file(run)
     request = replace(asked.request(), limit=limit)
     store = open_shared(run, table)
@@ -71,10 +64,10 @@ def share_changes(
     run: Run,
     table: SharedTableArgument,
     first: local.First,
-    last: LastOption = None,
+    last: declared.LastOption = None,
     *,
-    asked: Asked[ChangesRequest],
-    limit: LimitOption = None,
+    asked: declared.Asked[ChangesRequest],
+    limit: declared.LimitOption = None,
 ) -> None:
     """Read how the rows of a shared table changed between two versions.
 

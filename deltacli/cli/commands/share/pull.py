@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.command_tree import ColourChoice
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, VersionOption, parse_moment_of
-from deltacli.cli.results import directory_of, require_directory, require_target
+from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
 from deltacli.cli.running.run import Run, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.core.errors import Refused, StorageFailed, UsageError
 from deltacli.core.request_fields import Option
+from deltacli.sharing.client.share_storage import ShareStorage
+from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest, RowRequest, WrittenRows
 
 if TYPE_CHECKING:
@@ -151,7 +153,6 @@ def _pull_table(
 ) -> None:
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.sharing.protocol.parameters import Point
 
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
@@ -210,8 +211,6 @@ def _write_rows(
     run: Run, shared: ShareStorage | DirectoryStorage, to: str, request: RowRequest, *, dry_run: bool
 ) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
-    from deltacli.sharing.client.share_storage import ShareStorage
-
     directory = _require_place(to, request.form)
     version, at_ms = request.version, request.at_ms
     if dry_run and isinstance(shared, ShareStorage):
@@ -253,7 +252,6 @@ def _require_place(to: str, form: str) -> str | None:
 def _write_file(run: Run, uri: str, scan: Scan, to: str, form: str) -> int:
     """Write one file and return its rows."""
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.cli.results import FORMATS
 
     rows = 0
 

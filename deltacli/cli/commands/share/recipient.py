@@ -6,19 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import (
-    SHARES,
-    CommentOption,
-    ConfigurationOption,
-    DryRunOption,
-    GrantsArgument,
-    GrantsOption,
-    OneRecipientArgument,
-    RecipientArgument,
-    YesOption,
-    read_shares,
-    recipients_file_of,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted
@@ -36,10 +24,10 @@ EXIT_CODES = (0, 2, 4, 7, 70)
 
 def share_recipient_add(
     run: Run,
-    recipient: RecipientArgument,
-    grant: GrantsOption = None,
-    comment: CommentOption = None,
-    config: ConfigurationOption = SHARES,
+    recipient: declared.RecipientArgument,
+    grant: declared.GrantsOption = None,
+    comment: declared.CommentOption = None,
+    config: declared.ConfigurationOption = declared.SHARES,
 ) -> None:
     """Add a recipient.
 
@@ -56,9 +44,9 @@ def share_recipient_add(
     """
     from deltacli.sharing.configuration.recipients import add_recipient, parse_grant
 
-    configuration = read_shares(config, lists_wildcards=bool(grant))
+    configuration = declared.read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
-    file = recipients_file_of(configuration)
+    file = declared.recipients_file_of(configuration)
     now_ms = run.clock()
     _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
     shares = configuration.catalog.shares
@@ -69,7 +57,7 @@ def share_recipient_add(
 
 
 def share_recipient_list(
-    run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES
+    run: Run, recipient: declared.OneRecipientArgument = None, config: declared.ConfigurationOption = declared.SHARES
 ) -> None:
     """List recipients with their grants.
 
@@ -81,7 +69,7 @@ def share_recipient_list(
     from deltacli.cli.render.sharing import recipients_result
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
-    file = recipients_file_of(read_shares(config))
+    file = declared.recipients_file_of(declared.read_shares(config))
     known = read_recipients(file)
     shown = known.items if recipient is None else (find_recipient(known, recipient),)
     run.write(recipients_result(file, shown, run.clock()))
@@ -89,10 +77,10 @@ def share_recipient_list(
 
 def share_recipient_remove(
     run: Run,
-    recipient: RecipientArgument,
-    config: ConfigurationOption = SHARES,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    recipient: declared.RecipientArgument,
+    config: declared.ConfigurationOption = declared.SHARES,
+    dry_run: declared.DryRunOption = False,
+    yes: declared.YesOption = False,
 ) -> None:
     """Remove a recipient with its tokens and grants.
 
@@ -108,7 +96,7 @@ def share_recipient_remove(
     from deltacli.cli.render.sharing import what_of
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
-    file = recipients_file_of(read_shares(config))
+    file = declared.recipients_file_of(declared.read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     what = f"remove the recipient {found.name} with {what_of(found)}"
     if confirmed(run, what, lambda: _show(run, file, [found], "remove", dry_run=True), dry_run=dry_run, yes=yes):
@@ -117,7 +105,10 @@ def share_recipient_remove(
 
 
 def share_recipient_grant(
-    run: Run, recipient: RecipientArgument, grants: GrantsArgument, config: ConfigurationOption = SHARES
+    run: Run,
+    recipient: declared.RecipientArgument,
+    grants: declared.GrantsArgument,
+    config: declared.ConfigurationOption = declared.SHARES,
 ) -> None:
     """Grant shares, schemas or tables to a recipient.
 
@@ -132,9 +123,9 @@ def share_recipient_grant(
     """
     from deltacli.sharing.configuration.recipients import grant_to, parse_grant
 
-    configuration = read_shares(config, lists_wildcards=True)
+    configuration = declared.read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
-    file = recipients_file_of(configuration)
+    file = declared.recipients_file_of(configuration)
     after = _apply(run, file, recipient, "grant", lambda all_: grant_to(all_, recipient, added))
     if not after.tokens:
         _say_how_to_create_a_token(run, recipient)
@@ -142,11 +133,11 @@ def share_recipient_grant(
 
 def share_recipient_revoke(
     run: Run,
-    recipient: RecipientArgument,
-    grants: GrantsArgument,
-    config: ConfigurationOption = SHARES,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    recipient: declared.RecipientArgument,
+    grants: declared.GrantsArgument,
+    config: declared.ConfigurationOption = declared.SHARES,
+    dry_run: declared.DryRunOption = False,
+    yes: declared.YesOption = False,
 ) -> None:
     """Revoke grants of a recipient.
 
@@ -169,7 +160,7 @@ def share_recipient_revoke(
         revoke_from,
     )
 
-    file = recipients_file_of(read_shares(config))
+    file = declared.recipients_file_of(declared.read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     dropped = [parse_old_grant(text, found) for text in grants]
 

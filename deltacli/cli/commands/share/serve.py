@@ -36,8 +36,7 @@ _MOST_NAMED = 10
 
 
 DirectoriesArgument = Annotated[
-    list[str] | None,
-    argument("Local tables, or directories of tables, to try it out.", "DIRECTORY..."),
+    list[str] | None, argument("Local tables, or directories of tables, to try it out.", "DIRECTORY...")
 ]
 ConfigOption = Annotated[str | None, Option(f"Configuration; {SHARES} by default.", "FILE", spelled="-c --config")]
 HostOption = Annotated[str | None, Option("Address to listen on.  [default: that of FILE]", "HOST")]

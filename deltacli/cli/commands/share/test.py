@@ -231,8 +231,7 @@ class ConformanceChecker:
 
 
 ServerArgument = Annotated[
-    str | None,
-    argument("URL of a server, with --profile, or PROFILE[#SHARE[.SCHEMA[.TABLE]]].", "ADDRESS"),
+    str | None, argument("URL of a server, with --profile, or PROFILE[#SHARE[.SCHEMA[.TABLE]]].", "ADDRESS")
 ]
 
 

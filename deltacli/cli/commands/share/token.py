@@ -9,24 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import (
-    DEFAULT_LIFETIME,
-    DEFAULT_OVERLAP,
-    SHARES,
-    AllTokensOption,
-    ConfigurationOption,
-    DryRunOption,
-    ExpiresOption,
-    OneRecipientArgument,
-    OverlapOption,
-    ProfileOption,
-    RecipientArgument,
-    TokensArgument,
-    YesOption,
-    parse_lifetime,
-    read_shares,
-    recipients_file_of,
-)
+from deltacli.cli.options import declared
 from deltacli.cli.results import require_directory, require_target
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
@@ -45,10 +28,10 @@ EXIT_CODES = (0, 2, 4, 7, 70)
 
 def share_token_create(
     run: Run,
-    recipient: RecipientArgument,
-    expires: ExpiresOption = DEFAULT_LIFETIME,
-    profile: ProfileOption = None,
-    config: ConfigurationOption = SHARES,
+    recipient: declared.RecipientArgument,
+    expires: declared.ExpiresOption = declared.DEFAULT_LIFETIME,
+    profile: declared.ProfileOption = None,
+    config: declared.ConfigurationOption = declared.SHARES,
 ) -> None:
     """Create a token for a recipient, and show it once.
 
@@ -65,9 +48,9 @@ def share_token_create(
     """
     from deltacli.sharing.configuration.recipients import add_token
 
-    configuration = read_shares(config)
+    configuration = declared.read_shares(config)
     now_ms = run.clock()
-    expires_ms = parse_lifetime(expires, now_ms)
+    expires_ms = declared.parse_lifetime(expires, now_ms)
     _create(
         run,
         configuration,
@@ -78,7 +61,9 @@ def share_token_create(
     )
 
 
-def share_token_list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
+def share_token_list(
+    run: Run, recipient: declared.OneRecipientArgument = None, config: declared.ConfigurationOption = declared.SHARES
+) -> None:
     """List tokens by their ids, with their state and expiry.
 
     \b
@@ -88,19 +73,19 @@ def share_token_list(run: Run, recipient: OneRecipientArgument = None, config: C
     """
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
-    file = recipients_file_of(read_shares(config))
+    file = declared.recipients_file_of(declared.read_shares(config))
     known = read_recipients(file)
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
 
 
 def share_token_revoke(
     run: Run,
-    recipient: RecipientArgument,
-    tokens: TokensArgument = None,
-    all_tokens: AllTokensOption = False,
-    config: ConfigurationOption = SHARES,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    recipient: declared.RecipientArgument,
+    tokens: declared.TokensArgument = None,
+    all_tokens: declared.AllTokensOption = False,
+    config: declared.ConfigurationOption = declared.SHARES,
+    dry_run: declared.DryRunOption = False,
+    yes: declared.YesOption = False,
 ) -> None:
     """Revoke tokens of a recipient.
 
@@ -124,7 +109,7 @@ def share_token_revoke(
 
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
-    file = recipients_file_of(read_shares(config))
+    file = declared.recipients_file_of(declared.read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     ids = tuple(tokens or ())
 
@@ -142,13 +127,13 @@ def share_token_revoke(
 
 def share_token_rotate(
     run: Run,
-    recipient: RecipientArgument,
-    overlap: OverlapOption = DEFAULT_OVERLAP,
-    expires: ExpiresOption = DEFAULT_LIFETIME,
-    profile: ProfileOption = None,
-    config: ConfigurationOption = SHARES,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    recipient: declared.RecipientArgument,
+    overlap: declared.OverlapOption = declared.DEFAULT_OVERLAP,
+    expires: declared.ExpiresOption = declared.DEFAULT_LIFETIME,
+    profile: declared.ProfileOption = None,
+    config: declared.ConfigurationOption = declared.SHARES,
+    dry_run: declared.DryRunOption = False,
+    yes: declared.YesOption = False,
 ) -> None:
     """Replace the tokens of a recipient by a new one.
 
@@ -164,10 +149,10 @@ def share_token_rotate(
     """
     from deltacli.sharing.configuration.recipients import Recipients, find_recipient, read_recipients, rotate_tokens
 
-    configuration = read_shares(config)
-    file = recipients_file_of(configuration)
+    configuration = declared.read_shares(config)
+    file = declared.recipients_file_of(configuration)
     now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")
-    expires_ms = parse_lifetime(expires, now_ms)
+    expires_ms = declared.parse_lifetime(expires, now_ms)
     found = find_recipient(read_recipients(file), recipient)
 
     def change(known: Recipients) -> tuple[Recipients, CreatedToken]:
@@ -188,7 +173,7 @@ def _create(
     from deltacli.cli.render.sharing import tokens_result
     from deltacli.sharing.configuration.recipients import change_recipients
 
-    file = recipients_file_of(configuration)
+    file = declared.recipients_file_of(configuration)
     created: dict[str, CreatedToken] = {}
 
     def change(known: Recipients) -> Recipients:

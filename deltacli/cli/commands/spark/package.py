@@ -15,10 +15,7 @@ EXIT_CODES = (0, 2, 70)
 FORMATS = TableFormat
 
 
-def spark_package(
-    run: Run,
-    to: Annotated[str, Option("Existing directory that gets the archive.", "DIR")],
-) -> None:
+def spark_package(run: Run, to: Annotated[str, Option("Existing directory that gets the archive.", "DIR")]) -> None:
     """Write the archive that executors import deltacli from, and print its path.
 
     \b

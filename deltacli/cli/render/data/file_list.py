@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.cli import results
 from deltacli.cli.render.columns import Column, Section, file_amount, named
 from deltacli.cli.render.data.rows import (
     ROWS_PER_SCREEN,
@@ -19,28 +22,13 @@ from deltacli.cli.render.data.rows import (
     timestamp_texts,
     write_aligned,
 )
-from deltacli.cli.results import (
-    BatchGrid,
-    Document,
-    Emit,
-    EncodedItems,
-    Grid,
-    Result,
-    RowForm,
-    block_of,
-    grid_of,
-    line_of,
-    write_columns,
-    write_sections,
-    write_whole_table,
-)
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, format_timestamp, plural
+from deltacli.delta.encoding.value_text import json_lines
 
 if TYPE_CHECKING:
-    import pyarrow
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
@@ -54,7 +42,7 @@ _LARGEST = "largest size of those shown"
 _PATH_CELLS = 56
 """Of a path before other columns than its size are shown: whole paths are worth more than the times."""
 
-Encode = Callable[[str, Any], EncodedItems]
+Encode = Callable[[str, Any], results.EncodedItems]
 """The kind of action and a batch in, their rows as bytes out."""
 
 
@@ -83,7 +71,7 @@ class FileListing:
         return cls(kinds, tuple(named(columns, list(fields_of(kinds)))))
 
 
-class FilesResult(Result):
+class FilesResult(results.Result):
     """The files of a snapshot, `limit` of them (0: all)."""
 
     lists = True
@@ -97,24 +85,24 @@ class FilesResult(Result):
         """True where there were more files than the limit, once they are written."""
         return self._cutter.was_cut
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         fields = envelope("deltacli.files", self._snapshot.table.uri, complete=True)
         fields["version"] = self._snapshot.version
         if self._listing.columns is not None:
             fields["columns"] = list(self._listing.columns)
-        return Document(fields, self._blocks(partial(_json_block, end="},\n")), self._end)
+        return results.Document(fields, self._blocks(partial(_json_block, end="},\n")), self._end)
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, emit: results.Emit) -> bool:
         for block in self._blocks(partial(_json_block, end="}\n")):
             emit(block)
         return not self.was_cut
 
-    def grid(self) -> Grid:
+    def grid(self) -> results.Grid:
         listing = self._listing
         names = listing.shape.names
-        return BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
+        return results.BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
 
-    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         """Return the rows in Arrow columns and their schema, for `--format parquet`."""
         shape = self._listing.shape
         return shape.schema(), (shape.of(kind, batch) for kind, batch in self._batches())
@@ -132,7 +120,7 @@ class FilesResult(Result):
     def _batches(self) -> Iterator[tuple[str, RecordBatch]]:
         return self._cutter.cut(_batches(self._snapshot, self._listing))
 
-    def _blocks(self, encode: Encode) -> Iterator[EncodedItems]:
+    def _blocks(self, encode: Encode) -> Iterator[results.EncodedItems]:
         return _blocks(self._snapshot, self._listing, self._batches() if self._limit else None, encode)
 
     def _end(self) -> dict[str, Json]:
@@ -146,7 +134,7 @@ class _Cutter:
         self._limit = limit
         self.was_cut = False
 
-    def cut(self, batches: Iterator[tuple[str, pyarrow.RecordBatch]]) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+    def cut(self, batches: Iterator[tuple[str, pa.RecordBatch]]) -> Iterator[tuple[str, pa.RecordBatch]]:
         left = self._limit
         for kind, batch in batches:
             if not self._limit:
@@ -163,7 +151,7 @@ class _Cutter:
 
 def _blocks(
     snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, encode: Encode
-) -> Iterator[EncodedItems]:
+) -> Iterator[results.EncodedItems]:
     """Yield the encoded rows: of the given batches, or of the whole listing, which the threads that read it encode."""
     if batches is not None:
         yield from (encode(kind, batch) for kind, batch in batches)
@@ -174,8 +162,8 @@ def _blocks(
         yield from (block for block in blocks if block.count)
 
 
-def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: RecordBatch) -> EncodedItems:
-    return encode(kind, _chosen(listing, batch)) if batch.num_rows else EncodedItems(0, memoryview(b""))
+def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: RecordBatch) -> results.EncodedItems:
+    return encode(kind, _chosen(listing, batch)) if batch.num_rows else results.EncodedItems(0, memoryview(b""))
 
 
 def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, RecordBatch]]:
@@ -192,23 +180,18 @@ def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
     return batch.select([name for name in listing.columns if name in batch.schema.names])
 
 
-def _json_block(kind: str, batch: RecordBatch, *, end: str) -> EncodedItems:
+def _json_block(kind: str, batch: RecordBatch, *, end: str) -> results.EncodedItems:
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
-    from deltacli.delta.encoding.value_text import json_lines
-
-    return block_of(json_lines(batch, f'{{"type":"{kind}"', end))
+    return results.block_of(json_lines(batch, f'{{"type":"{kind}"', end))
 
 
-def _grid_block(form: RowForm, names: Sequence[str], kind: str, batch: RecordBatch) -> EncodedItems:
+def _grid_block(form: results.RowForm, names: Sequence[str], kind: str, batch: RecordBatch) -> results.EncodedItems:
     """Encode a batch in columns, one row of a form per row."""
     return form.block([_values(kind, batch, name) for name in names], batch.num_rows)
 
 
 def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
     """Return a column of a listing: a field of the action, or what is derived from one; null where it has none."""
-    import pyarrow as pa
-
-    from deltacli.arrow import compute as pc
     from deltacli.delta.log.file_actions import num_records_column
 
     if name in batch.schema.names:
@@ -224,8 +207,6 @@ def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Ar
 
 def _shown(columns: Sequence[Column[Any]], kind: str, batch: RecordBatch) -> RecordBatch:
     """Return the columns of a screen but its bar."""
-    import pyarrow as pa
-
     names = [column.name for column in columns if column.picture is None]
     return pa.RecordBatch.from_arrays([_values(kind, batch, name) for name in names], names)
 
@@ -279,7 +260,7 @@ def _number_column(
     priority: int,
     least: int = 7,
     title: str | None = None,
-    texts: Callable[[pyarrow.Array], pyarrow.Array] | None = None,
+    texts: Callable[[pa.Array], pa.Array] | None = None,
 ) -> Column[dict[str, Any]]:
     def text(row: dict[str, Any]) -> str:
         found = row.get(name)
@@ -320,13 +301,13 @@ def _write_screens(
             shown = _shown(columns, kind, batch.slice(start, ROWS_PER_SCREEN))
             held += shown.to_pylist(maps_as_pydicts="lossy")
             if len(held) > ROWS_PER_SCREEN:
-                write_columns(sink, terminal, columns, held[:ROWS_PER_SCREEN], heading=first, is_part=True)
+                results.write_columns(sink, terminal, columns, held[:ROWS_PER_SCREEN], heading=first, is_part=True)
                 held, first = held[ROWS_PER_SCREEN:], False
     if first:
         largest = max((row.get("size") or 0 for row in held), default=0)
         held = [{**row, _LARGEST: largest} for row in held]
     if held or first:
-        write_columns(sink, terminal, columns, held, heading=first, is_part=not first)
+        results.write_columns(sink, terminal, columns, held, heading=first, is_part=not first)
 
 
 # -- what a scan would read --------------------------------------------------------------------------------------------
@@ -343,10 +324,8 @@ class ReadAmount:
     records: int = 0
     filesWithoutRecords: int = 0  # noqa: N815
 
-    def add(self, batch: pyarrow.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         """Count files in."""
-        from deltacli.arrow import compute as pc
-
         records = batch.column("records")
         self.files += batch.num_rows
         self.sizeBytes += pc.sum(batch.column("sizeBytes")).as_py() or 0
@@ -368,9 +347,8 @@ class Totals:
     by_partition: ReadAmount = field(default_factory=ReadAmount)
     by_statistics: ReadAmount = field(default_factory=ReadAmount)
 
-    def counted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the files under their names in documents, and count them."""
-        from deltacli.arrow import compute as pc
         from deltacli.table.scan import BY_PARTITION, BY_STATISTICS
 
         for part in batches:
@@ -398,20 +376,20 @@ class ScanResult(FramedResult):
         self._counted = self._totals.counted(scan.files())
         self._batches = cut(self._counted, limit, self.written)
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         fields = envelope("deltacli.scan-files", self._uri, complete=True) | {"version": self._version}
-        return Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
+        return results.Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, emit: results.Emit) -> bool:
         for block in json_blocks(self._batches, opening='{"type":"file",', closing="}\n"):
             emit(block)
-        emit(line_of({"table": self._uri, "version": self._version, **self._all()}, "scan"))
+        emit(results.line_of({"table": self._uri, "version": self._version, **self._all()}, "scan"))
         return not self.written.was_cut
 
-    def grid(self) -> Grid:
-        return grid_of(_NAMES, self._batches)
+    def grid(self) -> results.Grid:
+        return results.grid_of(_NAMES, self._batches)
 
-    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         return _schema(), self._batches
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
@@ -422,7 +400,7 @@ class ScanResult(FramedResult):
         return _totals(self._uri, self._version, self._totals)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        write_sections(sink, terminal, self.sections(terminal))
+        results.write_sections(sink, terminal, self.sections(terminal))
         _write_scan_screens(sink, terminal, list(self._batches))
 
     def _all(self) -> dict[str, Json]:
@@ -433,15 +411,13 @@ class ScanResult(FramedResult):
         return {"complete": not self.written.was_cut, **self._all()}
 
 
-def _drain(batches: Iterator[pyarrow.RecordBatch]) -> None:
+def _drain(batches: Iterator[pa.RecordBatch]) -> None:
     """Count what is not shown."""
     for _ in batches:
         pass
 
 
-def _schema() -> pyarrow.Schema:
-    import pyarrow as pa
-
+def _schema() -> pa.Schema:
     return pa.schema(zip(_NAMES, (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
 
 
@@ -455,22 +431,20 @@ def _totals(uri: str, version: int, totals: Totals) -> list[Section]:
     ]
 
 
-def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pyarrow.RecordBatch]) -> None:
+def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pa.RecordBatch]) -> None:
     columns = _columns()
     if terminal.width is None and not terminal.colour:
         if batches:
             sink.write(b"\n")
             write_aligned(sink, columns, (texts_of(columns, batch) for batch in batches), keep_empty=True)
         return
-    import pyarrow as pa
-
     files = pa.Table.from_batches(batches, schema=None if batches else _schema())
     is_part = files.num_rows > ROWS_PER_SCREEN
     for start in range(0, files.num_rows, ROWS_PER_SCREEN):
         rows = files.slice(start, ROWS_PER_SCREEN).to_pylist()
         if not start:
             sink.write(b"\n")
-        write = write_columns if is_part else write_whole_table
+        write = results.write_columns if is_part else results.write_whole_table
         write(sink, terminal, columns, rows, heading=not start, keep_empty=True, is_part=is_part)
 
 

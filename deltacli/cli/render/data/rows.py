@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.arrow.batches import pieces
 from deltacli.cli.render.columns import GAP, Column, Section, pad
 from deltacli.cli.results import (
@@ -35,20 +36,9 @@ from deltacli.cli.terminal.term import CONTROL, Style, Terminal, cells, encoded,
 from deltacli.core.documents import envelope
 from deltacli.core.typing import ArrowType, Json, JsonObject
 from deltacli.core.units import SIZE_UNITS, format_count, format_size, format_timestamp, plural
-from deltacli.delta.encoding.value_text import (
-    characters,
-    date_texts,
-    escaped,
-    join_items,
-    map_items,
-    moment_texts,
-    null_where_null,
-    quoted,
-)
+from deltacli.delta.encoding import value_text
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.schema.to_arrow import UnreadColumn
     from deltacli.table.output import WrittenDirectory
 
@@ -81,8 +71,8 @@ class Rows:
     table: str
     about: JsonObject
     """What stands between the envelope and the items."""
-    schema: pyarrow.Schema
-    batches: Iterable[pyarrow.RecordBatch]
+    schema: pa.Schema
+    batches: Iterable[pa.RecordBatch]
     left_out: tuple[UnreadColumn, ...] = ()
     """The columns of the table that are not read because of their types."""
     first: tuple[str, ...] = ()
@@ -108,7 +98,7 @@ class FramedResult(Result):
 
     written: Written
 
-    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         """Return the rows in Arrow columns and their schema."""
         raise NotImplementedError
 
@@ -138,7 +128,7 @@ class RowsResult(FramedResult):
     def grid(self) -> Grid:
         return grid_of(self._rows.schema.names, self._batches, null=NULL)
 
-    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         return self._rows.schema, self._batches
 
     def rows_written(self) -> int:
@@ -162,7 +152,7 @@ class RowsResult(FramedResult):
         return not self.written.was_cut and not self._rows.left_out
 
 
-def json_blocks(batches: Iterable[pyarrow.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
+def json_blocks(batches: Iterable[pa.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
     """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
 
     for piece in pieces(batches):
@@ -170,7 +160,7 @@ def json_blocks(batches: Iterable[pyarrow.RecordBatch], *, opening: str, closing
         yield block_of(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
 
 
-def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) -> Iterator[pyarrow.RecordBatch]:
+def cut(batches: Iterable[pa.RecordBatch], limit: int, written: Written) -> Iterator[pa.RecordBatch]:
     """The first `limit` rows (0: all), and whether there were more."""
     left = limit
     for batch in batches:
@@ -185,7 +175,7 @@ def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) ->
         yield batch
 
 
-def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _sound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches that have rows. Raises Unreadable for text that is no UTF-8, which no format could give back."""
     for batch in batches:
         from deltacli.work.rows.data_files import require_valid_values
@@ -195,18 +185,14 @@ def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
             yield batch
 
 
-def _begun(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _begun(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same batches, the first of them read: a fault before it leaves nothing on stdout."""
     first = next(batches, None)
     return batches if first is None else chain([first], batches)
 
 
-def _texts(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the values of rows as texts, null as the word."""
-    import pyarrow as pa
-
-    from deltacli.arrow import compute as pc
-
     null = pa.scalar(NULL)
     texts = [pc.coalesce(text_column(column), null) for column in batch.columns]
     return pa.RecordBatch.from_arrays(texts, batch.schema.names) if texts else batch
@@ -216,7 +202,7 @@ def _write_screens(
     sink: BinaryIO,
     terminal: Terminal,
     columns: Sequence[Column[tuple[str | None, ...]]],
-    batches: Iterable[pyarrow.RecordBatch],
+    batches: Iterable[pa.RecordBatch],
     written: Written,
 ) -> int:
     """Draw up to a thousand rows; write more of them in screens of a thousand. Return how many there were."""
@@ -255,8 +241,6 @@ def _footer(shown: int, rows: Rows, written: Written) -> str:
 
 def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
     """The columns of a table; numbers and times keep every digit: half of one would be another."""
-    import pyarrow as pa
-
     found: list[Column[tuple[str | None, ...]]] = []
     kinds = {column["name"]: _type_name(column["type"]) for column in rows.about.get("columns", ())}
     titles = {name: short for name, short in _SHORT.items() if _is_change(rows) and short not in rows.schema.names}
@@ -361,7 +345,7 @@ def _sections(table: str, about: Mapping[str, int], written: WrittenDirectory) -
 
 
 def write_aligned(
-    sink: BinaryIO, columns: Sequence[Column[Any]], batches: Iterable[pyarrow.RecordBatch], *, keep_empty: bool
+    sink: BinaryIO, columns: Sequence[Column[Any]], batches: Iterable[pa.RecordBatch], *, keep_empty: bool
 ) -> None:
     """Write batches of texts in screens, each aligned by itself, the heading once; absent values are null.
 
@@ -384,18 +368,14 @@ def write_aligned(
             sink.write(block)
 
 
-def texts_of(columns: Sequence[Column[Any]], batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+def texts_of(columns: Sequence[Column[Any]], batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of a batch that have the names of `columns`, as the texts of a screen."""
-    import pyarrow as pa
-
     names = [column.name for column in columns]
     return pa.RecordBatch.from_arrays([_column_texts(column, batch.column(column.name)) for column in columns], names)
 
 
-def _column_texts(column: Column[Any], values: pyarrow.Array) -> pyarrow.Array:
+def _column_texts(column: Column[Any], values: pa.Array) -> pa.Array:
     """Return the texts of a column; values that occur often are written once."""
-    import pyarrow as pa
-
     if column.texts is not None and values.null_count < len(values):
         return column.texts(values)
     if column.text is None:
@@ -405,9 +385,9 @@ def _column_texts(column: Column[Any], values: pyarrow.Array) -> pyarrow.Array:
     return pa.array(texts, pa.string()).take(found.indices)
 
 
-def _screens(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _screens(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all batches, so many at a time; the last ones may be fewer."""
-    held: list[pyarrow.RecordBatch] = []
+    held: list[pa.RecordBatch] = []
     left = ROWS_PER_SCREEN
     for batch in batches:
         start = 0
@@ -422,9 +402,7 @@ def _screens(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordB
         yield _together(held)
 
 
-def _together(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
-    import pyarrow as pa
-
+def _together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     names = batches[0].schema.names
@@ -432,10 +410,8 @@ def _together(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names)
 
 
-def _aligned(columns: Sequence[Column[Any]], rows: pyarrow.RecordBatch, *, heading: bool = False) -> Iterator[bytes]:
+def _aligned(columns: Sequence[Column[Any]], rows: pa.RecordBatch, *, heading: bool = False) -> Iterator[bytes]:
     """Yield the lines of some rows in UTF-8, aligned with each other, or in halves where blanks would fill memory."""
-    import pyarrow as pa
-
     texts = rows.columns
     longest = sum(pc.max(pc.binary_length(text)).as_py() or 0 for text in texts)
     if longest * rows.num_rows > _MAX_SCREEN_BYTES and rows.num_rows > 1:
@@ -460,14 +436,12 @@ def _heading(columns: Sequence[Column[Any]], widths: Sequence[int]) -> bytes:
     return encoded(GAP.join(titles).rstrip() + "\n") if titles else b""
 
 
-def _padded(column: Column[Any], text: pyarrow.Array, *, is_last: bool) -> tuple[pyarrow.Array, int]:
+def _padded(column: Column[Any], text: pa.Array, *, is_last: bool) -> tuple[pa.Array, int]:
     """Return the texts, padded to one width, and the width; the end of a line needs no blanks."""
-    import pyarrow as pa
-
     if text.null_count:
         text = pc.coalesce(text, pa.scalar(""))
     least = cells(column.heading())
-    raw = characters(text)
+    raw = value_text.characters(text)
     if CONTROL.search(raw) or not _takes_one_cell_each(raw):
         texts = [visible(value) for value in text.to_pylist()]
         width = max([least, *map(cells, texts)])
@@ -495,16 +469,14 @@ _PLAIN_SCALE = 6
 """Decimals of a larger scale get an exponent from Arrow where they are small: `1E-8`."""
 
 
-def text_column(column: pyarrow.Array) -> pyarrow.Array:
+def text_column(column: pa.Array) -> pa.Array:
     """Return each value as text, nested ones as JSON: any array in, string array out, null where the value is null."""
     column = _stored(column)
     return json_column(column) if _is_nested(column.type) else _plain(column)
 
 
-def timestamp_texts(milliseconds: pyarrow.Array) -> pyarrow.Array:
+def timestamp_texts(milliseconds: pa.Array) -> pa.Array:
     """Return times as `format_timestamp` writes them."""
-    import pyarrow as pa
-
     ends = pc.min_max(milliseconds).as_py()
     if ends["min"] is None:
         return pa.nulls(len(milliseconds), pa.string())
@@ -516,10 +488,8 @@ def timestamp_texts(milliseconds: pyarrow.Array) -> pyarrow.Array:
     return pc.binary_join_element_wise(pc.replace_substring(pc.cast(moments, pa.string()), " ", "T"), "Z", "")
 
 
-def size_texts(sizes: pyarrow.Array) -> pyarrow.Array:
+def size_texts(sizes: pa.Array) -> pa.Array:
     """Return numbers of bytes as `format_size` writes them. They are rounded first, so that few texts are made."""
-    import pyarrow as pa
-
     scaled, unit = pc.cast(sizes, pa.float64(), safe=False), 0.0
     for _ in SIZE_UNITS[1:]:
         is_large = pc.greater_equal(pc.abs(scaled), 1024.0)
@@ -534,10 +504,8 @@ def size_texts(sizes: pyarrow.Array) -> pyarrow.Array:
     return pa.array(texts, pa.string()).take(found.indices)
 
 
-def json_column(column: pyarrow.Array) -> pyarrow.Array:
+def json_column(column: pa.Array) -> pa.Array:
     """Return each value as JSON: any array in, string array out, null where the value is null."""
-    import pyarrow as pa
-
     column = _stored(column)
     kind = column.type
     if pa.types.is_struct(kind):
@@ -546,31 +514,29 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_map(kind):
         return _json_map(column)
     if _is_nested(kind):
-        return join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
+        return value_text.join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
     text = _plain(column)
     if pa.types.is_string(kind):
-        return quoted(escaped(text))
+        return value_text.quoted(value_text.escaped(text))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
         return text
     if pa.types.is_floating(kind):
         is_number = pc.fill_null(pc.is_finite(column), True)
-        return text if pc.all(is_number).as_py() else pc.if_else(is_number, text, quoted(text))
-    return quoted(text)
+        return text if pc.all(is_number).as_py() else pc.if_else(is_number, text, value_text.quoted(text))
+    return value_text.quoted(text)
 
 
 def json_objects(
-    fields: Sequence[tuple[str, pyarrow.Array]], rows: int, *, opening: str = "{", closing: str = "}"
-) -> pyarrow.Array:
+    fields: Sequence[tuple[str, pa.Array]], rows: int, *, opening: str = "{", closing: str = "}"
+) -> pa.Array:
     """Return an object for each row of columns, null values written as null: `"name":value,…` between two texts."""
-    import pyarrow as pa
-
     parts: list[Any] = []  # Any: texts all rows share, and columns
     shared = opening
     for index, (name, column) in enumerate(fields):
         shared += f"{',' if index else ''}{orjson.dumps(name).decode()}:"
         column = _stored(column)
         if pa.types.is_string(column.type) and column.null_count == 0:
-            parts += [shared + '"', escaped(column)]
+            parts += [shared + '"', value_text.escaped(column)]
             shared = '"'
         else:
             text = json_column(column)
@@ -581,17 +547,15 @@ def json_objects(
     return pc.binary_join_element_wise(*parts, shared + closing, "")
 
 
-def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
+def _json_map(column: pa.MapArray) -> pa.Array:
     """Maps as objects, keys as text; as lists of `{"key":…,"value":…}` where the keys are nested."""
-    import pyarrow as pa
-
     if len(column) == 0:
         return pa.array([], pa.string())
-    keys, values = map_items(column)
+    keys, values = value_text.map_items(column)
     is_object = not _is_nested(_stored(keys).type)
     if is_object:
         entries = pc.binary_join_element_wise(
-            '"', escaped(text_column(keys)), '":', pc.coalesce(json_column(values), pa.scalar("null")), ""
+            '"', value_text.escaped(text_column(keys)), '":', pc.coalesce(json_column(values), pa.scalar("null")), ""
         )
     else:
         entries = json_objects([("key", keys), ("value", values)], len(keys))
@@ -601,14 +565,12 @@ def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
     return _as_null(pc.binary_join_element_wise(opening, body, closing, ""), column)
 
 
-def _as_null(text: pyarrow.Array, column: pyarrow.Array) -> pyarrow.Array:
-    return text if column.null_count == 0 else null_where_null(text, column)
+def _as_null(text: pa.Array, column: pa.Array) -> pa.Array:
+    return text if column.null_count == 0 else value_text.null_where_null(text, column)
 
 
-def _stored(column: pyarrow.Array) -> pyarrow.Array:
+def _stored(column: pa.Array) -> pa.Array:
     """A column as plain values: no extension, no dictionary, no views or large offsets of text and binary."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ExtensionArray):
         return _stored(column.storage)
     kind = column.type
@@ -622,15 +584,11 @@ def _stored(column: pyarrow.Array) -> pyarrow.Array:
 
 
 def _is_nested(kind: ArrowType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_nested(kind))
 
 
-def _plain(column: pyarrow.Array) -> pyarrow.Array:
+def _plain(column: pa.Array) -> pa.Array:
     """Values without parts as text that no quotes are around."""
-    import pyarrow as pa
-
     kind = column.type
     if pa.types.is_string(kind):
         return column
@@ -641,7 +599,7 @@ def _plain(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_decimal(kind):
         return _decimals(column)
     if pa.types.is_date32(kind):
-        return date_texts(column)
+        return value_text.date_texts(column)
     if pa.types.is_timestamp(kind):
         return _timestamps(column)
     if pa.types.is_binary(kind):
@@ -649,10 +607,8 @@ def _plain(column: pyarrow.Array) -> pyarrow.Array:
     return pc.cast(column, pa.string())
 
 
-def _floats(column: pyarrow.Array) -> pyarrow.Array:
+def _floats(column: pa.Array) -> pa.Array:
     """The shortest text that reads back as the same number: `1.0`, `0.1`, `1e+20`, `NaN`, `-Infinity`."""
-    import pyarrow as pa
-
     if pa.types.is_float16(column.type):
         column = pc.cast(column, pa.float32())
     text = pc.cast(column, pa.string())
@@ -667,10 +623,8 @@ def _floats(column: pyarrow.Array) -> pyarrow.Array:
     return pc.if_else(is_number, text, pc.if_else(pc.is_nan(column), "NaN", infinite))
 
 
-def _decimals(column: pyarrow.Array) -> pyarrow.Array:
+def _decimals(column: pa.Array) -> pa.Array:
     """Every digit, without exponent: the digits as an integer, which Arrow writes in full, and a point put between."""
-    import pyarrow as pa
-
     kind = column.type
     if kind.scale <= _PLAIN_SCALE:
         return pc.cast(column, pa.string())
@@ -687,17 +641,13 @@ def _decimals(column: pyarrow.Array) -> pyarrow.Array:
 
 def _whole_type(kind: ArrowType) -> ArrowType:
     """The type of the same width without a scale."""
-    import pyarrow as pa
-
     return {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}[kind.bit_width](
         kind.precision, 0
     )
 
 
-def _timestamps(column: pyarrow.Array) -> pyarrow.Array:
+def _timestamps(column: pa.Array) -> pa.Array:
     """`2024-01-01T08:12:44Z`, the fraction only where there is one; without the Z where the type has no zone."""
-    import pyarrow as pa
-
     unit, zone = column.type.unit, column.type.tz
     column = column.view(pa.timestamp(unit))  # the moment is that of UTC whatever the zone
     whole = pc.cast(column, pa.timestamp("s"), safe=False)  # towards zero, so right where nothing is cut
@@ -711,10 +661,8 @@ def _timestamps(column: pyarrow.Array) -> pyarrow.Array:
     return pc.binary_join_element_wise(text, "Z", "") if zone else text
 
 
-def _moments(column: pyarrow.Array) -> pyarrow.Array:
-    import pyarrow as pa
-
-    text = moment_texts(column)
+def _moments(column: pa.Array) -> pa.Array:
+    text = value_text.moment_texts(column)
     validity, ends, data = text.buffers()
     if data is None:
         return text
@@ -724,10 +672,8 @@ def _moments(column: pyarrow.Array) -> pyarrow.Array:
     )
 
 
-def _hex(column: pyarrow.Array) -> pyarrow.Array:
+def _hex(column: pa.Array) -> pa.Array:
     """Binary as lower-case hex: all bytes of the column at once, and twice the offsets."""
-    import pyarrow as pa
-
     _, ends, data = column.buffers()
     if len(column) == 0 or data is None:
         return pc.cast(column, pa.string())

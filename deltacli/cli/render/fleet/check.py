@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
+from deltacli.cli import results
 from deltacli.cli.render.columns import Column, Row, Section
-from deltacli.cli.results import (
-    Document,
-    Emit,
-    EncodedItems,
-    Grid,
-    Listing,
-    RowGrid,
-    emit_lines,
-    write_sections,
-    write_whole_table,
-)
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.typing import Json, JsonObject
@@ -76,7 +66,7 @@ class Screen(NamedTuple):
 
 
 @dataclass
-class FleetListing(Listing[Row]):
+class FleetListing(results.Listing[Row]):
     """The rows, then the sections. People get rows and columns of their own where there is a `screen`."""
 
     most: int = 0
@@ -86,18 +76,18 @@ class FleetListing(Listing[Row]):
     drawn_screen: Screen | None = None
     """What was drawn, with the rows that were left out."""
 
-    def document(self) -> Document:
+    def document(self) -> results.Document:
         is_whole = self.fields["complete"] and not self.is_cut(len(self.items))
-        return Document({**self.fields, "complete": is_whole, self.items_name: list(self._first(self.items))})
+        return results.Document({**self.fields, "complete": is_whole, self.items_name: list(self._first(self.items))})
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, self._first(self.items), self.line)
+    def lines(self, emit: results.Emit) -> bool:
+        results.emit_lines(emit, self._first(self.items), self.line)
         if self.last is not None:
-            emit(EncodedItems(1, memoryview(dumps(self.last) + b"\n")))
+            emit(results.EncodedItems(1, memoryview(dumps(self.last) + b"\n")))
         return not self.is_cut(len(self.items))
 
-    def grid(self) -> Grid:
-        return RowGrid(self.columns, self._first(self.rows))
+    def grid(self) -> results.Grid:
+        return results.RowGrid(self.columns, self._first(self.rows))
 
     def is_cut(self, count: int) -> bool:
         """Return True if some of so many rows or items are left out."""
@@ -114,10 +104,10 @@ class FleetListing(Listing[Row]):
             if root and rows:
                 sink.write(encoded(terminal.paint(f"tables below {visible(root)}", Style.QUIET) + "\n\n"))
         if rows:
-            write_whole_table(sink, terminal, columns, self._first(rows))
+            results.write_whole_table(sink, terminal, columns, self._first(rows))
             sink.write(b"\n")
         self.draw_more(sink, terminal)
-        write_sections(sink, terminal, self.sections(terminal))
+        results.write_sections(sink, terminal, self.sections(terminal))
 
     def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write what is between the rows and the sections."""

@@ -13,14 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column, Section
-from deltacli.cli.render.fleet.check import (
-    FleetListing,
-    Items,
-    Screen,
-    fleet_fields,
-    of_row,
-    table_screen,
-)
+from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.term import Style, Terminal

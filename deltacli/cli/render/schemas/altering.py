@@ -13,7 +13,9 @@ from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import LEAST_ROOM, Style, cells
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural, some_of
+from deltacli.delta.log.state import read_protocol
 from deltacli.operations.change.widen_type import WideningOutcome
+from deltacli.table.known_clients import clients_after
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -353,9 +355,6 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
     else:
         parts.append(_properties(canvas, changes))
     if before != after:
-        from deltacli.delta.log.state import read_protocol
-        from deltacli.table.known_clients import clients_after
-
         added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
         parts.append(protocol_matrix(canvas, before, after, added))
         had = read_protocol(before, "protocol").supported_features

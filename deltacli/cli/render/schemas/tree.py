@@ -13,15 +13,7 @@ from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lin
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json
-from deltacli.delta.schema.types import (
-    NO_COLUMNS,
-    PHYSICAL_NAME,
-    DataType,
-    PrimitiveType,
-    StructField,
-    simple_name,
-    walk,
-)
+from deltacli.delta.schema import types
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -37,7 +29,7 @@ _LEAST_ROOM = 16
 def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool) -> None:
     """Write the schema as a tree: drawn where the terminal has room for it, else a line per field."""
     deepest, count = 0, 0
-    for depth, _ in walk(snapshot.schema):
+    for depth, _ in types.walk(snapshot.schema):
         deepest, count = max(deepest, depth), count + 1
     has_room = terminal.width is not None and _BRANCH * (deepest + 1) + _LEAST_ROOM <= terminal.width
     if has_room and count <= DRAWN_ROWS:
@@ -53,7 +45,7 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = 
     """The schema as a tree: name, type, `not null`, partition columns, comments."""
     partitions = set(snapshot.metadata.partition_columns)
     entries = []
-    for depth, field in walk(snapshot.schema):
+    for depth, field in types.walk(snapshot.schema):
         mapping = _mapping_of(field) if with_mapping else None
         text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
         entries.append((depth, text if mapping is None else f"{text}  [{mapping}]"))
@@ -89,17 +81,17 @@ def _are_last(depths: list[int]) -> list[bool]:
     return flags[::-1]
 
 
-def _field_text(field: StructField, *, is_partition: bool) -> str:
+def _field_text(field: types.StructField, *, is_partition: bool) -> str:
     marks = "" if field.nullable else " not null"
     marks += "  (partition)" if is_partition else ""
     comment = field.metadata.get("comment")
-    return f"{field.name}: {simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else "")
+    return f"{field.name}: {types.simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else "")
 
 
-def _mapping_of(field: StructField) -> str | None:
+def _mapping_of(field: types.StructField) -> str | None:
     """Return the id and the physical name that column mapping gave a field: `id 3, physical name col-1a2b`."""
     number = field.metadata.get("delta.columnMapping.id")
-    name = field.metadata.get(PHYSICAL_NAME)
+    name = field.metadata.get(types.PHYSICAL_NAME)
     parts = [f"id {number}"] if number is not None else []
     parts += [f"physical name {name}"] if name is not None else []
     return ", ".join(parts) or None
@@ -112,20 +104,20 @@ def _drawing(canvas: Canvas, snapshot: Snapshot, *, with_mapping: bool) -> Tree:
     partitions = set(snapshot.metadata.partition_columns)
     root = Tree(canvas.text("root", Style.HEADING), guide_style=str(Style.FRAME))
     path = [root]
-    for depth, field in walk(snapshot.schema):
+    for depth, field in types.walk(snapshot.schema):
         is_partition = depth == 0 and field.name in partitions
         text = _drawn_field(canvas, field, is_partition=is_partition, with_mapping=with_mapping)
         path[depth + 1 :] = [path[depth].add(text)]
     return root
 
 
-def _drawn_field(canvas: Canvas, field: StructField, *, is_partition: bool, with_mapping: bool) -> Text:
+def _drawn_field(canvas: Canvas, field: types.StructField, *, is_partition: bool, with_mapping: bool) -> Text:
     comment, mapping = field.metadata.get("comment"), _mapping_of(field) if with_mapping else None
     return canvas.joined(
         [
             (field.name, Style.HEADING),
             ": ",
-            (simple_name(field.data_type), Style.TYPE),
+            (types.simple_name(field.data_type), Style.TYPE),
             "" if field.nullable else (" not null", Style.WARNING),
             ("  (partition)", Style.GOOD) if is_partition else "",
             (f"  [{mapping}]", Style.QUIET) if mapping is not None else "",
@@ -138,13 +130,13 @@ def schema_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, bool, bool]]:
     """The fields as (path, type, nullable, is partition column), parents first."""
     partitions = set(snapshot.metadata.partition_columns)
     path: list[str] = []
-    for depth, field in walk(snapshot.schema):
+    for depth, field in types.walk(snapshot.schema):
         path[depth:] = [field.name]
         yield ".".join(path), _type_text(field.data_type), field.nullable, depth == 0 and field.name in partitions
 
 
-def _type_text(data_type: DataType) -> str:
-    return data_type.name if isinstance(data_type, PrimitiveType) else simple_name(data_type)
+def _type_text(data_type: types.DataType) -> str:
+    return data_type.name if isinstance(data_type, types.PrimitiveType) else types.simple_name(data_type)
 
 
 def schema_columns() -> list[Column[tuple[str, str, bool, bool]]]:
@@ -186,7 +178,7 @@ class SchemaResult(Result):
 
     def _stored(self) -> dict[str, Json]:
         _ = self.found.schema
-        schema: dict[str, Any] = json.loads(self.found.metadata.schema_string or NO_COLUMNS)
+        schema: dict[str, Any] = json.loads(self.found.metadata.schema_string or types.NO_COLUMNS)
         return schema
 
 

@@ -7,32 +7,17 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from rich.box import Box
 from rich.cells import cell_len, get_character_cell_size
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deltacli.cli.terminal.term import (
-    GLUE,
-    LEAST_ROOM,
-    Style,
-    Terminal,
-    break_words,
-    cells,
-    encoded,
-    for_screen,
-    glued,
-    shorten,
-    unglued,
-)
+from deltacli.cli.terminal import term
 from deltacli.core.units import without_middle
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 Labelled = tuple[str, "RenderableType"]
 """A value and the label before it."""
@@ -50,7 +35,7 @@ class Canvas:
 
     is_screen = True
 
-    def __init__(self, sink: BinaryIO, terminal: Terminal, *, is_ascii: bool | None = None) -> None:
+    def __init__(self, sink: BinaryIO, terminal: term.Terminal, *, is_ascii: bool | None = None) -> None:
         self._sink = sink
         self.width = terminal.width or 100
         self.never_cuts = not terminal.is_terminal
@@ -70,28 +55,30 @@ class Canvas:
             _environ={},
         )
 
-    def text(self, value: str, style: Style = Style.PLAIN, *, folds: bool = True, room: int | None = None) -> Text:
+    def text(
+        self, value: str, style: term.Style = term.Style.PLAIN, *, folds: bool = True, room: int | None = None
+    ) -> Text:
         """Return a text that shows every character of a value: control and direction characters as escapes, without
         UTF-8 all others, too. A text that does not fold is cut where there is no room; `room` are the cells of a line.
         """
-        shown = self.plain(value) if room is None else break_words(self.plain(value), room)
+        shown = self.plain(value) if room is None else term.break_words(self.plain(value), room)
         return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
     def plain(self, value: str) -> str:
         """Return the characters that `text` shows: plain text that is not megabytes long is returned unchanged."""
-        safe = for_screen(without_middle(value))
+        safe = term.for_screen(without_middle(value))
         if safe.isascii():
             return safe
         if self.is_ascii:
             return safe.replace("…", "...").encode("ascii", "backslashreplace").decode("ascii")
-        return safe.replace(_FILLER, "\\ufdd0").replace(GLUE, "\\U0010fffd")
+        return safe.replace(_FILLER, "\\ufdd0").replace(term.GLUE, "\\U0010fffd")
 
     @property
     def shows_errors(self) -> bool:
         """Whether the error that follows is read on the same terminal."""
         return sys.stderr is not None and sys.stderr.isatty()
 
-    def joined(self, parts: Iterable[str | Text | tuple[str, Style]], *, folds: bool = True) -> Text:
+    def joined(self, parts: Iterable[str | Text | tuple[str, term.Style]], *, folds: bool = True) -> Text:
         """Return one text made of parts, each with a style of its own."""
         whole = self.text("", folds=folds)
         for part in parts:
@@ -106,10 +93,10 @@ class Canvas:
 
     def cut(self, text: str, width: int, *, keep_end: bool = False, keep_both: bool = False) -> str:
         """Cut a text that can be shown to a number of cells; in ASCII the ellipsis takes three."""
-        if cells(text) <= width:
+        if term.cells(text) <= width:
             return text
         if not self.is_ascii:
-            return shorten(text, width, keep_end=keep_end, keep_both=keep_both) if width > 0 else ""
+            return term.shorten(text, width, keep_end=keep_end, keep_both=keep_both) if width > 0 else ""
         kept = max(width - 3, 0)
         if keep_both:
             return text[: kept // 3] + "..."[:width] + text[len(text) - (kept - kept // 3) :]
@@ -134,12 +121,12 @@ class Canvas:
         narrow screen each label stands above its values, which are indented.
         """
         lines = [
-            (self.text(label, Style.LABEL, folds=False), self.text(value) if isinstance(value, str) else value)
+            (self.text(label, term.Style.LABEL, folds=False), self.text(value) if isinstance(value, str) else value)
             for label, value in rows
         ]
         room = self.width if width is None else width
         longest = max((label.cell_len for label, _ in lines), default=0)
-        if room - longest - 2 < min(LEAST_ROOM, longest + 2):
+        if room - longest - 2 < min(term.LEAST_ROOM, longest + 2):
             stacked: list[RenderableType] = []
             for label, value in lines:
                 stacked += [*([label] if label.plain else []), Padding(value, (0, 0, 0, 2))]
@@ -155,10 +142,10 @@ class Canvas:
         self, titles: Sequence[str], rows: Iterable[Sequence[RenderableType]], *, right: Sequence[int] = ()
     ) -> RenderableType:
         """Return a small table of texts with a line below its titles; the columns in `right` hold numbers."""
-        table = empty_table(str(Style.HEADING), is_ascii=self.is_ascii)
+        table = empty_table(str(term.Style.HEADING), is_ascii=self.is_ascii)
         for index, title in enumerate(titles):
             table.add_column(
-                self.text(title, Style.HEADING, folds=False),
+                self.text(title, term.Style.HEADING, folds=False),
                 justify="right" if index in right else "left",
                 overflow="fold",
                 no_wrap=index in right,
@@ -184,9 +171,9 @@ class Canvas:
         self._console.width = self.width if width is None else width
         for renderable in renderables:
             self._console.print(renderable, crop=False)
-        lines = _BLANK_ENDS.sub(r"\1", _STYLED_BLANKS.sub(r"\1", unglued(self._drawn.take()).replace(_FILLER, "")))
+        lines = _BLANK_ENDS.sub(r"\1", _STYLED_BLANKS.sub(r"\1", term.unglued(self._drawn.take()).replace(_FILLER, "")))
         # The sink is written here, not by rich, which takes a closed pipe for its own affair and ends the process.
-        self._sink.write(encoded(lines))
+        self._sink.write(term.encoded(lines))
 
 
 _LINE_BELOW_HEADING = Box("    \n    \n ── \n    \n    \n ── \n    \n    \n")
@@ -202,7 +189,7 @@ def empty_table(header_style: str, *, is_ascii: bool, show_header: bool = True) 
         padding=(0, 1, 0, 0),
         show_header=show_header,
         header_style=header_style,
-        border_style=str(Style.FRAME),
+        border_style=str(term.Style.FRAME),
     )
 
 
@@ -212,13 +199,13 @@ def measured(text: str) -> str:
     Rich gives no cell to the character after a zero-width joiner, nor to marks of Indic scripts that take one. A number
     and its unit are one word.
     """
-    if text.isascii() or cells(text) <= cell_len(text):
-        return glued(text)
+    if text.isascii() or term.cells(text) <= cell_len(text):
+        return term.glued(text)
     filled = []
     for character in text:
-        lacking = 1 if character == _JOINER else cells(character) - get_character_cell_size(character)
+        lacking = 1 if character == _JOINER else term.cells(character) - get_character_cell_size(character)
         filled.append(character + _FILLER * max(lacking, 0))
-    return glued("".join(filled))
+    return term.glued("".join(filled))
 
 
 class _Buffer(io.StringIO):

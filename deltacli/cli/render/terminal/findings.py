@@ -6,27 +6,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_sentence, judge, values_of
-from deltacli.cli.render.validate.report import (
-    CheckedTable,
-    ValidationReport,
-    place_name,
-    worst_first,
-)
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
 from deltacli.core.units import format_count, plural, some_of
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.WARNING, Severity.INFO: Style.NOTE}
 _INDENT = 4
@@ -184,10 +177,7 @@ def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
     """Draw a block for each finding, in the order of the files."""
     explained: set[str] = set()
     for finding in table.findings:
-        head = [
-            (f"{finding.severity.value}  ", _STYLES[finding.severity]),
-            (finding.rule.id, Style.HEADING),
-        ]
+        head = [(f"{finding.severity.value}  ", _STYLES[finding.severity]), (finding.rule.id, Style.HEADING)]
         canvas.draw(*([] if view.brief else [Text("")]), canvas.hanging(canvas.joined(head), _INDENT))
         canvas.draw(*_block(canvas, table, finding, quotes if not view.brief else None))
         if not view.brief and finding.rule.id not in explained:

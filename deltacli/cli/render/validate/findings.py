@@ -12,19 +12,8 @@ from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, vis
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, plural, some_of, without_middle
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
+from deltacli.rules.framework import repairs
 from deltacli.rules.framework.base import Finding, Fix, Rule, Severity
-from deltacli.rules.framework.repairs import (
-    PAIMON_RULES,
-    REPLACED_WHERE_REBUILT,
-    SAYS,
-    SAYS_OF_FILES,
-    UNREADABLE,
-    UNREADABLE_FILES,
-    Risk,
-    repair_command,
-    repair_in_words,
-    risk_of,
-)
 
 STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 
@@ -89,10 +78,10 @@ def values_of(finding: Finding) -> list[tuple[str, str | None]]:
 def advice_of(rule: Rule, table: CheckedTable) -> list[tuple[str, str]]:
     """Return a possible repair of a table; for those who write a server also the paragraph that it breaks."""
     loses = [("loses", rule.fix.loss)] if rule.fix.loses else []
-    if line := repair_command(rule, table.name, table.validation.condition):
+    if line := repairs.repair_command(rule, table.name, table.validation.condition):
         return [("fix", line), *loses]
     return [
-        ("fix", repair_in_words(rule, table.name, table.validation.condition)),
+        ("fix", repairs.repair_in_words(rule, table.name, table.validation.condition)),
         *loses,
         *([("spec", rule.spec)] if _is_about_a_server(rule) else []),
     ]
@@ -199,7 +188,7 @@ class TableVerdict(NamedTuple):
 
     level: str
     unsupported: str | None
-    risks: dict[Risk, dict[str, int]]
+    risks: dict[repairs.Risk, dict[str, int]]
     others: int
     remarks: int
     is_readable: bool | None
@@ -242,10 +231,12 @@ class TableVerdict(NamedTuple):
             return "its schemas can be read"
         return "its log can be read" if self.level == "log" else "readable"
 
-    def _says(self, risk: Risk, rules: Collection[str]) -> str:
-        if UNREADABLE_FILES.issuperset(rules):
-            return SAYS_OF_FILES
-        return "it cannot be read" if risk is Risk.UNREADABLE and self.is_readable is False else SAYS[risk]
+    def _says(self, risk: repairs.Risk, rules: Collection[str]) -> str:
+        if repairs.UNREADABLE_FILES.issuperset(rules):
+            return repairs.SAYS_OF_FILES
+        return (
+            "it cannot be read" if risk is repairs.Risk.UNREADABLE and self.is_readable is False else repairs.SAYS[risk]
+        )
 
     def as_json(self) -> dict[str, Json]:
         """The verdict as in the document `deltacli.validate`."""
@@ -258,12 +249,12 @@ class TableVerdict(NamedTuple):
 
 def judge(table: CheckedTable) -> TableVerdict:
     """What the findings of a table come to."""
-    risks: dict[Risk, dict[str, int]] = {risk: {} for risk in Risk}
+    risks: dict[repairs.Risk, dict[str, int]] = {risk: {} for risk in repairs.Risk}
     others, remarks = set(), set()
     for finding in table.findings:
-        rule, risk = finding.rule.id, risk_of(finding)
-        if rule in REPLACED_WHERE_REBUILT and table.validation.is_rebuilt:
-            risk = Risk.READERS_FAIL
+        rule, risk = finding.rule.id, repairs.risk_of(finding)
+        if rule in repairs.REPLACED_WHERE_REBUILT and table.validation.is_rebuilt:
+            risk = repairs.Risk.READERS_FAIL
         if risk is not None:
             risks[risk][rule] = risks[risk].get(rule, 0) + 1
         elif finding.severity is Severity.INFO:
@@ -272,7 +263,7 @@ def judge(table: CheckedTable) -> TableVerdict:
             others.add(rule)
     present = {risk: rules for risk, rules in risks.items() if rules}
     at_stake = {rule for rules in present.values() for rule in rules}
-    readable = _is_readable(table, can_be=Risk.UNREADABLE not in present)
+    readable = _is_readable(table, can_be=repairs.Risk.UNREADABLE not in present)
     is_paimon = table.validation.table_format == "paimon"
     level, unsupported = table.validation.level, table.validation.unsupported
     code = None if unsupported is None else unsupported.code
@@ -295,8 +286,8 @@ def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
 def _rules_of_unreadable(table_format: str) -> frozenset[str]:
     """Return the rules that decide whether a table can be read, which every level checks."""
     if table_format == "paimon":
-        return frozenset(PAIMON_RULES[Risk.UNREADABLE].split())
-    return UNREADABLE - UNREADABLE_FILES
+        return frozenset(repairs.PAIMON_RULES[repairs.Risk.UNREADABLE].split())
+    return repairs.UNREADABLE - repairs.UNREADABLE_FILES
 
 
 def all_sentence(report: ValidationReport) -> str:

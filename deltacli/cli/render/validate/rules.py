@@ -7,20 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from deltacli.cli import results
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.findings import STYLES, fix_sentence
-from deltacli.cli.results import (
-    FORMATS,
-    Content,
-    Document,
-    Emit,
-    Format,
-    Grid,
-    Result,
-    RowGrid,
-    emit_lines,
-    write_columns,
-)
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import UsageError
@@ -29,15 +18,15 @@ from deltacli.rules.framework.base import Rule
 
 
 @dataclass
-class RulesResult(Result):
+class RulesResult(results.Result):
     """The rules, each with an example of what it reports."""
 
     rules: Sequence[Rule]
     table_format: str = "delta"
     lists: bool = True
 
-    def document(self) -> Document:
-        return Document(
+    def document(self) -> results.Document:
+        return results.Document(
             {
                 "kind": "deltacli.rules",
                 "schemaVersion": SCHEMA_VERSION,
@@ -47,16 +36,16 @@ class RulesResult(Result):
             }
         )
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, map(rule_json, self.rules), "rule")
+    def lines(self, emit: results.Emit) -> bool:
+        results.emit_lines(emit, map(rule_json, self.rules), "rule")
         return True
 
-    def grid(self) -> Grid:
-        return RowGrid(_columns(), self.rules)
+    def grid(self) -> results.Grid:
+        return results.RowGrid(_columns(), self.rules)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if terminal.width is None and len(self.rules) > 1:
-            write_columns(sink, terminal, _columns(), self.rules)
+            results.write_columns(sink, terminal, _columns(), self.rules)
             return
         for rule in self.rules:
             sink.write("\n".join(_block(rule, terminal, terminal.width or 80)).encode() + b"\n\n")
@@ -85,10 +74,10 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
     return textwrap.wrap(for_screen(text), max(width, indent + 20), initial_indent=blanks, subsequent_indent=blanks)
 
 
-def require_list_format(form: Format) -> None:
+def require_list_format(form: results.Format) -> None:
     """Raise UsageError where a list of rules has no such form."""
-    if form.content is not Content.ANY:
-        names = [name for name, row in FORMATS.items() if row.content is Content.ANY]
+    if form.content is not results.Content.ANY:
+        names = [name for name, row in results.FORMATS.items() if row.content is results.Content.ANY]
         raise UsageError(
             f"--list-rules is not written as {form.name}",
             facts={"expected": f"--format {', '.join(names[:-1])} or {names[-1]}"},
@@ -113,11 +102,7 @@ def _columns() -> list[Column[Rule]]:
     """The columns of a pipe and of CSV: a line a rule, everything in it."""
     return [
         Column("rule", lambda rule: rule.id),
-        Column(
-            "severity",
-            lambda rule: rule.severity.value,
-            style=lambda rule: STYLES[rule.severity],
-        ),
+        Column("severity", lambda rule: rule.severity.value, style=lambda rule: STYLES[rule.severity]),
         Column("level", lambda rule: rule.level),
         Column("checks", lambda rule: rule.checks),
         Column("example", lambda rule: rule.example),

@@ -18,172 +18,164 @@ from deltacli.delta.predicate.columns import TIMES
 from deltacli.delta.predicate.conditions import Pattern
 from deltacli.delta.predicate.literals import NoValueError
 from deltacli.delta.schema.types import Kind
+from deltacli.delta.sql.translation import values
 from deltacli.delta.sql.translation.operators import concatenate
-from deltacli.delta.sql.translation.values import (
-    BOOLEAN,
-    DATE,
-    INTEGER,
-    STRING,
-    TIMESTAMP,
-    VOID,
-    NotTranslated,
-    Value,
-    convert,
-    failing,
-    joined_by_null,
-    made,
-    text_literal,
-)
 
 # -- functions and patterns of strings ---------------------------------------------------------------------------------
 
 _LARGEST = (1 << 31) - 1
 
 
-def like(value: Value, arguments: list[Value]) -> Value:
+def like(value: values.Value, arguments: list[values.Value]) -> values.Value:
     """`value LIKE pattern [ESCAPE character]`. Raises NotTranslated."""
     words = [_constant("LIKE", argument) for argument in arguments]
     if len(words) > 1 and len(words[1]) != 1:
-        raise NotTranslated("ESCAPE requires exactly one character")
+        raise values.NotTranslated("ESCAPE requires exactly one character")
     try:
         Pattern(*words)
     except NoValueError as fault:
-        raise NotTranslated(str(fault)) from None
+        raise values.NotTranslated(str(fault)) from None
     text, escape = _text("LIKE", value), words[1] if len(words) > 1 else "\\"
-    return made(f"({text.sql} LIKE {text_literal(words[0]).sql} ESCAPE {text_literal(escape).sql})", BOOLEAN, text)
+    return values.made(
+        f"({text.sql} LIKE {values.text_literal(words[0]).sql} ESCAPE {values.text_literal(escape).sql})",
+        values.BOOLEAN,
+        text,
+    )
 
 
-def regex_match(value: Value, pattern: Value) -> Value:
+def regex_match(value: values.Value, pattern: values.Value) -> values.Value:
     """`value RLIKE pattern`. Raises NotTranslated."""
     text = _text("RLIKE", value)
     regex = _Reader(_constant("RLIKE", pattern)).read()
-    sql = f"regexp_matches({text.sql}, {text_literal(regex.text).sql})"
+    sql = f"regexp_matches({text.sql}, {values.text_literal(regex.text).sql})"
     if not regex.minds_lines:
-        return made(sql, BOOLEAN, text)
+        return values.made(sql, values.BOOLEAN, text)
     odd = " OR ".join(f"contains({text.sql}, chr({ord(character)}))" for character in OTHER_LINE_ENDS)
     reason = "a string contains a line ending that regular expression engines treat differently"
-    return made(failing(odd, sql, reason), BOOLEAN, text, can_fail=True)
+    return values.made(values.failing(odd, sql, reason), values.BOOLEAN, text, can_fail=True)
 
 
-def _length(arguments: list[Value]) -> Value:
+def _length(arguments: list[values.Value]) -> values.Value:
     value = _one("length", arguments)
     if value.kind is Kind.BINARY:
-        return made(f"CAST(octet_length({value.sql}) AS INTEGER)", INTEGER, value)
-    return made(f"CAST(length({_text('length', value).sql}) AS INTEGER)", INTEGER, value)
+        return values.made(f"CAST(octet_length({value.sql}) AS INTEGER)", values.INTEGER, value)
+    return values.made(f"CAST(length({_text('length', value).sql}) AS INTEGER)", values.INTEGER, value)
 
 
-def _in_case(name: str) -> Callable[[list[Value]], Value]:
-    def change(arguments: list[Value]) -> Value:
+def _in_case(name: str) -> Callable[[list[values.Value]], values.Value]:
+    def change(arguments: list[values.Value]) -> values.Value:
         text = _text(name, _one(name, arguments))
         odd = f"strlen({text.sql}) <> length({text.sql})"
         reason = f"{name} is applied to letters outside ASCII"
-        return made(failing(odd, f"{name}({text.sql})", reason), STRING, text, can_fail=True)
+        return values.made(values.failing(odd, f"{name}({text.sql})", reason), values.STRING, text, can_fail=True)
 
     return change
 
 
-def _trimmed(name: str) -> Callable[[list[Value]], Value]:
-    def trim(arguments: list[Value]) -> Value:
+def _trimmed(name: str) -> Callable[[list[values.Value]], values.Value]:
+    def trim(arguments: list[values.Value]) -> values.Value:
         text = _text(name, _one(name, arguments))
-        return made(f"{name}({text.sql}, ' ')", STRING, text)
+        return values.made(f"{name}({text.sql}, ' ')", values.STRING, text)
 
     return trim
 
 
-def _substring(arguments: list[Value]) -> Value:
+def _substring(arguments: list[values.Value]) -> values.Value:
     if len(arguments) not in (2, 3):
-        raise NotTranslated(f"substring has {len(arguments)} arguments")
+        raise values.NotTranslated(f"substring has {len(arguments)} arguments")
     text = _text("substring", arguments[0])
     start = _whole("substring", arguments[1])
     length = _whole("substring", arguments[2]) if len(arguments) == 3 else _LARGEST
     if start >= 0:
         sql = f"substring({text.sql}, {max(start, 1)}, {max(length, 0)})"
-        return made(sql, STRING, text)
+        return values.made(sql, values.STRING, text)
     first = f"(length({text.sql}) - {-start})"
     begin, end = f"greatest({first}, 0)", f"greatest({first} + {max(length, 0)}, 0)"
-    return made(f"substring({text.sql}, {begin} + 1, {end} - {begin})", STRING, text)
+    return values.made(f"substring({text.sql}, {begin} + 1, {end} - {begin})", values.STRING, text)
 
 
-def _left(arguments: list[Value]) -> Value:
+def _left(arguments: list[values.Value]) -> values.Value:
     text, count = _text_and_whole("left", arguments)
-    return made(f"substring({text.sql}, 1, {max(count, 0)})", STRING, text)
+    return values.made(f"substring({text.sql}, 1, {max(count, 0)})", values.STRING, text)
 
 
-def _right(arguments: list[Value]) -> Value:
+def _right(arguments: list[values.Value]) -> values.Value:
     text, count = _text_and_whole("right", arguments)
     if count <= 0:
-        return made(f"substring({text.sql}, 1, 0)", STRING, text)
-    return made(f"substring({text.sql}, greatest(length({text.sql}) - {count}, 0) + 1, {count})", STRING, text)
+        return values.made(f"substring({text.sql}, 1, 0)", values.STRING, text)
+    return values.made(
+        f"substring({text.sql}, greatest(length({text.sql}) - {count}, 0) + 1, {count})", values.STRING, text
+    )
 
 
-def _concat_ws(arguments: list[Value]) -> Value:
+def _concat_ws(arguments: list[values.Value]) -> values.Value:
     if len(arguments) < 2:
-        raise NotTranslated("concat_ws has fewer than two arguments")
+        raise values.NotTranslated("concat_ws has fewer than two arguments")
     texts = [_text("concat_ws", argument) for argument in arguments]
-    return made(f"concat_ws({', '.join(text.sql for text in texts)})", STRING, *texts)
+    return values.made(f"concat_ws({', '.join(text.sql for text in texts)})", values.STRING, *texts)
 
 
-def _replace(arguments: list[Value]) -> Value:
+def _replace(arguments: list[values.Value]) -> values.Value:
     if len(arguments) != 3 or not arguments[1].text:
-        raise NotTranslated("replace requires a constant, non-empty search string")
+        raise values.NotTranslated("replace requires a constant, non-empty search string")
     texts = [_text("replace", argument) for argument in arguments]
-    return joined_by_null(f"replace({', '.join(text.sql for text in texts)})", STRING, *texts)
+    return values.joined_by_null(f"replace({', '.join(text.sql for text in texts)})", values.STRING, *texts)
 
 
-def _place(name: str, *, is_turned: bool) -> Callable[[list[Value]], Value]:
-    def find(arguments: list[Value]) -> Value:
+def _place(name: str, *, is_turned: bool) -> Callable[[list[values.Value]], values.Value]:
+    def find(arguments: list[values.Value]) -> values.Value:
         if len(arguments) != 2:
-            raise NotTranslated(f"{name} has {len(arguments)} arguments")
+            raise values.NotTranslated(f"{name} has {len(arguments)} arguments")
         text, sought = reversed(arguments) if is_turned else arguments
         if not sought.text:
-            raise NotTranslated(f"{name} requires a constant, non-empty search string")
+            raise values.NotTranslated(f"{name} requires a constant, non-empty search string")
         haystack = _text(name, text)
-        return made(f"CAST(instr({haystack.sql}, {sought.sql}) AS INTEGER)", INTEGER, haystack)
+        return values.made(f"CAST(instr({haystack.sql}, {sought.sql}) AS INTEGER)", values.INTEGER, haystack)
 
     return find
 
 
-def _part(name: str, function: str) -> Callable[[list[Value]], Value]:
-    def ask(arguments: list[Value]) -> Value:
+def _part(name: str, function: str) -> Callable[[list[values.Value]], values.Value]:
+    def ask(arguments: list[values.Value]) -> values.Value:
         if len(arguments) != 2:
-            raise NotTranslated(f"{name} has {len(arguments)} arguments")
+            raise values.NotTranslated(f"{name} has {len(arguments)} arguments")
         text, part = (_text(name, argument) for argument in arguments)
-        return joined_by_null(f"{function}({text.sql}, {part.sql})", BOOLEAN, text, part)
+        return values.joined_by_null(f"{function}({text.sql}, {part.sql})", values.BOOLEAN, text, part)
 
     return ask
 
 
-def _one(name: str, arguments: list[Value]) -> Value:
+def _one(name: str, arguments: list[values.Value]) -> values.Value:
     if len(arguments) != 1:
-        raise NotTranslated(f"{name} has {len(arguments)} arguments")
+        raise values.NotTranslated(f"{name} has {len(arguments)} arguments")
     return arguments[0]
 
 
-def _text(name: str, value: Value) -> Value:
-    if value.kind is not Kind.TEXT and value.data_type != VOID:
-        raise NotTranslated(f"{name} requires a string, not a value of type {value.type_name}")
-    return convert(value, STRING)
+def _text(name: str, value: values.Value) -> values.Value:
+    if value.kind is not Kind.TEXT and value.data_type != values.VOID:
+        raise values.NotTranslated(f"{name} requires a string, not a value of type {value.type_name}")
+    return values.convert(value, values.STRING)
 
 
-def _constant(name: str, value: Value) -> str:
+def _constant(name: str, value: values.Value) -> str:
     if value.text is None:
-        raise NotTranslated(f"the pattern of {name} is not a constant")
+        raise values.NotTranslated(f"the pattern of {name} is not a constant")
     return value.text
 
 
-def _whole(name: str, value: Value) -> int:
+def _whole(name: str, value: values.Value) -> int:
     if value.number is None or value.type_name != "integer":
-        raise NotTranslated(f"a position or a length in {name} is not a constant")
+        raise values.NotTranslated(f"a position or a length in {name} is not a constant")
     return int(value.number)
 
 
-def _text_and_whole(name: str, arguments: list[Value]) -> tuple[Value, int]:
+def _text_and_whole(name: str, arguments: list[values.Value]) -> tuple[values.Value, int]:
     if len(arguments) != 2:
-        raise NotTranslated(f"{name} has {len(arguments)} arguments")
+        raise values.NotTranslated(f"{name} has {len(arguments)} arguments")
     return _text(name, arguments[0]), _whole(name, arguments[1])
 
 
-TEXT_FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
+TEXT_FUNCTIONS: Mapping[str, Callable[[list[values.Value]], values.Value]] = {
     **dict.fromkeys(("length", "len", "char_length", "character_length"), _length),
     **dict.fromkeys(("upper", "ucase"), _in_case("upper")),
     **dict.fromkeys(("lower", "lcase"), _in_case("lower")),
@@ -244,8 +236,10 @@ class _Reader:
             raise self.odd("(")
         return Regex("".join(pieces), self.minds_lines)
 
-    def odd(self, what: str) -> NotTranslated:
-        return NotTranslated(f"the regular expression '{self.pattern[:60]}' contains unsupported syntax: {what[:20]}")
+    def odd(self, what: str) -> values.NotTranslated:
+        return values.NotTranslated(
+            f"the regular expression '{self.pattern[:60]}' contains unsupported syntax: {what[:20]}"
+        )
 
     def take(self, count: int = 1) -> str:
         text = self.pattern[self.at : self.at + count]
@@ -370,7 +364,7 @@ class _Reader:
 
 # -- functions of dates and times --------------------------------------------------------------------------------------
 
-Zoned: TypeAlias = tuple[Value, bool]
+Zoned: TypeAlias = tuple[values.Value, bool]
 """A value, and whether it depends on a session's zone."""
 
 _PARTS: Mapping[str, str] = {
@@ -407,18 +401,18 @@ _LETTERS: Mapping[str, tuple[str, int]] = {
 _PIECE = re.compile(r"(?P<letters>([A-Za-z])\2*)|(?P<text>[-/:_. ]+)")
 
 
-def part_of(name: str, value: Value) -> Zoned:
+def part_of(name: str, value: values.Value) -> Zoned:
     """YEAR, MONTH, HOUR and their like. Raises NotTranslated."""
     if value.kind not in TIMES or (name in _OF_A_CLOCK and value.kind is Kind.DATE):
-        raise NotTranslated(f"{name} is not supported for type {value.type_name}")
+        raise values.NotTranslated(f"{name} is not supported for type {value.type_name}")
     sql = f"CAST({_PARTS[name].format(value.sql)} AS INTEGER)"
-    return made(sql, INTEGER, value), value.kind is Kind.TIMESTAMP
+    return values.made(sql, values.INTEGER, value), value.kind is Kind.TIMESTAMP
 
 
-def extracted(unit: str, value: Value) -> Zoned:
+def extracted(unit: str, value: values.Value) -> Zoned:
     """EXTRACT(unit FROM value). Raises NotTranslated."""
     if unit not in _EXTRACTED:
-        raise NotTranslated(f"EXTRACT of {unit} is not supported")
+        raise values.NotTranslated(f"EXTRACT of {unit} is not supported")
     return part_of(unit, value)
 
 
@@ -431,104 +425,104 @@ def _padded(function: str, width: int, sql: str) -> str:
     return f"lpad(CAST({function}({sql}) AS VARCHAR), {width}, '0')"
 
 
-def formatted(arguments: list[Value]) -> Zoned:
+def formatted(arguments: list[values.Value]) -> Zoned:
     """DATE_FORMAT with a pattern of whole numbers. Raises NotTranslated."""
     value, pattern = _two("date_format", arguments)
     if value.kind not in TIMES or not pattern.text:
-        raise NotTranslated("date_format requires a date or timestamp and a constant pattern")
+        raise values.NotTranslated("date_format requires a date or timestamp and a constant pattern")
     pieces: list[str] = []
     position = 0
     while position < len(pattern.text):
         match = _PIECE.match(pattern.text, position)
         if match is None or (match["letters"] and match["letters"] not in _LETTERS):
-            raise NotTranslated(f"the date_format pattern '{pattern.text[:40]}' is not supported")
+            raise values.NotTranslated(f"the date_format pattern '{pattern.text[:40]}' is not supported")
         if match["letters"]:
             function, width = _LETTERS[match["letters"]]
             if function in _OF_A_CLOCK and value.kind is Kind.DATE:
-                raise NotTranslated("the date_format pattern has a time of day, but the value is a date")
+                raise values.NotTranslated("the date_format pattern has a time of day, but the value is a date")
             pieces.append(_padded(function, width, value.sql))
         else:
             pieces.append(f"'{match['text']}'")
         position = match.end()
-    return made(f"({' || '.join(pieces)})", STRING, value), value.kind is Kind.TIMESTAMP
+    return values.made(f"({' || '.join(pieces)})", values.STRING, value), value.kind is Kind.TIMESTAMP
 
 
-def truncated_time(arguments: list[Value]) -> Zoned:
+def truncated_time(arguments: list[values.Value]) -> Zoned:
     """DATE_TRUNC, whose result is a timestamp. Raises NotTranslated."""
     unit, value = _two("date_trunc", arguments)
     known = {**_UNITS, **_SMALLER_UNITS}.get((unit.text or "").lower())
     if known is None or value.kind not in (Kind.DATE, Kind.TIMESTAMP):
-        raise NotTranslated(
+        raise values.NotTranslated(
             f"date_trunc of a value of type {value.type_name} to {(unit.text or 'a column')[:40]} is not supported"
         )
-    time = convert(value, TIMESTAMP)
-    return made(f"CAST(date_trunc('{known}', {time.sql}) AS TIMESTAMP)", TIMESTAMP, time), True
+    time = values.convert(value, values.TIMESTAMP)
+    return values.made(f"CAST(date_trunc('{known}', {time.sql}) AS TIMESTAMP)", values.TIMESTAMP, time), True
 
 
-def truncated_date(arguments: list[Value]) -> Zoned:
+def truncated_date(arguments: list[values.Value]) -> Zoned:
     """TRUNC, whose result is a date. Raises NotTranslated."""
     value, unit = _two("trunc", arguments)
     known = _UNITS.get((unit.text or "").lower())
     if known is None or value.kind is not Kind.DATE:
-        raise NotTranslated(
+        raise values.NotTranslated(
             f"trunc of a value of type {value.type_name} to {(unit.text or 'a column')[:40]} is not supported"
         )
-    return made(f"CAST(date_trunc('{known}', {value.sql}) AS DATE)", DATE, value), False
+    return values.made(f"CAST(date_trunc('{known}', {value.sql}) AS DATE)", values.DATE, value), False
 
 
-def to_date(arguments: list[Value]) -> Zoned:
+def to_date(arguments: list[values.Value]) -> Zoned:
     """TO_DATE and DATE of a date or a time. Raises NotTranslated."""
     value = arguments[0]
     if len(arguments) != 1 or value.kind not in TIMES:
-        raise NotTranslated("to_date is supported for one date or timestamp only")
-    return convert(value, DATE), value.kind is Kind.TIMESTAMP
+        raise values.NotTranslated("to_date is supported for one date or timestamp only")
+    return values.convert(value, values.DATE), value.kind is Kind.TIMESTAMP
 
 
-def days_added(sign: str) -> Callable[[list[Value]], Zoned]:
-    def add(arguments: list[Value]) -> Zoned:
+def days_added(sign: str) -> Callable[[list[values.Value]], Zoned]:
+    def add(arguments: list[values.Value]) -> Zoned:
         value, days = _two("date_add", arguments)
         if value.kind is not Kind.DATE or days.type_name not in ("byte", "short", "integer"):
-            raise NotTranslated("date_add requires a date and an integer")
-        sql = f"({value.sql} {sign} {convert(days, INTEGER).sql})"
+            raise values.NotTranslated("date_add requires a date and an integer")
+        sql = f"({value.sql} {sign} {values.convert(days, values.INTEGER).sql})"
         # Beyond the years that dates are written with, engines part.
         odd = f"NOT ({sql} BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE))"
-        guarded = failing(odd, sql, "a date is after the year 9999")
-        return joined_by_null(guarded, DATE, value, days, can_fail=True), False
+        guarded = values.failing(odd, sql, "a date is after the year 9999")
+        return values.joined_by_null(guarded, values.DATE, value, days, can_fail=True), False
 
     return add
 
 
-def days_between(arguments: list[Value]) -> Zoned:
+def days_between(arguments: list[values.Value]) -> Zoned:
     """DATEDIFF(end, start). Raises NotTranslated."""
     end, start = _two("datediff", arguments)
     if end.kind is not Kind.DATE or start.kind is not Kind.DATE:
-        raise NotTranslated("datediff requires two dates")
-    return joined_by_null(f"CAST(({end.sql} - {start.sql}) AS INTEGER)", INTEGER, end, start), False
+        raise values.NotTranslated("datediff requires two dates")
+    return values.joined_by_null(f"CAST(({end.sql} - {start.sql}) AS INTEGER)", values.INTEGER, end, start), False
 
 
-def last_day(arguments: list[Value]) -> Zoned:
+def last_day(arguments: list[values.Value]) -> Zoned:
     value = arguments[0]
     if len(arguments) != 1 or value.kind is not Kind.DATE:
-        raise NotTranslated("last_day requires a date")
-    return made(f"CAST(last_day({value.sql}) AS DATE)", DATE, value), False
+        raise values.NotTranslated("last_day requires a date")
+    return values.made(f"CAST(last_day({value.sql}) AS DATE)", values.DATE, value), False
 
 
-def _two(name: str, arguments: list[Value]) -> tuple[Value, Value]:
+def _two(name: str, arguments: list[values.Value]) -> tuple[values.Value, values.Value]:
     if len(arguments) != 2:
-        raise NotTranslated(f"{name} has {len(arguments)} arguments")
+        raise values.NotTranslated(f"{name} has {len(arguments)} arguments")
     return arguments[0], arguments[1]
 
 
-def _named(name: str) -> Callable[[list[Value]], Zoned]:
-    def ask(arguments: list[Value]) -> Zoned:
+def _named(name: str) -> Callable[[list[values.Value]], Zoned]:
+    def ask(arguments: list[values.Value]) -> Zoned:
         if len(arguments) != 1:
-            raise NotTranslated(f"{name} has {len(arguments)} arguments")
+            raise values.NotTranslated(f"{name} has {len(arguments)} arguments")
         return part_of(name, arguments[0])
 
     return ask
 
 
-MOMENT_FUNCTIONS: Mapping[str, Callable[[list[Value]], Zoned]] = {
+MOMENT_FUNCTIONS: Mapping[str, Callable[[list[values.Value]], Zoned]] = {
     **{name: _named(name) for name in _PARTS},
     "date_format": formatted,
     "date_trunc": truncated_time,

@@ -14,18 +14,7 @@ from deltacli.core.errors import UsageError
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
-from deltacli.delta.schema.types import (
-    CHAR_VARCHAR_KEY,
-    WHOLE_BITS,
-    DataType,
-    Kind,
-    PrimitiveType,
-    StructType,
-    decimal_parts,
-    parts_of,
-    simple_name,
-    value_kind,
-)
+from deltacli.delta.schema import types
 from deltacli.delta.sql.parser import Node
 
 # -- values of a translated expression ---------------------------------------------------------------------------------
@@ -44,18 +33,18 @@ class Value(NamedTuple):
     """
 
     sql: str
-    data_type: DataType
+    data_type: types.DataType
     number: Fraction | None = None
     text: str | None = None
     can_fail: bool = False
 
     @property
     def type_name(self) -> str:
-        return simple_name(self.data_type)
+        return types.simple_name(self.data_type)
 
     @property
-    def kind(self) -> Kind:
-        return value_kind(self.data_type)
+    def kind(self) -> types.Kind:
+        return types.value_kind(self.data_type)
 
     @property
     def is_null(self) -> bool:
@@ -63,19 +52,19 @@ class Value(NamedTuple):
 
     @property
     def is_condition(self) -> bool:
-        return self.kind is Kind.BOOLEAN or self.is_null
+        return self.kind is types.Kind.BOOLEAN or self.is_null
 
 
-VOID = PrimitiveType("void")
-BOOLEAN = PrimitiveType("boolean")
-INTEGER = PrimitiveType("integer")
-LONG = PrimitiveType("long")
-DOUBLE = PrimitiveType("double")
-STRING = PrimitiveType("string")
-BINARY = PrimitiveType("binary")
-DATE = PrimitiveType("date")
-TIMESTAMP = PrimitiveType("timestamp")
-NTZ = PrimitiveType("timestamp_ntz")
+VOID = types.PrimitiveType("void")
+BOOLEAN = types.PrimitiveType("boolean")
+INTEGER = types.PrimitiveType("integer")
+LONG = types.PrimitiveType("long")
+DOUBLE = types.PrimitiveType("double")
+STRING = types.PrimitiveType("string")
+BINARY = types.PrimitiveType("binary")
+DATE = types.PrimitiveType("date")
+TIMESTAMP = types.PrimitiveType("timestamp")
+NTZ = types.PrimitiveType("timestamp_ntz")
 
 _NAMES = {
     "byte": "TINYINT",
@@ -101,14 +90,14 @@ _MAX_LENGTH = 60_000
 """Guards repeat their operands; a text longer than this has many within each other."""
 
 
-def made(sql: str, data_type: DataType, *parts: Value, can_fail: bool = False) -> Value:
+def made(sql: str, data_type: types.DataType, *parts: Value, can_fail: bool = False) -> Value:
     """Return a value made of others. Raises NotTranslated for one that is too long."""
     if len(sql) > _MAX_LENGTH:
         raise NotTranslated("the expression has too many nested parts")
     return Value(sql, data_type, can_fail=can_fail or any(part.can_fail for part in parts))
 
 
-def joined_by_null(sql: str, data_type: DataType, *parts: Value, can_fail: bool = False) -> Value:
+def joined_by_null(sql: str, data_type: types.DataType, *parts: Value, can_fail: bool = False) -> Value:
     """Return a value that is null if one of its parts is. DuckDB does not evaluate parts after a null, so those that
     may raise, as in Spark, are evaluated first.
     """
@@ -116,36 +105,36 @@ def joined_by_null(sql: str, data_type: DataType, *parts: Value, can_fail: bool 
     return made(f"(CASE {whens}ELSE {sql} END)" if whens else sql, data_type, *parts, can_fail=can_fail)
 
 
-def duck_type(data_type: DataType) -> str:
+def duck_type(data_type: types.DataType) -> str:
     """Return DuckDB's name of a type. Raises NotTranslated for unsupported types."""
-    if isinstance(data_type, PrimitiveType):
+    if isinstance(data_type, types.PrimitiveType):
         name = _NAMES.get(data_type.name)
         if name is not None:
             return name
-        if parts := decimal_parts(data_type.name):
+        if parts := types.decimal_parts(data_type.name):
             return f"DECIMAL({parts[0]},{parts[1]})"
-        if value_kind(data_type) is Kind.TEXT:
+        if types.value_kind(data_type) is types.Kind.TEXT:
             return "VARCHAR"
-    raise NotTranslated(f"values of type {simple_name(data_type)} are not supported")
+    raise NotTranslated(f"values of type {types.simple_name(data_type)} are not supported")
 
 
-def decimal_type(precision: int, scale: int) -> PrimitiveType:
+def decimal_type(precision: int, scale: int) -> types.PrimitiveType:
     """Raises NotTranslated for a decimal that Spark would truncate."""
     if precision > MAX_DIGITS:
         raise NotTranslated(f"a decimal has more than {MAX_DIGITS} digits, which engines round differently")
-    return PrimitiveType(f"decimal({precision},{scale})")
+    return types.PrimitiveType(f"decimal({precision},{scale})")
 
 
 def digits_of(value: Value) -> tuple[int, int]:
     """Return precision and scale of an exact number: the maximum in Spark, which gives literals fewer."""
-    if value.kind is Kind.WHOLE:
+    if value.kind is types.Kind.WHOLE:
         return DIGITS[value.type_name], 0
-    parts = decimal_parts(value.type_name)
+    parts = types.decimal_parts(value.type_name)
     assert parts is not None
     return parts
 
 
-def common_type(left: Value, right: Value) -> DataType:
+def common_type(left: Value, right: Value) -> types.DataType:
     """Return the common type of two values, whatever Spark's settings. Raises NotTranslated if there is none."""
     one, other = left.data_type, right.data_type
     if one == other or right.is_null:
@@ -153,23 +142,23 @@ def common_type(left: Value, right: Value) -> DataType:
     if left.is_null:
         return other
     kinds = {left.kind, right.kind}
-    if kinds == {Kind.TEXT}:
+    if kinds == {types.Kind.TEXT}:
         return STRING
-    if kinds == {Kind.WHOLE}:
-        return max(one, other, key=lambda data_type: WHOLE_BITS[simple_name(data_type)])
-    if kinds in ({Kind.DECIMAL}, {Kind.DECIMAL, Kind.WHOLE}):
+    if kinds == {types.Kind.WHOLE}:
+        return max(one, other, key=lambda data_type: types.WHOLE_BITS[types.simple_name(data_type)])
+    if kinds in ({types.Kind.DECIMAL}, {types.Kind.DECIMAL, types.Kind.WHOLE}):
         (precision, scale), (other_precision, other_scale) = digits_of(left), digits_of(right)
         widest = max(scale, other_scale)
         return decimal_type(max(precision - scale, other_precision - other_scale) + widest, widest)
-    if Kind.FLOAT in kinds and kinds <= {Kind.FLOAT, Kind.WHOLE, Kind.DECIMAL}:
-        whole = next((side for side in (left, right) if side.kind is Kind.WHOLE), None)
+    if types.Kind.FLOAT in kinds and kinds <= {types.Kind.FLOAT, types.Kind.WHOLE, types.Kind.DECIMAL}:
+        whole = next((side for side in (left, right) if side.kind is types.Kind.WHOLE), None)
         if whole is not None and "float" in (left.type_name, right.type_name) and not _is_small(whole):
             raise NotTranslated(
                 f"a float is combined with a value of type {whole.type_name}, and the result may be float or double"
             )
         return DOUBLE
-    if kinds in ({Kind.DATE, Kind.TIMESTAMP}, {Kind.DATE, Kind.NTZ}):
-        return one if left.kind is not Kind.DATE else other
+    if kinds in ({types.Kind.DATE, types.Kind.TIMESTAMP}, {types.Kind.DATE, types.Kind.NTZ}):
+        return one if left.kind is not types.Kind.DATE else other
     raise mismatch(left, right)
 
 
@@ -177,12 +166,12 @@ def mismatch(left: Value, right: Value) -> NotTranslated:
     return NotTranslated(f"values of types {left.type_name} and {right.type_name} are combined")
 
 
-def branch_type(values: Sequence[Value]) -> DataType:
+def branch_type(values: Sequence[Value]) -> types.DataType:
     """Return the type of a value that is one of several. Raises NotTranslated."""
     common = Value("", VOID)
     for value in values:
         kinds = {common.kind, value.kind}
-        if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (common.type_name, value.type_name):
+        if kinds == {types.Kind.FLOAT, types.Kind.WHOLE} and "float" in (common.type_name, value.type_name):
             raise mismatch(common, value)  # a float or a double, by Spark's settings
         common = Value("", common_type(common, value))
     return common.data_type
@@ -198,16 +187,16 @@ ABSENT = "absent"
 """The name of a column that is null in every row."""
 
 
-def convert(value: Value, data_type: DataType) -> Value:
+def convert(value: Value, data_type: types.DataType) -> Value:
     """Return a value as one of a type that holds it. Raises NotTranslated."""
     if value.data_type == data_type:
         return value
     if value.is_null:
         # DuckDB does not compute what a constant null is joined with, and so would not raise where it must.
         return Value(f"(CASE WHEN {ABSENT} THEN CAST(NULL AS {duck_type(data_type)}) END)", data_type)
-    if value.kind is Kind.TEXT and data_type == STRING:
+    if value.kind is types.Kind.TEXT and data_type == STRING:
         return value._replace(data_type=STRING)
-    if value.kind in (Kind.DECIMAL, Kind.WHOLE) and data_type == DOUBLE:
+    if value.kind in (types.Kind.DECIMAL, types.Kind.WHOLE) and data_type == DOUBLE:
         return _as_double(value)
     return made(f"CAST({value.sql} AS {duck_type(data_type)})", data_type, value)._replace(number=value.number)
 
@@ -215,7 +204,7 @@ def convert(value: Value, data_type: DataType) -> Value:
 def _as_double(value: Value) -> Value:
     if value.number is not None:
         return double_literal(float(value.number))
-    if value.kind is Kind.DECIMAL and digits_of(value)[0] > _EXACT_IN_A_DOUBLE:
+    if value.kind is types.Kind.DECIMAL and digits_of(value)[0] > _EXACT_IN_A_DOUBLE:
         raise NotTranslated(f"a value of type {value.type_name} is converted to double")
     return made(f"CAST({value.sql} AS DOUBLE)", DOUBLE, value)
 
@@ -262,7 +251,7 @@ def number_literal(text: str, *, is_negative: bool = False) -> Value:
     sign = "-" if is_negative else ""
     suffix = suffix.upper()
     if suffix in _WHOLE:
-        return _whole_literal(int(f"{sign}{whole}"), PrimitiveType(_WHOLE[suffix]))
+        return _whole_literal(int(f"{sign}{whole}"), types.PrimitiveType(_WHOLE[suffix]))
     bare = f"{sign}{whole or '0'}{point}{fraction}{f'e{exponent}' if exponent else ''}"
     if suffix == "BD" or (suffix == "" and point and not exponent):
         return _decimal_literal(Decimal(bare), text)
@@ -279,8 +268,8 @@ def number_literal(text: str, *, is_negative: bool = False) -> Value:
     return _whole_literal(number, LONG) if -(1 << 63) <= number < 1 << 63 else _decimal_literal(Decimal(number), text)
 
 
-def _whole_literal(number: int, data_type: PrimitiveType) -> Value:
-    limit = 1 << (WHOLE_BITS[data_type.name] - 1)
+def _whole_literal(number: int, data_type: types.PrimitiveType) -> Value:
+    limit = 1 << (types.WHOLE_BITS[data_type.name] - 1)
     if not -limit < number < limit:
         raise _odd_number(str(number))
     return Value(f"CAST({number} AS {duck_type(data_type)})", data_type, Fraction(number))
@@ -293,7 +282,7 @@ def _decimal_literal(number: Decimal, text: str) -> Value:
     precision = max(len(digits), -exponent)
     if precision > MAX_DIGITS:
         raise _odd_number(text)
-    data_type = PrimitiveType(f"decimal({precision},{-exponent})")
+    data_type = types.PrimitiveType(f"decimal({precision},{-exponent})")
     return Value(f"CAST('{number:f}' AS {duck_type(data_type)})", data_type, Fraction(number))
 
 
@@ -302,7 +291,7 @@ def _float_literal(number: float, text: str) -> Value:
         single: float = struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:
         raise _odd_number(text) from None
-    return Value(f"CAST('{_checked(single, text)!r}' AS FLOAT)", PrimitiveType("float"), Fraction(single))
+    return Value(f"CAST('{_checked(single, text)!r}' AS FLOAT)", types.PrimitiveType("float"), Fraction(single))
 
 
 def _checked(number: float, text: str) -> float:
@@ -339,7 +328,7 @@ def date_literal(text: str) -> Value:
     return Value(f"CAST('{text}' AS DATE)", DATE)
 
 
-def moment_literal(text: str, data_type: PrimitiveType) -> Value:
+def moment_literal(text: str, data_type: types.PrimitiveType) -> Value:
     """Raises NotTranslated for a text that may not be a time, or has another spelling."""
     if not MOMENT_TEXT.fullmatch(text) or parse_moment(text) is None or text.startswith("0000"):
         raise NotTranslated(f"the timestamp '{text[:40]}' is not in the form yyyy-mm-dd hh:mm:ss")
@@ -359,7 +348,7 @@ class Asked(NamedTuple):
 class ColumnNames:
     """Gives the columns of an expression unambiguous names for DuckDB: c0, c1, …"""
 
-    def __init__(self, text: str, schema: StructType) -> None:
+    def __init__(self, text: str, schema: types.StructType) -> None:
         self._schema = schema
         self._finder = PredicateColumns(text, schema)
         self.asked: list[Asked] = []
@@ -369,10 +358,10 @@ class ColumnNames:
         column = self._column(path, position)
         if self._finder.is_collated(column):
             raise NotTranslated(f"the column {column.name} has a collation")
-        may_hold_text = column.kind is Kind.TEXT or not isinstance(column.data_type, PrimitiveType)
+        may_hold_text = column.kind is types.Kind.TEXT or not isinstance(column.data_type, types.PrimitiveType)
         if may_hold_text and self._is_padded(column):
             raise NotTranslated(f"the column {column.name} is padded with spaces")
-        if not isinstance(column.data_type, PrimitiveType):
+        if not isinstance(column.data_type, types.PrimitiveType):
             _require_plain(column)
         elif column.data_type.name != "void":
             duck_type(column.data_type)
@@ -399,11 +388,11 @@ class ColumnNames:
         """Return True for CHAR(n), at the column or around it."""
         if _PADDED.match(column.type_name):
             return True
-        data_type: DataType = self._schema
+        data_type: types.DataType = self._schema
         for name in column.path:
-            assert isinstance(data_type, StructType)
+            assert isinstance(data_type, types.StructType)
             field = next(field for field in data_type.fields if field.name == name)
-            if _PADDED.search(str(field.metadata.get(CHAR_VARCHAR_KEY, ""))):
+            if _PADDED.search(str(field.metadata.get(types.CHAR_VARCHAR_KEY, ""))):
                 return True
             data_type = field.data_type
         return False
@@ -412,8 +401,8 @@ class ColumnNames:
 def _require_plain(column: Column) -> None:
     """Raises NotTranslated for arrays and maps of anything but plain values."""
     whole = column.data_type
-    parts = () if isinstance(whole, StructType) else tuple(part.data_type for part in parts_of(whole))
-    is_plain = all(isinstance(part, PrimitiveType) and part.name not in ("timestamp", "void") for part in parts)
+    parts = () if isinstance(whole, types.StructType) else tuple(part.data_type for part in types.parts_of(whole))
+    is_plain = all(isinstance(part, types.PrimitiveType) and part.name not in ("timestamp", "void") for part in parts)
     if not parts or not is_plain:
         raise NotTranslated(f"the column {column.name} has the unsupported type {column.type_name}")
     for part in parts:
