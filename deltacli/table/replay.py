@@ -5,12 +5,13 @@ Of many commits protocol, metadata and domains alone can be read.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import CommitCorrupt, FileMissing
+from deltacli.core.errors import CommitCorrupt, FileMissing, command
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.data_files import canonical
@@ -35,7 +36,7 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit, stream_lines
+from deltacli.work.commits.reading import commit_location, is_large, read_commit, stream_commit, stream_lines
 
 if TYPE_CHECKING:
     import pyarrow
@@ -55,6 +56,10 @@ _KINDS = ("protocol", "metaData", "domainMetadata")
 _MARKS = tuple(f'"{kind}"'.encode() for kind in _KINDS)
 _MARK_WITHIN = 24
 """Bytes at the beginning of a line within which the kind of its action is."""
+
+
+_APART_MS = 1_000
+"""A store over a network tells the time of one file in seconds."""
 
 
 class LogTail:
@@ -80,6 +85,8 @@ class LogTail:
         self.commit_info_is_first = False
         self.large: dict[int, LargeCommit] = {}
         """By version."""
+        self.sums: dict[int, int] = {}
+        """The CRC-32 of each small commit, by version: it must be the same where it is read again."""
 
     def compare_records(self, actions: Sequence[tuple[str, Action]], survived: Survivors) -> None:
         """Compare the adds of a commit with newer ones of the same path, and remember those that older ones are
@@ -154,6 +161,7 @@ def read_tail(
     contents = read_contents(storage, engine, commits, progress)
     for index, (file, content) in enumerate(contents):
         if content is not None:
+            tail.sums[file.version] = crc32(content)
             actions = read_actions(content, file.name)
             small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             try:
@@ -190,26 +198,28 @@ def replay_batches(
     storage: ReadStorage,
     engine: Engine,
     commits: Sequence[LogFile],
-    large: Mapping[int, LargeCommit],
+    tail: LogTail,
     *,
     partitions: tuple[str, ...],
     progress: Progress = SILENT,
 ) -> Iterator[FileBatch]:
     """Read the same commits again and yield their surviving file actions with all fields, in columns.
 
-    `large` comes from `read_tail`; `partitions` are the physical names of the partition columns. Raises
-    CommitCorrupt.
+    `tail` is theirs, of `read_tail`; `partitions` are the physical names of the partition columns. Raises
+    CommitCorrupt, also where a commit is another one by now: what is taken of both would be a third table.
     """
     seen: set[str] = set()
     decided: list[KeyIndex] = []
     held = _HeldWhole()
     for file, content in read_contents(storage, engine, commits, progress):
         if content is not None:
+            if crc32(content) != tail.sums[file.version]:
+                raise _replaced(file)
             actions = read_actions(content, file.name)
             seen |= decided_keys(actions, decided, file.name)
             yield from held.append(file.name, reconcile_commit(actions, seen, file.name), file.size_bytes)
             continue
-        contested, keys = large[file.version]
+        contested, keys = tail.large[file.version]
         if contested:
             hidden = seen.union(*(texts_of(index.keys) for index in decided))
             for survived in survivors_of_stream(stream_commit(storage, file), hidden, contested, file.name):
@@ -238,6 +248,14 @@ def _large_batches(
         for piece, batch in zip(plan, engine.run(read, plan), strict=True):
             yield batch
             step.advance(min(piece.length, file.size_bytes - piece.offset))
+    now = storage.stat(commit_location(file))
+    if now.size_bytes != file.size_bytes or abs(now.modified_ms - file.modified_ms) > _APART_MS:
+        raise _replaced(file)
+
+
+def _replaced(file: LogFile) -> CommitCorrupt:
+    said = f"{file.name} was replaced while it was read"
+    return CommitCorrupt(said, file=file.name, code="commit.shrank", hint=command("history"))
 
 
 class _HeldWhole:

@@ -337,7 +337,7 @@ class FileActions(NamedTuple):
             table.storage,
             table.engine,
             self.snapshot.segment.commits,
-            self.snapshot._tail.large,
+            self.snapshot._tail,
             partitions=self.snapshot.physical_partitions,
             progress=table.progress,
         )

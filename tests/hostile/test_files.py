@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, PathExternal, StorageFailed
 from deltacli.storage import FileStat
 from deltacli.storage.local import LocalStorage
-from tests.support.actions import protocol
+from tests.support.actions import protocol, remove
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind
 from tests.support.reading import large_commits, open_at, open_built
@@ -37,6 +38,25 @@ def test_a_newest_commit_that_is_not_a_regular_file_is_an_error_without_waiting(
     assert "log.gap" == outcome(place)
     assert 2 == open_at(LocalStorage(str(place))).snapshot(version=2).counts()[0].count
     assert [2, 1, 0] == [item.version for item in open_at(LocalStorage(str(place))).history().items]
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_version_is_not_read_from_two_pasts(is_large: bool, tmp_path: Path) -> None:
+    """
+    The newest commit is replaced by one that removes a file of the checkpoint, after the log was read.
+    """
+    place = TableBuilder().commits(3).checkpoint().commits(1).write(tmp_path)
+    with large_commits(block_bytes=64, from_bytes=1 if is_large else 1 << 30):
+        snapshot = open_at(LocalStorage(str(place))).snapshot()
+        newest = place / commit_path(snapshot.version)
+        files = [path for batch in snapshot.files() for path in batch.column("path").to_pylist()]
+        text = newest.read_text("utf-8") + json.dumps({"remove": remove(files[-1])["remove"]}) + "\n"
+        newest.write_text(text, "utf-8")
+
+        with pytest.raises(CommitCorrupt) as refused:
+            list(snapshot.files())
+
+    assert "commit.shrank" == refused.value.code
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device", "circle"])

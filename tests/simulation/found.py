@@ -222,4 +222,22 @@ FOUND: tuple[Found, ...] = (
             has_backup=True,
         ),
     ),
+    Found(
+        "a version was restored from two pasts: its commits were read twice, and replaced in between",
+        Scenario(
+            26002732,
+            True,
+            (
+                Item("admin1", "restore-from", 1117220244, 4000.0, 0.05),
+                Item("admin2", "checkpoint", 2011435068, 0.0, 20.0),
+                Item("writer1", "append", 1202482603, 2.0, 20.0),
+                Item("writer1", "clean_log", 1868713958, 0.0, 20.0),
+                Item("world", "overtake", 3104895891, 0.0, 1.0, 40),
+            ),
+            (),
+            {},
+            has_copy=True,
+            has_backup=True,
+        ),
+    ),
 )
