@@ -76,14 +76,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.long)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Choose before others put the tests in order, which takes as long as there are tests."""
     let_many_take_turns(items)
     left = left_to_soaking(items)
     if left:
         config.hook.pytest_deselected(items=left)
         chosen = set(map(id, left))
         items[:] = [item for item in items if id(item) not in chosen]
+    yield
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def peer_python() -> str | None:
     return named if named and Path(named).exists() else None
 
 
+@cache
 def has_peer(python: str, module: str) -> bool:
     """True if the environment has the peer."""
     done = subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False)
