@@ -300,17 +300,21 @@ def unique_id(descriptor: dict[str, Json] | None) -> str:
 
 
 def no_vector_ids(count: int) -> pyarrow.Array:
-    """Return the ids of `count` files without a vector."""
+    """Return the ids of `count` files without a vector. Those of few files share their memory."""
     import pyarrow
 
-    return pyarrow.repeat(_empty_text(), count)
+    return _few_texts().slice(0, count) if count <= FEW_FILES else pyarrow.repeat(pyarrow.scalar(""), count)
+
+
+FEW_FILES = 1 << 15
+"""More than in a block of a commit."""
 
 
 @lru_cache(maxsize=1)
-def _empty_text() -> Any:  # Any: pyarrow has no types
+def _few_texts() -> Any:  # Any: pyarrow has no types
     import pyarrow
 
-    return pyarrow.scalar("")
+    return pyarrow.repeat(pyarrow.scalar(""), FEW_FILES)
 
 
 def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
