@@ -282,13 +282,17 @@ def unique_id(descriptor: dict[str, Json] | None) -> str:
 
 
 def no_vector_ids(count: int) -> pa.Array:
-    """Return the ids of `count` files without a vector."""
-    return pa.repeat(_empty_text(), count)
+    """Return the ids of `count` files without a vector. Those of few files share their memory."""
+    return _few_texts().slice(0, count) if count <= FEW_FILES else pa.repeat(pa.scalar(""), count)
+
+
+FEW_FILES = 1 << 15
+"""More than in a block of a commit."""
 
 
 @lru_cache(maxsize=1)
-def _empty_text() -> Any:  # Any: pyarrow has no types
-    return pa.scalar("")
+def _few_texts() -> Any:  # Any: pyarrow has no types
+    return pa.repeat(pa.scalar(""), FEW_FILES)
 
 
 def unique_id_column(descriptors: pa.StructArray) -> pa.Array:

@@ -4,7 +4,6 @@ Of many commits protocol, metadata and domains alone can be read.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +12,7 @@ from zlib import crc32
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import CommitCorrupt, FileMissing, command
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
-from deltacli.core.typing import RecordBatch
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import canonical
 from deltacli.delta.log.actions import Action, read_actions, stream_actions
 from deltacli.delta.log.file_actions import (
@@ -29,7 +28,6 @@ from deltacli.delta.log.file_actions import (
     stated_records,
     survivors_of_stream,
     texts_of,
-    values_that_repeat,
     whole_file_batch,
 )
 from deltacli.delta.log.segment import LogFile
@@ -380,17 +378,21 @@ def _take_large(
     storage: ReadStorage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
-    from deltacli.delta.encoding.many_values import KeyIndex
+    import pyarrow as pa
+
+    from deltacli.delta.encoding.many_values import KeyIndex, repeated
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=tail.touched)
     blocks: list[NarrowBlock] = []
+    hashes: list[ArrowArray] = []
     fault: CommitCorrupt | None = None
     try:
         with progress.step(f"reading commit {file.version}", unit="bytes", total=file.size_bytes) as step:
             plan = plan_blocks(file)
             for piece, block in zip(plan, engine.run(read, plan), strict=True):
-                blocks.append(block)
+                hashes += block.hashes
+                blocks.append(block._replace(hashes=[]))
                 step.advance(min(piece.length, file.size_bytes - piece.offset))
     except CommitCorrupt as corrupt:
         fault = corrupt.with_traceback(None)  # its frames keep the bytes of a line alive
@@ -398,7 +400,9 @@ def _take_large(
         for _ in stream_commit(storage, file):  # scan again from the start: the error then names line and byte
             pass
         raise fault
-    contested = values_that_repeat([hashes for block in blocks for hashes in (block.add_hashes, block.remove_hashes)])
+    joined_hashes = pa.concat_arrays(hashes)
+    hashes.clear()
+    contested = frozenset(repeated(joined_hashes).to_pylist())
     if contested:
         blocks = _settle(blocks, contested)
     small = [action for block in blocks for action in block.small]
@@ -432,15 +436,10 @@ def _joined(batches: list[RecordBatch]) -> Iterator[RecordBatch]:
 
 def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[NarrowBlock]:
     """Keep the last add of each key, or the last remove where there is no add (as `reconcile_commit` does)."""
-    from deltacli.work.commits.blocks import NarrowBlock
-
     settled: set[bytes] = set()
     adds = [_keep_last(block.adds, contested, settled) for block in reversed(blocks)][::-1]
     removes = [_keep_last(block.removes, contested, settled) for block in reversed(blocks)][::-1]
-    return [
-        NarrowBlock(a, r, array("q"), array("q"), block.small)
-        for a, r, block in zip(adds, removes, blocks, strict=True)
-    ]
+    return [block._replace(adds=a, removes=r) for a, r, block in zip(adds, removes, blocks, strict=True)]
 
 
 def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]) -> RecordBatch:
@@ -451,7 +450,7 @@ def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]
 
     keep = [True] * rows.num_rows
     keys = key_column(rows.column("path"), rows.column("dv_id"))
-    hashes = key_hashes(rows)
+    hashes = key_hashes(rows).to_pylist()
     for index in range(rows.num_rows - 1, -1, -1):
         if hashes[index] in contested:
             key = keys[index].as_py()

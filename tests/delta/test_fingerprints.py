@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 
 import pyarrow as pa
 import pytest
@@ -37,6 +38,17 @@ def test_each_of_the_last_bytes_distinguishes_keys() -> None:
 )
 def test_repeated_values_are_found_in_order(prints: list[int], expected: list[int]) -> None:
     assert expected == repeated(pa.array(prints, pa.int64())).to_pylist()
+
+
+@given(st.lists(st.sampled_from([-(2**63), -(2**60) - 1, -(2**60), -1, 0, 2**60 - 1, 2**60, 2**63 - 1]), max_size=12))
+@examples(20)
+def test_repeated_values_among_many_are_found_in_order(some: list[int]) -> None:
+    many = [number * 0x9E3779B97F4A7C15 % 2**64 - 2**63 for number in range(1, 20_001)]
+    prints = [*many[:7_000], *some, *many[7_000:], *many[::1_999]]
+
+    found = repeated(pa.array(prints, pa.int64())).to_pylist()
+
+    assert sorted(number for number, times in Counter(prints).items() if times > 1) == found
 
 
 def test_rows_that_may_repeat_are_found_across_arrays() -> None:

@@ -10,7 +10,6 @@ Spec: Action Reconciliation; Add File and Remove File; Per-file Statistics; Dele
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -116,8 +115,7 @@ def survivors_of_stream(
 ) -> Iterator[Survivors]:
     """Yield the survivors of a commit that does not fit in memory, block by block, without adding its keys to `seen`.
 
-    `contested` are the hashes of keys that occur more than once in it (see `values_that_repeat`); those actions are
-    resolved at the end.
+    `contested` are the hashes of keys that occur more than once in it; those actions are resolved at the end.
     """
     kept = Survivors([], [])
     held_back: list[tuple[str, Action]] = []
@@ -136,16 +134,6 @@ def survivors_of_stream(
             kept = Survivors([], [])
     settled = reconcile_commit(held_back, set(seen), source)
     yield Survivors(kept.adds + settled.adds, kept.removes + settled.removes)
-
-
-def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
-    """Return the hashes that occur more than once in all of the arrays together."""
-    import pyarrow
-
-    from deltacli.delta.encoding.many_values import repeated
-
-    every = [pyarrow.Array.from_buffers(pyarrow.int64(), len(each), [None, pyarrow.py_buffer(each)]) for each in hashes]
-    return frozenset(repeated(pyarrow.concat_arrays([pyarrow.array([], pyarrow.int64()), *every])).to_pylist())
 
 
 class TouchedFiles:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +12,8 @@ import orjson
 from deltacli.arrow import compute as pc
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, RecordBatch
-from deltacli.delta.data_files import no_vector_ids, unique_id_column
+from deltacli.delta.data_files import FEW_FILES, no_vector_ids, unique_id_column
+from deltacli.delta.encoding.many_values import hash_column
 from deltacli.delta.encoding.ndjson import is_utf8, matches, parse_ndjson
 from deltacli.delta.log.actions import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
 from deltacli.delta.log.file_actions import (
@@ -51,13 +51,12 @@ class CommitBlock(NamedTuple):
 class NarrowBlock(NamedTuple):
     """One block in narrow columns, without keys decided by newer commits.
 
-    Also holds the hashes of its keys, and its small actions.
+    Also holds the hashes of its keys (see `hash_column`), and its small actions.
     """
 
     adds: pyarrow.RecordBatch
     removes: pyarrow.RecordBatch
-    add_hashes: array[int]
-    remove_hashes: array[int]
+    hashes: list[ArrowArray]
     small: list[tuple[str, Action]]
 
 
@@ -117,7 +116,7 @@ def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: Touched
         small = [one for one in actions if one[0] not in _FILE_KINDS]
         rows = narrow_batches(*_file_actions(actions), name)
     kept = [_untouched(one, "dv_id", touched) for one in rows]
-    return NarrowBlock(kept[0], kept[1], key_hashes(kept[0]), key_hashes(kept[1]), small)
+    return NarrowBlock(kept[0], kept[1], [*map(key_hashes, kept)], small)
 
 
 def _file_actions(actions: list[tuple[str, Action]]) -> tuple[list[Action], list[Action]]:
@@ -158,9 +157,16 @@ def alike_adds(lines: bytes) -> RecordBatch | None:
         return None
     texts = re.split(shape[1], lines)
     path, size, records = (pa.array(texts[1 + shape[2].index(name) :: 4], pa.string()) for name in _TAKEN)
-    none, wide = pa.nulls(len(path), pa.int64()), pa.repeat(False, len(path))
+    none, wide = _no_cardinalities(max(FEW_FILES, len(path))).slice(0, len(path)), pa.repeat(False, len(path))
     columns = [path, no_vector_ids(len(path)), pc.cast(size, pa.int64()), pc.cast(records, pa.int64()), none, wide]
     return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
+
+
+@lru_cache(maxsize=1)
+def _no_cardinalities(files: int) -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    return pa.nulls(files, pa.int64())
 
 
 def _shape_of(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
@@ -266,9 +272,9 @@ def _narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatch]:  #
     )
 
 
-def key_hashes(rows: RecordBatch) -> array[int]:
+def key_hashes(rows: RecordBatch) -> ArrowArray:
     """Return a 64-bit hash of every row's key, equal for equal keys within this process."""
-    return array("q", map(hash, key_column(rows.column("path"), rows.column("dv_id")).to_pylist()))
+    return hash_column(key_column(rows.column("path"), rows.column("dv_id")))
 
 
 def read_whole_block(
