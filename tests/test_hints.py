@@ -140,13 +140,14 @@ def _calls() -> Iterator[tuple[str, str, set[str]]]:
     for path in sorted(ROOT.rglob("*.py")):
         text = path.read_text("utf-8")
         for node in ast.walk(ast.parse(text)) if re.search(r"\b(command|parameter)\(", text) else ():
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
+            if not isinstance(node, ast.Call) or not node.args:
                 continue
+            called = ast.unparse(node.func).removeprefix("errors.")
             place = f"{path.relative_to(ROOT)}:{node.lineno}"
-            if node.func.id == "command" and path.name != "hints.py" and "cli" not in path.parts:
+            if called == "command" and path.name != "hints.py" and "cli" not in path.parts:
                 assert isinstance(node.args[0], ast.Constant), place
                 yield place, str(node.args[0].value), {word.arg for word in node.keywords if word.arg} - {"table"}
-            if node.func.id == "parameter" and isinstance(node.args[0], ast.Constant):
+            if called == "parameter" and isinstance(node.args[0], ast.Constant):
                 operation, _, name = str(node.args[0].value).partition(".")
                 if operation != "storage_options":
                     yield place, operation, {name}

@@ -139,7 +139,7 @@ def _spelled_on_import(tree: ast.Module) -> Iterator[int]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting.extend(node.args.defaults)
             continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("command", "parameter"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("errors.") in ("command", "parameter"):
             yield node.lineno
         waiting.extend(ast.iter_child_nodes(node))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from deltacli.catalogs.base import Maintenance
+from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
 from deltacli.catalogs.lockstep import REQUIRED, named_table, require_managed, require_ratifiable, require_takes_commits
 from deltacli.catalogs.publishing import is_published, publish, size_listed
 from deltacli.catalogs.ratified import (
@@ -42,14 +42,13 @@ from deltacli.storage.base import (
     ShouldDescend,
     StoreWithGrant,
     StoreWithPlace,
+    WalkEntry,
 )
 from deltacli.storage.outcomes import Creation, Deletion, Failed
 
 if TYPE_CHECKING:
-    from deltacli.catalogs.base import Catalog, CatalogTable, Ratified
     from deltacli.delta.log.commit_content import Base, CommitRequest
     from deltacli.storage import Storage
-    from deltacli.storage.base import WalkEntry
     from deltacli.storage.versions import VersionedObjects
 
 K = TypeVar("K")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.catalogs.base import Maintenance, Proposal, Ratified, Verdict
+from deltacli.catalogs.base import CatalogTable, Maintenance, Proposal, Ratified, Verdict
 from deltacli.catalogs.lockstep import updates_of
 from deltacli.catalogs.publishing import UNREPORTED, publish
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
@@ -22,7 +22,6 @@ from deltacli.delta.log.segment import commit_name
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 if TYPE_CHECKING:
-    from deltacli.catalogs.base import CatalogTable
     from deltacli.delta.log.commit_content import Base
     from deltacli.storage import Storage
 

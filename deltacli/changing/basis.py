@@ -18,14 +18,13 @@ from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.delta.protocol.features import require_committable as require_committable_version
 from deltacli.table.find_log import find_lost_versions, list_log
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltacli.core.typing import Json
     from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- effects of a change -----------------------------------------------------------------------------------------------

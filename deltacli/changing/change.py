@@ -28,7 +28,7 @@ from deltacli.delta.data_files import MANIFESTS, named_by
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.state import is_true
 from deltacli.delta.protocol.features import require_derivable as require_files_of_log
-from deltacli.storage import Created, Creation
+from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.base import require_place
 from deltacli.table.find_log import Log
 from deltacli.table.rebuild import read_snapshot, rebuild
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from deltacli.changing.plan import Undone
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.delta.log.segment import LogListing
-    from deltacli.storage import ReadStorage, Storage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 

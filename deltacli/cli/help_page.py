@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from deltacli.cli.invocation import HELP_ALL, colour_of_environment
@@ -109,10 +109,7 @@ def section_of(spellings: Iterable[str], text: str) -> OptionHeading | None:
 
 TYPE_CHECKING = False  # importing it takes as long as folding a page
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
-
-    from deltacli.core.typing import JsonObject
 
     Entries = Iterable[tuple[str, str]]
     """Options, arguments or commands, and their descriptions."""

@@ -23,16 +23,14 @@ from deltacli.core.typing import Json
 from deltacli.core.units import format_ranges, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
-from deltacli.storage import is_address_of
-from deltacli.table.handle import managed_store
+from deltacli.storage import ReadStorage, is_address_of
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore
     from deltacli.changing.change import Gate
-    from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 

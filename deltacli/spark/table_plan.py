@@ -44,8 +44,6 @@ from deltacli.work.rows.data_files import OpenDataFile, open_data_file
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltacli.table.scan import Selection
-    from deltacli.table.version import Snapshot
 
 # -- a plan ------------------------------------------------------------------------------------------------------------
 

@@ -107,7 +107,7 @@ def codes_of_the_source() -> set[str]:
                 case ast.Dict(keys=keys, values=values):
                     pairs = zip(keys, values, strict=True)
                     given |= {text for key, value in pairs if key and "code" in texts(key) for text in texts(value)}
-                case ast.Call(func=ast.Name(id="parameter"), args=[name, *_]):
+                case ast.Call(func=ast.Name(id="parameter") | ast.Attribute(attr="parameter"), args=[name, *_]):
                     named.add(id(name))  # before the name itself: parents come first
                 case ast.Constant(value=str(text)) if CODE.fullmatch(text) and id(node) not in named:
                     like.add(text)
@@ -139,9 +139,9 @@ def test_errors_have_the_exit_code_that_is_declared() -> None:
         if "code=" not in source:
             continue
         for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in classes:
+            if isinstance(node, ast.Call) and (name := ast.unparse(node.func).removeprefix("errors.")) in classes:
                 for code in (text for one in node.keywords if one.arg == "code" for text in texts(one.value)):
-                    given.setdefault(code, set()).add(classes[node.func.id])
+                    given.setdefault(code, set()).add(classes[name])
 
     assert 150 < len(given)
     assert {} == {

@@ -12,11 +12,17 @@ from deltacli.cli.running.run import EXPLAINED, Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import Option
-from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest, LayoutChoice, write_checkpoint
+from deltacli.operations.checkpoint.checkpoint import (
+    Checkpoint,
+    CheckpointPlan,
+    CheckpointRequest,
+    CheckpointResult,
+    LayoutChoice,
+    write_checkpoint,
+)
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointResult
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True

@@ -14,25 +14,22 @@ from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section, Surfa
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
 from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.cli.terminal.term import Style, cells
+from deltacli.cli.terminal.term import Style, Terminal, cells
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size, plural
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.operations.diff import DiffRequest, diff_tables
+from deltacli.operations.diff import Changed, DiffRequest, RowDiff, TableDiff, diff_tables
 from deltacli.operations.schemas.described import shown
-from deltacli.paimon.schema_changes import ChangeKind
+from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import errors_about
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.changing.plan import Amount
-    from deltacli.cli.terminal.term import Terminal
-    from deltacli.operations.diff import Changed, RowDiff, TableDiff
-    from deltacli.paimon.schema_changes import Change
     from deltacli.table.version import Snapshot
 
 # -- what differs between two versions as text -------------------------------------------------------------------------

@@ -29,7 +29,6 @@ from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
-    from deltacli.table.scan import Scan
     from deltacli.table.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)

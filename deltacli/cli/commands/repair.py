@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
-from deltacli.cli.results import require_target
+from deltacli.cli.results import Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, quoted_table
-from deltacli.core.errors import Refused, UsageError
+from deltacli.core.errors import Refusal, Refused, UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState, read_repair_plan, save_repair_plan
+from deltacli.operations.repair.plan import (
+    RepairPlan,
+    RepairRequest,
+    SavedPlan,
+    StepState,
+    read_repair_plan,
+    save_repair_plan,
+)
 from deltacli.rules.framework.base import CATALOGUE
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.cli.results import Result
-    from deltacli.core.errors import Refusal
     from deltacli.operations.repair.backup import PutBack, UndoPlan
-    from deltacli.operations.repair.plan import RepairPlan, SavedPlan
     from deltacli.operations.repair.repair import RepairOutcome
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)

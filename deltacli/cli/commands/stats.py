@@ -11,12 +11,10 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
-from deltacli.operations.change.stats import ComputeStats, StatsRequest
+from deltacli.operations.change.stats import ComputeStats, StatsOutcome, StatsPlan, StatsRequest
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
     from deltacli.cli.running.changing import Mode
-    from deltacli.operations.change.stats import StatsOutcome, StatsPlan
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

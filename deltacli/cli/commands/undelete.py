@@ -33,8 +33,6 @@ from deltacli.operations.recover.sources import Journal
 from deltacli.operations.recover.verify import other_size
 
 if TYPE_CHECKING:
-    from deltacli.operations.recover.plan import UndeletePlan
-    from deltacli.operations.recover.sources import Journal
     from deltacli.operations.recover.undelete import UndeleteResult
 
 # -- what an undelete brings back --------------------------------------------------------------------------------------

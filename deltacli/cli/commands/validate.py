@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.command_tree import HERE, TableFormat
 from deltacli.cli.invocation import Exit, invocation, outside
 from deltacli.cli.options.declared import Asked, RefsOption, argument
-from deltacli.cli.results import Content, FindingFormat
+from deltacli.cli.results import Content, Emit, EncodedItems, FindingFormat
 from deltacli.cli.running.finding_filter import (
     BASELINE,
     BRIEF,
@@ -39,7 +39,7 @@ from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, Us
 from deltacli.core.made_once import cached_property
 from deltacli.core.request_fields import option, shared
 from deltacli.core.units import plural, some_of
-from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY, Place
 from deltacli.operations.validate.findings import (
     DEFAULT_MOST,
     OWN_RULES,
@@ -48,21 +48,17 @@ from deltacli.operations.validate.findings import (
     ValidateRequest,
     require_limit,
 )
-from deltacli.rules.framework.base import CATALOGUE, UNREAD, Severity
-from deltacli.storage import LocalStorage, PathKind
+from deltacli.rules.framework.base import CATALOGUE, UNREAD, Finding, Rule, Severity
+from deltacli.storage import LocalStorage, PathKind, Storage
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-    from deltacli.cli.results import Emit, EncodedItems
     from deltacli.cli.running.trend_file import Trend
-    from deltacli.delta.log.segment import Place
     from deltacli.operations.validate.trend import Entry, TableTally
     from deltacli.operations.validate.validate import Validation
-    from deltacli.rules.framework.base import Finding, Rule
     from deltacli.rules.framework.repairs import Condition
-    from deltacli.storage import Storage
     from deltacli.table.discover import Target, Targets
 
 # -- one run of `validate` ---------------------------------------------------------------------------------------------

@@ -11,10 +11,9 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_limit, format_moment, format_size, plural, some_of
-from deltacli.operations.doctor.advice import Severity, StoreFinding, dollars, growth, numbers, saves
+from deltacli.operations.doctor.advice import Advice, Severity, StoreFinding, dollars, growth, numbers, saves
 
 if TYPE_CHECKING:
-    from deltacli.operations.doctor.advice import Advice
     from deltacli.operations.doctor.examined import TableReport
     from deltacli.operations.doctor.storage import AccessReport, Command, Probe, ProbeResult, StorageReport
 

@@ -23,16 +23,14 @@ from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import JsonObject
-from deltacli.delta.log.segment import TimestampSource
-from deltacli.operations.read.history import PROVENANCE_FIELDS, History, HistoryItem
+from deltacli.delta.log.segment import CommitTime, TimestampSource
+from deltacli.operations.read.history import PROVENANCE_FIELDS, ActionCounts, History, HistoryItem
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.core.machine import Clock
-    from deltacli.delta.log.segment import CommitTime
-    from deltacli.operations.read.history import ActionCounts
 
 # -- the columns of `history` ------------------------------------------------------------------------------------------
 

@@ -13,13 +13,12 @@ from deltacli.cli.terminal.term import Style
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS
-from deltacli.operations.restore.restore import changed_file_batches
+from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan, changed_file_batches
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from deltacli.changing.plan import Amount
-    from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan
 
 _NAMED = 5
 

@@ -36,12 +36,11 @@ from deltacli.core.units import (
     format_timestamp,
     plural,
 )
-from deltacli.operations.vacuum.plan import Mode, Reason, VacuumOutcome
+from deltacli.operations.vacuum.plan import Ages, Mode, Reason, VacuumOutcome, VacuumPlan
 
 if TYPE_CHECKING:
     from deltacli.core.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
-    from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
     from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan
 
 # -- the plan of a vacuum and what became of it, in each format --------------------------------------------------------

@@ -6,10 +6,10 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 from deltacli.arrow import pa
 from deltacli.changing.plan import NO_FILES
@@ -17,7 +17,7 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
-from deltacli.cli.running.changing import Mode, confirmed
+from deltacli.cli.running.changing import Mode, Pending, confirmed
 from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
@@ -29,10 +29,6 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, BinaryIO, TypeAlias
-
-    from deltacli.cli.running.changing import Pending
     from deltacli.cli.running.run import Run
     from deltacli.cli.usage import Meant
     from deltacli.core.typing import JsonObject

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.configuration import catalog_profile_of, place_of_catalog
+from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
 from deltacli.cli.options.declared import DEFAULT_ROWS
-from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, open_sink, write_sections
+from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, Result, open_sink, write_sections
 from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
 from deltacli.cli.terminal.term import (
     Style,
@@ -36,7 +36,7 @@ from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError
 from deltacli.core.machine import Clock
 from deltacli.core.progress import SILENT, LongJobs, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
-from deltacli.storage import NOTHING, open_storage
+from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import (
     RETRY_BUDGET,
     PathKind,
@@ -48,12 +48,9 @@ from deltacli.storage.base import (
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.configuration import CatalogChoice
     from deltacli.cli.render.data.rows import Written
     from deltacli.cli.render.fleet.check import FleetListing
-    from deltacli.core.errors import UsageError
     from deltacli.core.typing import Json
-    from deltacli.storage import Allowed, Storage
     from deltacli.storage.retry import HostTally, Retry
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
@@ -66,10 +63,8 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
     from deltacli.cli.render.columns import Section
-    from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
-    from deltacli.storage import Allowed, ReadStorage, Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.table.handle import TableHandle
 

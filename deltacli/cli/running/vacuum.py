@@ -20,12 +20,11 @@ from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
 from deltacli.storage.base import OTHER_PLACE
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
-    from deltacli.table.handle import TableHandle
 
 # -- the options of `vacuum` that are not of its request ---------------------------------------------------------------
 

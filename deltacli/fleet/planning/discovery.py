@@ -13,13 +13,12 @@ from deltacli.core.errors import DeltacliError, FileMissing, NotATable
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.fleet.policy_file.model import Entry, Group, is_catalog_pattern
-from deltacli.storage import LocalStorage
+from deltacli.storage import LocalStorage, ReadStorage, Storage
 from deltacli.table.discover import DEEPEST
 from deltacli.table.find_log import is_paimon_directory, table_directories
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
-    from deltacli.storage import ReadStorage, Storage
 
 _MAGIC = re.compile(r"[*?\[]")
 _PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]]*\]|.", re.DOTALL)

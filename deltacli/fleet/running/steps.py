@@ -18,19 +18,19 @@ from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.machine import exhausted_by, fixed_clock, is_exhaustion, system_clock
+from deltacli.core.machine import Clock, exhausted_by, fixed_clock, is_exhaustion, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.policy_file import model
 from deltacli.fleet.status import LOSING, target_of
-from deltacli.operations.validate.findings import MOST_COUNTED, read_baseline
-from deltacli.rules.framework.base import Severity
+from deltacli.operations.validate.findings import MOST_COUNTED, Baseline, read_baseline
+from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
-from deltacli.storage import LocalStorage
+from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.find_log import require_delta
@@ -38,13 +38,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.work.task import TableStores, TaskContext, light
 
 if TYPE_CHECKING:
-    from deltacli.core.machine import Clock
-    from deltacli.engine.base import Engine
-    from deltacli.operations.validate.findings import Baseline
     from deltacli.operations.validate.validate import TableContents
-    from deltacli.rules.framework.base import Finding
-    from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
 
 # -- carrying out one step of one table --------------------------------------------------------------------------------
 

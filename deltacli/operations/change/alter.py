@@ -27,6 +27,7 @@ from deltacli.delta.data_files import unique_id
 from deltacli.delta.evolution import requests
 from deltacli.delta.evolution.draft import Draft, Effect, Settings, names_of
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
+from deltacli.delta.evolution.requests import Change
 from deltacli.delta.log.actions import NO_METADATA, ROWS_CHECKED, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.state import plain_action, plain_metadata
@@ -168,7 +169,7 @@ class AlterationRequest:
     `dry_run` only plans.
     """
 
-    changes: Iterable[requests.Change | JsonObject]
+    changes: Iterable[Change | JsonObject]
     enable: bool = option(
         "type: set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA
     )
@@ -185,9 +186,9 @@ class AlterationRequest:
             require_text(requests.change_json(change), None)
 
     @property
-    def in_order(self) -> tuple[requests.Change, ...]:
+    def in_order(self) -> tuple[Change, ...]:
         """The changes as values."""
-        return cast("tuple[requests.Change, ...]", self.changes)
+        return cast("tuple[Change, ...]", self.changes)
 
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
@@ -376,7 +377,7 @@ _NOT_IN_PLACE = frozenset({requests.AddColumn, requests.DropColumn, requests.Ren
 
 _Parameters = Callable[[Evolution, Effect], Mapping[str, object]]
 
-_SINGLE: Mapping[type[requests.Change], tuple[str, _Parameters]] = {
+_SINGLE: Mapping[type[Change], tuple[str, _Parameters]] = {
     requests.RenameColumn: (
         "RENAME COLUMN",
         lambda _, effect: {"oldColumnPath": effect.subject, "newColumnPath": effect.column},

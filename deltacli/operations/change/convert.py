@@ -51,17 +51,15 @@ from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgr
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
-from deltacli.storage import LocalStorage
+from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.base import StoreOfPrefix, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
     from deltacli.core.typing import Json
-    from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 _LEAST_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from deltacli.changing.basis import Act
 from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan, plan_manifests, write_manifests
 from deltacli.table.find_log import list_log
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 

@@ -50,7 +50,7 @@ from deltacli.delta.stats.schema import (
     bound_kind,
     indexed_columns,
 )
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import PartitionCondition, file_keys
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.file_facts import ListedFile
@@ -66,7 +66,6 @@ from deltacli.work.rewrite.pieces import RefusedFile
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- the plan ----------------------------------------------------------------------------------------------------------

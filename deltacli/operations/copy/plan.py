@@ -46,7 +46,7 @@ from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_i
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, map_live, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.replay import small_actions
@@ -54,7 +54,6 @@ from deltacli.table.walk import tables_around
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 ABSOLUTE = "copy.absolute-paths"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import in_flight
+from deltacli.changing.change import Gate, in_flight
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.progress import weighed
@@ -50,15 +50,13 @@ from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.find_log import missing_log, refuse_paimon
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
     from deltacli.changing.proofs import Proof, ProvenFile
     from deltacli.operations.recover.proving import Proofs
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- `undelete` --------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.rules.framework.repairs import may_keep
 from deltacli.table.api_arguments import moment_ms, version_number
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, Mask, PartitionCondition, chosen_actions, marked_actions, removes_of
 from deltacli.table.rebuild import find_snapshot, read_snapshot
 from deltacli.work.commits.reading import stream_commit
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from deltacli.changing.change import Gate
     from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- the request for a restore -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column, stated_records
-from deltacli.delta.log.segment import LogListing, file_times
+from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.table.find_log import list_log
@@ -30,7 +30,6 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogFile
     from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot

@@ -38,12 +38,11 @@ from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import has_clone_notes
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
     from deltacli.table.walk import KeptWalk
     from deltacli.work.task import TableFiles, TableStores
 

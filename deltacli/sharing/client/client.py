@@ -15,7 +15,7 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.schema.to_arrow import arrow_schema, read_columns
-from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
+from deltacli.delta.schema.types import NO_COLUMNS, StructType, parse_schema
 from deltacli.sharing.client import table_requests
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
 from deltacli.sharing.client.share_storage import ShareStorage, directory_or
@@ -29,7 +29,6 @@ from deltacli.table.api_arguments import moment_ms, optional_count, text_of, wro
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.schema.types import StructType
     from deltacli.sharing.pulling.pull import PullPlan, PullResult
     from deltacli.table.version import Snapshot
 

@@ -16,7 +16,7 @@ from deltacli.delta.protocol.features import stable_name
 from deltacli.sharing.configuration.directory_access import NoDirectory, roots_of, static_refusal
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, vector_place, vectors_of
-from deltacli.storage import open_storage
+from deltacli.storage import ReadStorage, open_storage
 from deltacli.storage.base import PathKind
 from deltacli.storage.grants import Location, read_location
 from deltacli.storage.signing.values import CannotMint
@@ -24,7 +24,6 @@ from deltacli.storage.signing.values import CannotMint
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.storage import ReadStorage
 
 _OF_CATALOGS = frozenset({"catalogManaged", "catalogOwned"})
 

@@ -38,14 +38,12 @@ from deltacli.sharing.protocol.parameters import ReadingNeeds, find_needs, hande
 from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.table.find_log import Log, find_log, list_log
-from deltacli.table.handle import managed_store
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.work.commits.reading import read_commit
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.storage import ReadStorage
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- one computation for all callers that need the same thing at the same time -----------------------------------------

@@ -41,11 +41,10 @@ from deltacli.storage.objects.calls import (
 from deltacli.storage.objects.http import Body, HttpFault, ObjectReader, Sent, fate_of_create, passing_cause
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
 if TYPE_CHECKING:
     from deltacli.storage.grants import HeldGrant
-    from deltacli.storage.versions import VersionedObjects
 
 # -- creating and copying an object by one conditional request ---------------------------------------------------------
 

@@ -17,11 +17,10 @@ from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused,
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.local import LocalStorage
 from deltacli.storage.outcomes import Created, Deletion, Existed
-from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
+from deltacli.storage.probing.subject import Granted, Identity, Permit, ProbedCalls, Reply, Said, Subject
 
 if TYPE_CHECKING:
     from deltacli.storage.objects.store import ObjectStorage
-    from deltacli.storage.probing.subject import ProbedCalls
 
 _NAMES = {
     "list": "read and search the directories",

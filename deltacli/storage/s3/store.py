@@ -40,11 +40,10 @@ from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry, permission, sending_while
 from deltacli.storage.s3.calls import S3Calls, if_of, milliseconds, require_copied, require_stored_in_s3, unexpected
 from deltacli.storage.s3.options import read_s3_options
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
 if TYPE_CHECKING:
     from deltacli.storage.grants import HeldGrant
-    from deltacli.storage.versions import VersionedObjects
 
 # -- versions of objects of S3 -----------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.variants import TYPED
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
-from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.base import Finding, Severity
 from deltacli.work.parquet_writing import Encoding
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, row_id_fields
 from deltacli.work.task import TaskContext
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from deltacli.delta.encoding.digests import Digest
     from deltacli.delta.footers.columns import FileSchema
-    from deltacli.rules.framework.base import Finding
 
 # -- what is rewritten together ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.arrow.batches import read_footer_bytes
+from deltacli.arrow.batches import ParquetReader, read_footer_bytes
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, ArrowField
@@ -31,7 +31,6 @@ from deltacli.work.rows.data_files import (
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
-    from deltacli.arrow.batches import ParquetReader
     from deltacli.delta.predicate.row_groups import PredicateLeaf
 
 ROWS_A_BATCH = 32_768

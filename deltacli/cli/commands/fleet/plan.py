@@ -30,13 +30,11 @@ from deltacli.fleet.planning.due import (
     plan_vacuum_step,
     said_by,
 )
-from deltacli.fleet.policy_file.model import FleetChoice
+from deltacli.fleet.policy_file.model import FleetChoice, Policy
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.fleet.planning.due import FleetPlan, TablePlan
-    from deltacli.fleet.policy_file.model import Policy
 
 # -- the plan of a fleet -----------------------------------------------------------------------------------------------
 

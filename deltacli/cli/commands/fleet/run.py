@@ -15,13 +15,12 @@ from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import FleetRunRequest
+from deltacli.fleet.policy_file.model import FleetFile, FleetRunRequest
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.cli.render.fleet.run import RunRow
-    from deltacli.fleet.policy_file.model import FleetFile
     from deltacli.fleet.reporting.monitoring import Sender
     from deltacli.fleet.running.run import FleetReport, FleetSession
     from deltacli.fleet.running.steps import FleetCluster

@@ -16,12 +16,11 @@ from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, adding
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import FleetChoice, short_name, table_file_name
+from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
 from deltacli.operations.doctor.advice import DoctorRequest
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.fleet.policy_file.model import FleetFile
     from deltacli.fleet.status import FleetStatus
 
 FORMATS = FindingFormat

@@ -20,14 +20,12 @@ from deltacli.core.errors import Refused, StorageFailed, UsageError
 from deltacli.core.request_fields import Option
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
-from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest, RowRequest, WrittenRows
+from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest, PullResult, RowRequest, WrittenRows
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
-    from deltacli.sharing.pulling.pull import PullResult, WrittenRows
     from deltacli.table.scan import Scan
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)

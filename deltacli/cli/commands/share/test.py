@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import argument
-from deltacli.cli.results import Content, FindingFormat
+from deltacli.cli.results import Content, Emit, FindingFormat
 from deltacli.cli.running.finding_filter import (
     BASELINE,
     BRIEF,
@@ -34,12 +34,10 @@ from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.request_fields import Kind, option, shared
 from deltacli.core.units import parse_duration
 from deltacli.operations.validate.findings import DEFAULT_MOST, IGNORE, SELECT, RuleChoice, require_limit
-from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.base import Finding, Rule, Severity
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-    from deltacli.cli.results import Emit
-    from deltacli.rules.framework.base import Finding, Rule
     from deltacli.sharing.conformance.run import ConformanceRun, ServerTarget
     from deltacli.sharing.conformance.wire import Suite
 

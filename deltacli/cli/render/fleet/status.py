@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.validate.report import ValidationReport
 
 # -- the alerts of a fleet as findings, for the formats of CI systems --------------------------------------------------
 

@@ -12,14 +12,13 @@ from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import envelope
 from deltacli.core.units import format_size, plural
-from deltacli.operations.repair.plan import StepState
+from deltacli.operations.repair.plan import RepairPlan, Step, StepState
 from deltacli.rules.framework.base import Severity
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
     from deltacli.core.typing import JsonObject
     from deltacli.operations.repair.backup import PutBack
-    from deltacli.operations.repair.plan import RepairPlan, Step
     from deltacli.operations.repair.repair import RepairOutcome
 
 _NAMED = 10
