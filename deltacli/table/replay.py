@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, FileMissing, command
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import ArrowArray, RecordBatch
@@ -37,8 +38,6 @@ from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import commit_location, is_large, read_commit, stream_commit, stream_lines
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.encoding.many_values import KeyIndex
     from deltacli.table.handle import TableHandle
     from deltacli.work.commits.blocks import NarrowBlock
@@ -67,8 +66,8 @@ class LogTail:
 
     def __init__(self) -> None:
         self.state = StateBuilder()
-        self.adds: list[pyarrow.RecordBatch] = []
-        self.removes: list[pyarrow.RecordBatch] = []
+        self.adds: list[pa.RecordBatch] = []
+        self.removes: list[pa.RecordBatch] = []
         self.seen: set[str] = set()
         self.contradicted: set[str] = set()
         """The canonical paths of live files whose older adds have another number of records. Large commits are not
@@ -378,8 +377,6 @@ def _take_large(
     storage: ReadStorage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
-    import pyarrow as pa
-
     from deltacli.delta.encoding.many_values import KeyIndex, repeated
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
@@ -422,8 +419,6 @@ def _take_large(
 
 def _joined(batches: list[RecordBatch]) -> Iterator[RecordBatch]:
     """Yield the rows of batches in few, whose paths an index can share. The batches are given up on the way."""
-    import pyarrow as pa
-
     batches.reverse()
     while batches:
         part: list[RecordBatch] = []
@@ -444,8 +439,6 @@ def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[Narrow
 
 def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]) -> RecordBatch:
     """Drop rows whose contested key is settled already, from the end; each kept row settles its key."""
-    import pyarrow as pa
-
     from deltacli.work.commits.blocks import key_hashes
 
     keep = [True] * rows.num_rows

@@ -147,8 +147,6 @@ def repeated(prints: ArrowArray) -> ArrowArray:
     table. Numbers are looked at in sixteen ranges, and sorted only where a hash table of one has fewer: two thirds of
     the time, and a sixth of the memory.
     """
-    import pyarrow as pa
-
     if len(prints) <= _HASHED_AT_ONCE or not prints.type.equals(pa.int64()):
         return _repeated(prints)
     found = [pa.array([], pa.int64())]

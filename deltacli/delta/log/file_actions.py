@@ -16,6 +16,7 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, ArrowField, Json
 from deltacli.core.units import OLDEST_MS
@@ -31,8 +32,6 @@ from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.actions import Action, json_type, missing, schema_of_action, shown, wrong_type
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.delta.encoding.many_values import KeyIndex
 
 # -- action reconciliation ---------------------------------------------------------------------------------------------
@@ -142,8 +141,6 @@ class TouchedFiles:
     """
 
     def __init__(self, seen: Collection[str], large: Sequence[KeyIndex] = ()) -> None:
-        import pyarrow
-
         encoded = _as_bytes(seen)
         self._indexes = list(large)
         if len(seen) > _MANY:
@@ -157,14 +154,12 @@ class TouchedFiles:
         # As many bytes as
         # the shortest touched name has, up to 64, tell names apart that end alike.
         self._tail = min([64, *(len(path.rpartition(b"/")[2]) for path in paths)])
-        self._tails = pyarrow.array(
-            list({path[-self._tail :] if self._tail else b"" for path in paths}), pyarrow.binary()
-        )
+        self._tails = pa.array(list({path[-self._tail :] if self._tail else b"" for path in paths}), pa.binary())
 
     def __len__(self) -> int:
         return len(self._few) + sum(map(len, self._indexes))
 
-    def untouched(self, paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array | None:
+    def untouched(self, paths: pa.Array, vectors: pa.Array) -> pa.Array | None:
         """Return which rows no newer commit has decided, or None if all of them: string paths, and the descriptors of
         vectors or their string ids. Ids are made of descriptors only where a path may be a decided one.
         """
@@ -177,7 +172,7 @@ class TouchedFiles:
             return None
         return pc.invert(is_touched)
 
-    def _touched_by_few(self, paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array | None:
+    def _touched_by_few(self, paths: pa.Array, vectors: pa.Array) -> pa.Array | None:
         """Return which rows are among a few keys, None if none is.
 
         The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for hits.
@@ -188,17 +183,15 @@ class TouchedFiles:
         hit_keys = key_column(pc.filter(paths, hits), _ids_of(pc.filter(vectors, hits)))
         return pc.replace_with_mask(hits, hits, pc.is_in(hit_keys, value_set=self._few))
 
-    def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
+    def _hits(self, decoded: pa.Array) -> pa.Array:
         """Return which rows may be touched: their path ends like a touched one, or has no file name (`x/.` is x)."""
-        import pyarrow
-
         if self._tail == 0:
-            return pyarrow.repeat(pyarrow.scalar(True), len(decoded))
+            return pa.repeat(pa.scalar(True), len(decoded))
         hits = pc.is_in(pc.binary_slice(decoded, -self._tail), value_set=self._tails)
         return pc.or_(hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/")))
 
 
-def _ids_of(vectors: pyarrow.Array) -> pyarrow.Array:
+def _ids_of(vectors: pa.Array) -> pa.Array:
     return unique_id_column(vectors) if vectors.type.num_fields else vectors
 
 
@@ -212,27 +205,23 @@ def decided_keys(actions: Iterable[tuple[str, Action]], large: Sequence[KeyIndex
     return {key for key, hit in zip(keys, is_decided.to_pylist(), strict=True) if hit}
 
 
-def texts_of(keys: pyarrow.Array) -> Iterator[str]:
+def texts_of(keys: pa.Array) -> Iterator[str]:
     """Yield keys of a column as `file_key` returns them."""
     return (key.decode("utf-8", "surrogateescape") for key in keys.to_pylist())
 
 
-def _as_bytes(keys: Iterable[str]) -> pyarrow.Array:
-    import pyarrow
-
-    return pyarrow.array([key.encode("utf-8", "surrogateescape") for key in keys], pyarrow.binary())
+def _as_bytes(keys: Iterable[str]) -> pa.Array:
+    return pa.array([key.encode("utf-8", "surrogateescape") for key in keys], pa.binary())
 
 
-def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+def key_column(paths: pa.Array, dv_ids: pa.Array) -> pa.Array:
     """Return `file_key` for columns: string paths and string vector ids in, binary keys out."""
     return spelled_keys(canonical_column(paths), dv_ids)
 
 
-def spelled_keys(spelled: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+def spelled_keys(spelled: pa.Array, dv_ids: pa.Array) -> pa.Array:
     """Return the keys of paths (binary) that are in one spelling already."""
-    import pyarrow
-
-    ids = pc.cast(dv_ids, pyarrow.binary())
+    ids = pc.cast(dv_ids, pa.binary())
     without = pc.equal(pc.binary_length(ids), 0)
     if pc.all(without).as_py():
         return spelled
@@ -293,7 +282,7 @@ class TombstoneCounts:
         return TombstoneCounts(self.count + other.count, self.expired + other.expired)
 
 
-def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
+def count_adds(adds: pa.RecordBatch) -> FileCounts:
     """Count a batch of `narrow_add`."""
     records, cardinality, is_tight = (adds.column(name) for name in ("num_records", "dv_cardinality", "is_tight"))
     has_vectors = cardinality.null_count < adds.num_rows
@@ -310,7 +299,7 @@ def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
     )
 
 
-def unexpired(timestamps: pyarrow.Array, cutoff_ms: int, *, are_young: bool = False) -> pyarrow.Array:
+def unexpired(timestamps: pa.Array, cutoff_ms: int, *, are_young: bool = False) -> pa.Array:
     """Return which tombstones with these deletion timestamps must be kept. Where they `are_young`, being those of
     commits after the cutoff, one that is no time in milliseconds, where the cutoff is one, does not speak against it.
     """
@@ -319,7 +308,7 @@ def unexpired(timestamps: pyarrow.Array, cutoff_ms: int, *, are_young: bool = Fa
     return pc.or_(kept, pc.less(known, OLDEST_MS)) if are_young and cutoff_ms >= OLDEST_MS else kept
 
 
-def _sum(column: pyarrow.Array) -> int:
+def _sum(column: pa.Array) -> int:
     """Sum int64 exactly. Values for which Arrow's sum would overflow are added as Python integers."""
 
     extremes = pc.min_max(column).as_py()
@@ -354,17 +343,15 @@ _FEW_TEXTS = 64
 _PLAIN_RECORDS = rf'^{{"numRecords":(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
 
 
-def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
+def num_records_column(stats: pa.Array) -> pa.Array:
     """Return `numRecords` of a column of statistics: string array in, int64 array out, null if it is absent or the text
     is not JSON. Every known writer puts numRecords first, so its digits are extracted (1M rows: 0.15 s)
     without reading the rest of the text. Every other text is parsed (1M rows: 0.8 s).
     """
-    import pyarrow
-
     if stats.null_count == len(stats):
-        return pyarrow.nulls(len(stats), pyarrow.int64())
+        return pa.nulls(len(stats), pa.int64())
     # The digits are between the beginning and a comma, or the brace that ends the text.
-    records = pc.cast(pc.struct_field(pc.extract_regex(stats, _PLAIN_RECORDS), [0]), pyarrow.int64())
+    records = pc.cast(pc.struct_field(pc.extract_regex(stats, _PLAIN_RECORDS), [0]), pa.int64())
     is_whole = pc.ends_with(stats, "}")
     if not (stats.null_count or records.null_count) and pc.all(is_whole).as_py():
         return records
@@ -374,44 +361,40 @@ def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
     return pc.replace_with_mask(records, open_rows, _parse(pc.filter(stats, open_rows)))
 
 
-def _parse(stats: pyarrow.Array) -> pyarrow.Array:
+def _parse(stats: pa.Array) -> pa.Array:
     """Parse each text as JSON, as one NDJSON block, or text by text if one of them is not plainly one object.
 
     If every text begins and ends with a brace, no object can begin in one text and end in another: inside an object, an
     opening brace never follows a closing one.
     """
-    import pyarrow
-
-    fields = pyarrow.schema([("numRecords", pyarrow.int64())])
+    fields = pa.schema([("numRecords", pa.int64())])
     braced = pc.and_(pc.starts_with(stats, "{"), pc.ends_with(stats, "}"))
     if pc.all(braced).as_py():
-        block = pc.binary_join_element_wise(stats, pyarrow.scalar(""), "\n")
+        block = pc.binary_join_element_wise(stats, pa.scalar(""), "\n")
         parsed = parse_ndjson(block.buffers()[2].to_pybytes(), fields)
         if parsed is not None and parsed.num_rows == len(stats):
             return parsed.column("numRecords").combine_chunks()
-    return pyarrow.array([parse_num_records(text) for text in stats.to_pylist()], pyarrow.int64())
+    return pa.array([parse_num_records(text) for text in stats.to_pylist()], pa.int64())
 
 
-def tight_column(stats: pyarrow.Array | None, cardinality: pyarrow.Array) -> pyarrow.Array:
+def tight_column(stats: pa.Array | None, cardinality: pa.Array) -> pa.Array:
     """Return which files with a vector have bounds that are not said to be wide: bool array out, null where `stats`,
     the JSON texts, are not known. Such a file may not count its deleted rows in `numRecords`.
     """
-    import pyarrow
-
     has_vector = pc.is_valid(cardinality)
     if cardinality.null_count == len(cardinality):
         return has_vector
     if stats is None:
-        return pc.if_else(has_vector, pyarrow.scalar(None, pyarrow.bool_()), pyarrow.scalar(False))
+        return pc.if_else(has_vector, pa.scalar(None, pa.bool_()), pa.scalar(False))
     texts = pc.filter(stats, has_vector)
     if pc.all(pc.ends_with(texts, _ENDS_WIDE)).as_py():  # as writers put it: a tenth of the time of a search
-        return pyarrow.repeat(False, len(stats))
+        return pa.repeat(False, len(stats))
     has_bounds = pc.or_(*(pc.match_substring(texts, name) for name in _BOUNDS))
     is_wide = pc.match_substring(texts, _PLAINLY_WIDE)
     if is_wide.true_count < len(texts) - is_wide.null_count:
         is_wide = pc.match_substring_regex(texts, _WIDE)
     is_tight = pc.and_not(has_bounds, is_wide)
-    return pc.replace_with_mask(has_vector, has_vector, pc.fill_null(is_tight, pyarrow.scalar(False)))
+    return pc.replace_with_mask(has_vector, has_vector, pc.fill_null(is_tight, pa.scalar(False)))
 
 
 def stated_records(stats: object) -> int | None:
@@ -442,8 +425,8 @@ def parse_num_records(text: str) -> int | None:
 class FileBatch(NamedTuple):
     """Live adds and tombstones, each None if the batch has none. Both have narrow columns, or both have all fields."""
 
-    adds: pyarrow.RecordBatch | None = None
-    removes: pyarrow.RecordBatch | None = None
+    adds: pa.RecordBatch | None = None
+    removes: pa.RecordBatch | None = None
 
 
 class ActionSchemas(NamedTuple):
@@ -455,17 +438,15 @@ class ActionSchemas(NamedTuple):
     times epoch milliseconds.
     """
 
-    narrow_add: pyarrow.Schema
-    narrow_remove: pyarrow.Schema
-    add: pyarrow.Schema
-    remove: pyarrow.Schema
+    narrow_add: pa.Schema
+    narrow_remove: pa.Schema
+    add: pa.Schema
+    remove: pa.Schema
 
 
 @lru_cache(maxsize=1)
 def action_schemas() -> ActionSchemas:
     """Return the schemas, built once. pyarrow is imported only here."""
-    import pyarrow as pa
-
     text, whole = pa.string(), pa.int64()
     return ActionSchemas(
         narrow_add=pa.schema(
@@ -525,7 +506,7 @@ class NarrowRows:
         narrow_rows._removes = tuple(column[first[1] : last[1]] for column in self._removes)
         return narrow_rows
 
-    def batches(self, source: str) -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
+    def batches(self, source: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return one batch of `narrow_add` and one of `narrow_remove`.
 
         Raises CommitCorrupt, naming `source`, if a path, a size or a vector's cardinality is missing or a value has the
@@ -533,9 +514,7 @@ class NarrowRows:
         """
         return self._add_batch(source), self._remove_batch(source)
 
-    def _add_batch(self, source: str) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
+    def _add_batch(self, source: str) -> pa.RecordBatch:
         paths, dv_ids, sizes, stats, cardinalities = self._adds
         if not paths:
             return _no_rows()[0]
@@ -554,9 +533,7 @@ class NarrowRows:
             raise missing("add.size", source)
         return pa.RecordBatch.from_arrays(adds, schema=action_schemas().narrow_add)
 
-    def _remove_batch(self, source: str) -> pyarrow.RecordBatch:
-        import pyarrow as pa
-
+    def _remove_batch(self, source: str) -> pa.RecordBatch:
         paths, dv_ids, timestamps = self._removes
         if not paths:
             return _no_rows()[1]
@@ -569,9 +546,7 @@ class NarrowRows:
 
 
 @lru_cache(maxsize=1)
-def _no_rows() -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
-    import pyarrow as pa
-
+def _no_rows() -> tuple[pa.RecordBatch, pa.RecordBatch]:
     schemas = action_schemas()
     return tuple(pa.RecordBatch.from_pylist([], schema=one) for one in (schemas.narrow_add, schemas.narrow_remove))
 
@@ -584,7 +559,7 @@ _ABSENT = object()
 
 def narrow_batches(
     adds: Iterable[Action], removes: Iterable[Action], source: str
-) -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Actions as found -> (batch of `narrow_add`, batch of `narrow_remove`).
 
     Raises CommitCorrupt like `NarrowRows.batches`.
@@ -594,13 +569,11 @@ def narrow_batches(
     return rows.batches(source)
 
 
-def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str) -> pyarrow.RecordBatch:
+def whole_actions(actions: Sequence[Action], schema: pa.Schema, source: str) -> pa.RecordBatch:
     """Actions as found -> one batch of `add` or `remove`; fields the schema does not name are left out.
 
     Raises CommitCorrupt.
     """
-    import pyarrow as pa
-
     columns = []
     names: set[str] = set().union(*actions)
     for field in schema:
@@ -625,8 +598,6 @@ def whole_file_batch(adds: Sequence[Action], removes: Sequence[Action], source: 
 
 def whole_column(values: Sequence[object], field: ArrowField, source: str) -> ArrowArray:
     """Return values of the log as a column. Raises CommitCorrupt (`action.wrong-type`) for one that it cannot hold."""
-    import pyarrow as pa
-
     try:
         return pa.array(values, field.type)
     except MemoryError:
@@ -635,7 +606,7 @@ def whole_column(values: Sequence[object], field: ArrowField, source: str) -> Ar
         raise wrong_type(field.name, str(fault), source) from fault
 
 
-def whole_actions_leniently(actions: Sequence[Action], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+def whole_actions_leniently(actions: Sequence[Action], schema: pa.Schema) -> pa.RecordBatch:
     """Return `whole_actions` for actions that were checked before. Values that do not fit the columns are left out, so
     that the rest can be compared. Halves of surrogate pairs become question marks, values of a wrong type null.
     """
@@ -645,7 +616,7 @@ def whole_actions_leniently(actions: Sequence[Action], schema: pyarrow.Schema) -
         return whole_actions([_plain(action, schema) for action in actions], schema, "")
 
 
-def _plain(action: Action, schema: pyarrow.Schema) -> Action:
+def _plain(action: Action, schema: pa.Schema) -> Action:
     """Return an action without the fields that its columns do not have."""
     plain: Action = {}
     for name in schema.names:
@@ -666,16 +637,14 @@ def _plain_value(value: Json) -> Json:
     return value
 
 
-def _path_column(paths: Sequence[object], kind: str, source: str) -> pyarrow.Array:
+def _path_column(paths: Sequence[object], kind: str, source: str) -> pa.Array:
     column = _text_column(paths, f"{kind}.path", source)
     if column.null_count:
         raise missing(f"{kind}.path", source)
     return column
 
 
-def _text_column(values: Sequence[object], what: str, source: str) -> pyarrow.Array:
-    import pyarrow as pa
-
+def _text_column(values: Sequence[object], what: str, source: str) -> pa.Array:
     try:
         return pa.array(values, pa.string())
     except MemoryError:
@@ -684,9 +653,7 @@ def _text_column(values: Sequence[object], what: str, source: str) -> pyarrow.Ar
         raise wrong_type(what, str(fault), source) from fault
 
 
-def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.Array:
-    import pyarrow as pa
-
+def _whole_column(values: Sequence[object], what: str, source: str) -> pa.Array:
     odd = next((value for value in values if value is not None and type(value) is not int), None)
     if odd is _ABSENT:
         raise missing(what, source)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, RecordBatch
 from deltacli.delta.data_files import FEW_FILES, no_vector_ids, unique_id_column
@@ -31,9 +32,6 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import commit_location, require_whole
 
-if TYPE_CHECKING:
-    import pyarrow
-
 BLOCK_BYTES = 4 << 20
 _TAIL_BYTES = 64 << 10
 _SMALL_KINDS = sorted(KNOWN_ACTIONS - {"add", "remove"})
@@ -54,8 +52,8 @@ class NarrowBlock(NamedTuple):
     Also holds the hashes of its keys (see `hash_column`), and its small actions.
     """
 
-    adds: pyarrow.RecordBatch
-    removes: pyarrow.RecordBatch
+    adds: pa.RecordBatch
+    removes: pa.RecordBatch
     hashes: list[ArrowArray]
     small: list[tuple[str, Action]]
 
@@ -150,8 +148,6 @@ def alike_adds(lines: bytes) -> RecordBatch | None:
     spelling, no vector, and escapes in the statistics alone. None for any other lines. Arrow's JSON reader takes half
     as much time again.
     """
-    import pyarrow as pa
-
     shape = _shape_of(lines[: lines.find(b"\n")]) if is_utf8(lines) else None
     if shape is None or not matches(lines, shape[0]):
         return None
@@ -164,8 +160,6 @@ def alike_adds(lines: bytes) -> RecordBatch | None:
 
 @lru_cache(maxsize=1)
 def _no_cardinalities(files: int) -> Any:  # Any: pyarrow has no types
-    import pyarrow as pa
-
     return pa.nulls(files, pa.int64())
 
 
@@ -202,8 +196,6 @@ def _shape_of(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
 
 @lru_cache(maxsize=1)
 def _narrow_schema() -> Any:  # Any: pyarrow has no types
-    import pyarrow as pa
-
     vector = pa.struct(
         [
             ("storageType", pa.string()),
@@ -257,8 +249,6 @@ def _has_odd_vectors(vectors: ArrowArray) -> bool:
 
 
 def _narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatch]:  # Any: struct arrays
-    import pyarrow as pa
-
     schemas, stats, cardinality = action_schemas(), adds.field("stats"), adds.field("deletionVector").flatten()[3]
     (add_path, add_ids), (remove_path, remove_ids) = (
         (actions.field("path"), unique_id_column(actions.field("deletionVector"))) for actions in (adds, removes)
@@ -299,8 +289,6 @@ def _whole_schema(partitions: tuple[str, ...]) -> ArrowSchema:
 
     It has no maps: partition values are read as a struct, and tags are not read this way.
     """
-    import pyarrow as pa
-
     schemas = action_schemas()
     values = pa.struct([pa.field(name, pa.string()) for name in partitions])
     fields = []
@@ -324,7 +312,7 @@ def _parse_whole(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
     return None if _ODD in tables else FileBatch(*tables)
 
 
-def _structs(table: pyarrow.Table) -> Sequence[str]:
+def _structs(table: pa.Table) -> Sequence[str]:
     """Return the kinds of action that share a line with a file action. A valid line contains one action."""
     others = [name for name in table.column_names if name not in _FILE_KINDS]
     taken = pc.or_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))
@@ -336,9 +324,7 @@ def _structs(table: pyarrow.Table) -> Sequence[str]:
 _ODD: Any = object()
 
 
-def _whole_rows(table: pyarrow.Table, kind: str, schema: pyarrow.Schema) -> Any:  # Any: rows, None, or _ODD
-    import pyarrow as pa
-
+def _whole_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # Any: rows, None, or _ODD
     actions = _struct_of(table, kind)
     if len(actions) == 0:
         return None
@@ -368,8 +354,6 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
 
     Only then does a null mean a null value and not a missing key.
     """
-    import pyarrow as pa
-
     names = [field.name for field in values.type]
     rows, width = len(values), len(names)
     if values.null_count:
@@ -393,6 +377,4 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
 
 def count_up_to(numbers: int) -> ArrowArray:
     """Return 0, 1, 2, …."""
-    import pyarrow as pa
-
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), numbers)), pa.scalar(1, pa.int32()))
