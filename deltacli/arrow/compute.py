@@ -11,6 +11,7 @@ startup time matters.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any  # pyarrow has no types
@@ -114,6 +115,16 @@ def __getattr__(name: str) -> Any:
     bound = _bound(name)
     globals()[name] = bound
     return bound
+
+
+def name_of_pyarrow(name: str) -> Any:
+    """Return what `pyarrow` has under a name; from then on, the module `pa` has it, too."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    import pyarrow
+
+    found = vars(sys.modules["deltacli.arrow.pa"])[name] = getattr(pyarrow, name)
+    return found
 
 
 def cast(values: Any, target: Any, *, safe: bool = True) -> Any:

@@ -4,13 +4,6 @@ would need it, in few of the modules that it loads.
 
 from __future__ import annotations
 
-from typing import Any  # pyarrow has no types
+from deltacli.arrow.compute import name_of_pyarrow as __getattr__
 
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    import pyarrow
-
-    found = globals()[name] = getattr(pyarrow, name)
-    return found
+__all__ = ("__getattr__",)
