@@ -296,7 +296,14 @@ class Oracle(Truth):
             self._lost.pop(commit_path(version), None)
             doing.landed.append(version)
             return
+        others = commits.keys() - {version, *(doing.landed if intent.puts_back else ())}
+        before_it = max([*others, *self._of_checkpoints(version)], default=-1)
         doing.landed.append(version)
+        once = self._once.get((version, after.data))
+        if intent.puts_back and once is not None and version > before_it and version - 1 not in commits:
+            self.truth[version] = once  # the newest one of a past comes back first
+            self._lost.pop(commit_path(version), None)
+            return
         self._once_lost.discard(version)
         self._last_commit = self._ticks
         for path in [] if intent.is_trusting or intent.puts_back else self._compactions_of(version):
@@ -313,7 +320,7 @@ class Oracle(Truth):
         except (Damaged, KeyError) as fault:
             self._report(Invariant.UNREADABLE, actor, f"commit {version} cannot be read: {fault!r}")
             return
-        is_older = intent.puts_back and version > newest and after.data in self._had  # of before a rolled back log
+        is_older = intent.puts_back and version > before_it and after.data in self._had  # of before a rolled back log
         self._had.add(after.data)
         if known is not None and not is_older and (intent.puts_back or version <= newest):
             wrong = told_difference(known.state, made.state)

@@ -67,6 +67,8 @@ class Truth:
         self._once_lost: set[int] = set()
         """Versions that could not be rebuilt any more when the environment had acted."""
         self._had: set[bytes] = set()
+        self._once: dict[tuple[int, bytes], Version] = {}
+        """Versions of any past, by their numbers and commits."""
         """All commits that there ever were."""
         self._damaged: set[bytes] = set()
         """What the environment made of commits, which cannot be read."""
@@ -159,6 +161,7 @@ class Truth:
     def _follow(self) -> None:
         """Believe what the log says, where it says otherwise than the model."""
         files, is_other = self.tree.files, False
+        self._once |= {(version, known.data): known for version, known in self.truth.items()}
         commits = commits_of(files)
         starts = {one.version: one for one in checkpoints_of(files) if one.is_readable(files)}
         for version in sorted({*commits, *starts, *self.truth}):
