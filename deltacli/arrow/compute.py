@@ -11,7 +11,6 @@ startup time matters.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any  # pyarrow has no types
@@ -117,14 +116,18 @@ def __getattr__(name: str) -> Any:
     return bound
 
 
-def name_of_pyarrow(name: str) -> Any:
-    """Return what `pyarrow` has under a name; from then on, the module `pa` has it, too."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    import pyarrow
+def names_of_pyarrow(kept: dict[str, Any]) -> Callable[[str], Any]:
+    """Return what finds names of `pyarrow` for a module, which keeps them, once pyarrow is needed."""
 
-    found = vars(sys.modules["deltacli.arrow.pa"])[name] = getattr(pyarrow, name)
-    return found
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        import pyarrow
+
+        found = kept[name] = getattr(pyarrow, name)
+        return found
+
+    return find
 
 
 def cast(values: Any, target: Any, *, safe: bool = True) -> Any:

@@ -4,6 +4,6 @@ would need it, in few of the modules that it loads.
 
 from __future__ import annotations
 
-from deltacli.arrow.compute import name_of_pyarrow as __getattr__
+from deltacli.arrow.compute import names_of_pyarrow
 
-__all__ = ("__getattr__",)
+__getattr__ = names_of_pyarrow(globals())
