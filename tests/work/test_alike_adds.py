@@ -59,6 +59,13 @@ def test_alike_lines_are_read_at_once(line: bytes) -> None:
         assert found.equals(read_one_by_one(lines))
 
 
+def test_of_two_adds_on_a_line_the_first_one_is_not_read() -> None:
+    lines = alike_lines(ALIKE[0][:-1] + b',"add":{"future":%}}', [1, 2])
+
+    assert alike_adds(lines) is None
+    assert read_one_by_one(lines) is None
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("line", ALIKE)
 def test_lines_that_differ_in_any_byte_are_read_like_one_by_one_or_not_at_once(line: bytes) -> None:

@@ -140,6 +140,7 @@ _TAKEN = {
 }
 """Fields of an add -> the pattern of their plain values, and the one that takes from a plain value what is read."""
 _OTHER = rb"(?:" + _TEXT + rb"|-?" + _COUNT + rb"|true|false|null)", rb'(?:"[^"]*+"|[\w-]*+)'
+_FIELDS = {name.decode().strip('"') for name in _TAKEN}
 _FIELDS_DEPTH = 2
 
 
@@ -170,8 +171,8 @@ def _shape_of(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
     except orjson.JSONDecodeError:
         return None
     add = value.get("add") if type(value) is dict and len(value) == 1 else None
-    if type(add) is not dict or add.get("deletionVector") is not None:
-        return None
+    if type(add) is not dict or not add.keys() >= _FIELDS or add.get("deletionVector") is not None:
+        return None  # of several adds on a line, the last one counts
     plain, taking, names = [rb"\A(?:"], list[bytes](), list[bytes]()
     end, depth, last, key = 0, 0, 0, b""
     for token in _TOKEN.finditer(line):
