@@ -33,7 +33,13 @@ from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
 from deltacli.delta.schema.types import MAX_COLUMN_ID, MODE
-from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes, vacuum_is_running
+from deltacli.operations.restore.difference import (
+    VERIFIED,
+    WAIT_FOR_VACUUM,
+    ProblemFile,
+    check_sizes,
+    vacuum_is_running,
+)
 from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
@@ -388,6 +394,7 @@ def _vacuum_is_running() -> errors.Refusal:
     return errors.Refusal(
         "clone.vacuum-running",
         "a vacuum of the source began and has not ended: it may delete files that the clone needs",
+        facts={"way out": WAIT_FOR_VACUUM},
         hint=errors.command("history", limit=10),
     )
 

@@ -55,6 +55,9 @@ _FILES_AT_ONCE = 32_768
 _DATA = FileKind.DATA.value
 _VACUUM_MS = 3_600_000
 """The age up to which a vacuum that has not ended counts as running."""
+WAIT_FOR_VACUUM = (
+    "wait until it has ended; one that was killed counts as running for an hour, or until another has ended"
+)
 
 
 def vacuum_is_running(table: TableHandle, first: int = 0) -> bool:

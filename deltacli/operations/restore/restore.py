@@ -39,6 +39,7 @@ from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import metadata
 from deltacli.operations.restore.difference import (
     VERIFIED,
+    WAIT_FOR_VACUUM,
     Checked,
     Difference,
     ProblemFile,
@@ -670,9 +671,10 @@ class _Attempts:
         first = max(plan.now.version - _COMMITS_OF_A_VACUUM, 0)
         if plan.difference.added_amount.files and vacuum_is_running(plan.table, first):
             raise Refused(
-                "a vacuum began and has not ended: it may delete files that come back",
+                "a vacuum has begun and not ended, and it may delete files that come back",
                 said_first=NOTHING_CHANGED,
                 code="restore.vacuum-running",
+                facts={"way out": WAIT_FOR_VACUUM},
                 hint=command("history", limit=10),
             )
         if plan.brought is not None:
