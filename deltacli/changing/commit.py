@@ -400,6 +400,7 @@ class _Sender:
         cause: str | None = None
         """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
         fault: errors.DeltacliError | None = None
+        is_judged = managed_store(self._table.storage) is not None  # by the catalog, to which it may be sent again
         has_looked = True
         for asked in range(MAX_ASKED):
             if asked:
@@ -414,12 +415,12 @@ class _Sender:
                 return None
             if isinstance(answer, Unknown):
                 cause = answer.cause
-            has_looked = False  # it is sent again only into the log that it was made for
+            has_looked = is_judged  # it is sent again only into the log that it was made for
             try:
                 lost, newest = self._winners(made.request, version, 0 if asked or cause else attempt)
             except errors.DeltacliError as failed:
                 fault = failed
-                if isinstance(failed, errors.NotATable):
+                if isinstance(failed, errors.NotATable) and not is_judged:
                     break
                 if isinstance(failed, errors.StorageFailed):  # a proxy may have sent it twice: it may be this one
                     cause = cause or "the version exists, but its writer cannot be read"

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.errors import CommitCorrupt, FileMissing, command
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import canonical
@@ -203,7 +203,8 @@ def replay_batches(
     """Read the same commits again and yield their surviving file actions with all fields, in columns.
 
     `tail` is theirs, of `read_tail`; `partitions` are the physical names of the partition columns. Raises
-    CommitCorrupt, also where a commit is another one by now: what is taken of both would be a third table.
+    CommitCorrupt, and Refused (`plan.other-past`) where a commit is another one by now: what is taken of both would be
+    a third table.
     """
     seen: set[str] = set()
     decided: list[KeyIndex] = []
@@ -250,9 +251,9 @@ def _large_batches(
         raise _replaced(file)
 
 
-def _replaced(file: LogFile) -> CommitCorrupt:
-    said = f"{file.name} was replaced while it was read"
-    return CommitCorrupt(said, file=file.name, code="commit.shrank", hint=command("history"))
+def _replaced(file: LogFile) -> Refused:
+    said = f"{file.name} was replaced while it was read, so the log has another past"
+    return Refused(said, code="plan.other-past", facts={"changed": file.name}, hint=command("history", limit=10))
 
 
 class _HeldWhole:

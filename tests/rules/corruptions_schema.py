@@ -180,7 +180,7 @@ def misspelled_key_of_a_column() -> TableBuilder:
     return with_columns(column("extra", "long", **keys))
 
 
-@damage("schema.collation-of-another")
+@damage("schema.collation-of-another", also=("feature.used-not-supported",))
 def collation_under_the_name_before_a_rename() -> TableBuilder:
     keys: dict[str, Any] = {"__COLLATIONS": {"city": "icu.UNICODE_CI"}}
     return with_columns(column("town", "string", **keys))
