@@ -304,7 +304,8 @@ class Oracle(Truth):
             self.truth[version] = once  # the newest one of a past comes back first
             self._lost.pop(commit_path(version), None)
             return
-        self._once_lost.discard(version)
+        if not intent.puts_back:  # what was rebuilt may be undone
+            self._once_lost.discard(version)
         self._last_commit = self._ticks
         for path in [] if intent.is_trusting or intent.puts_back else self._compactions_of(version):
             self._report(Invariant.COMPACTION, actor, f"commit {version} is made, and {path} has another one")
