@@ -16,6 +16,7 @@ import pytest
 
 import deltacli
 from deltacli.core.errors import EXIT_BUG, DeltacliError
+from deltacli.table.api_arguments import _KINDS, _parameters
 from tests.hostile.inputs import LONGEST, VALUES, Place, faults_of
 from tests.support.effort import is_soaking
 
@@ -183,3 +184,20 @@ def test_what_is_no_path_is_refused(path: str) -> None:
         deltacli.open_table(path)
 
     assert "text.not-unicode" == refused.value.code
+
+
+@pytest.mark.parametrize("owner", CLASSES)
+def test_no_annotation_loses_its_check_by_its_spelling(owner: str) -> None:
+    """
+    What is checked is found by the text of an annotation: `Change` is, `requests.Change` would not be.
+    """
+    texts = {
+        str(annotation).removesuffix(" | None")
+        for name, method in inspect.getmembers(CLASSES[owner], callable)
+        if not name.startswith("_")
+        for _, annotation, _ in _parameters(method)
+    }
+
+    spelled = {text: re.sub(r"\w+\.", "", text) for text in texts - _KINDS.keys()}
+    assert {} == {text: other for text, other in spelled.items() if other in _KINDS}
+    assert texts & _KINDS.keys()
