@@ -427,7 +427,7 @@ class _Sender:
                 continue
             if lost.winners or cause is None:
                 return None if any(winner.txn_id == self.txn_id for winner in lost.winners) else lost
-            if newest >= version or not made.follows(lost.before):
+            if newest >= version or not (is_judged or made.follows(lost.before)):
                 break  # the log has newer versions without it, or is another one: the commit would not fit
             has_looked = True
         if cause is None and fault is not None:

@@ -225,6 +225,7 @@ def replay_batches(
                 yield from held.append(file.name, survived, size_bytes)
         else:
             yield from _large_batches(storage, engine, file, TouchedFiles(seen, decided), partitions, progress)
+        _require_same(storage, file)
         decided += keys
     yield from held.flush()
 
@@ -246,6 +247,9 @@ def _large_batches(
         for piece, batch in zip(plan, engine.run(read, plan), strict=True):
             yield batch
             step.advance(min(piece.length, file.size_bytes - piece.offset))
+
+
+def _require_same(storage: ReadStorage, file: LogFile) -> None:
     now = storage.stat(commit_location(file))
     if now.size_bytes != file.size_bytes or abs(now.modified_ms - file.modified_ms) > _APART_MS:
         raise _replaced(file)
