@@ -77,7 +77,7 @@ class History:
     """The writers that are about to commit."""
     replica: Replica | None = None
     last: tuple[Item, Done, int, int] | None = None
-    """The last command that was done, the number of changes when it began, and when it ended."""
+    """The last command that was done, the number of changes when it began, and when that was."""
 
     def __post_init__(self) -> None:
         scenario = self.scenario
@@ -187,11 +187,11 @@ class History:
             self.schedule.sleep(item.ask_seconds / 2)
 
         turn = self._turn(item.actor, item.chance)
-        before = {id(oracle): oracle.ticks for oracle in self.oracles.values()}
+        before, begun_ms = {id(oracle): oracle.ticks for oracle in self.oracles.values()}, self.schedule.time_ms
         done = carried_out(item.what, turn, oracle_of=self._oracle_of, asks=asks, is_standing=item.is_standing)
         is_final = COMMANDS[item.what].is_again_nothing and not done.leaves_rest
         if done.answer is Answer.DONE and is_final and done.oracle is not None:
-            self.last = item, done, before.get(id(done.oracle), 0), self.schedule.time_ms
+            self.last = item, done, before.get(id(done.oracle), 0), begun_ms
         if done.answer is Answer.UNKNOWN:
             self.schedule.let_land()
         self.answers[f"{item.what}: {done.answer.name.lower()}"] += 1
@@ -270,13 +270,13 @@ class History:
 
     def _do_again(self) -> None:
         """Do the last command again, where nobody acted since and clocks are right: there is nothing to do, unless
-        others waited while files grew old.
+        it asked for long, or others waited, while files grew old.
         """
         if self.last is None or {CLOCK, AHEAD} & self.happens:
             return
-        item, done, begun, ended_ms = self.last
+        item, done, begun, begun_ms = self.last
         if (
-            self.schedule.time_ms - ended_ms > _SOON_MS
+            self.schedule.time_ms - begun_ms > _SOON_MS
             or done.oracle is None
             or done.oracle is not self._oracle()
             or not done.oracle.is_alone(item.actor, begun)
