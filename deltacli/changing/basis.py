@@ -197,8 +197,7 @@ def require_still_newest(storage: ReadStorage, past: LogFile) -> None:
             raise _is_gone(past.name)
         _require_equal(past, found.size_bytes, found.modified_ms)
         newest = max([past.version, *(last for first, last in listing.commit_runs if first <= past.version + 1)])
-        checkpoints = [one.version for one in listing.checkpoints]
-        told = max([listing.compacted_to, *listing.checksums, *checkpoints, *listing.commits])  # one behind a gap, too
+        told = listing.told_version
         if told <= newest:
             return
     raise Refused(

@@ -58,7 +58,7 @@ from deltacli.delta.log.segment import (
     parse_log_path,
 )
 from deltacli.storage import Created, Creation, FileStat, ReadStorage, Unknown
-from deltacli.storage.base import require_writable, writing_faults
+from deltacli.storage.base import require_place, require_writable, writing_faults
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
@@ -324,6 +324,8 @@ def _behind(made: _Made, lost: _Lost, storage: ReadStorage) -> _Made | Dropped |
     require_listed(storage, made.past, lost.before)
     match judge(made.request, made.base, lost.winners):
         case Rebase(base):
+            if lost.told_version > base.version and lost.past is not None and managed_store(storage) is None:
+                require_still_newest(storage, lost.past)  # the number of a version that was made and lost is not taken
             return made._replace(base=base, past=lost.past, looked_at=lost.looked_at)
         case Recompute():
             return None
@@ -340,6 +342,8 @@ class _Lost(NamedTuple):
     """The file of the version before, as it was listed with them."""
     past: LogFile | None = None
     """The file of the last one."""
+    told_version: int = -1
+    """The highest one that a file of the log names."""
     looked_at: float = 0.0
     """When they were listed, by the monotonic clock of this process."""
 
@@ -407,7 +411,7 @@ class _Sender:
                 self._pause(asked)
             try:
                 answer = create() if has_looked else None
-            except errors.StorageFailed as failed:
+            except errors.DeltacliError as failed:
                 if cause is None:
                     raise  # an error here means that nothing was written
                 answer, fault = None, failed
@@ -438,7 +442,7 @@ class _Sender:
         """Read the commits from a version on, up to the first missing or torn one, and return them with the newest
         listed version; before that, wait where `pause` is the number of a retry.
 
-        Raises StorageFailed, and CommitCorrupt where the first is torn.
+        Raises StorageFailed, CommitCorrupt where the first is torn, and Refused where another directory is at the path.
         """
         if pause:
             self._pause(pause)
@@ -456,8 +460,10 @@ class _Sender:
                 if not winners:
                     raise
                 break  # reported when it is reached: the commits before it may already decide
+        require_place(storage)  # commits of another directory say nothing about one that was sent
         before = past_of(listing, version - 1)
-        return _Lost(version, tuple(winners), before, past, looked_at), listing.newest_version
+        lost = _Lost(version, tuple(winners), before, past, listing.told_version, looked_at)
+        return lost, listing.newest_version
 
     def _fetch(self, files: Sequence[LogFile]) -> None:
         """Read small commits at the same time, where the store remembers them: one after the other is as slow as some

@@ -87,6 +87,8 @@ class Oracle(Truth):
         self._clocks_moved = self._acts = 0
         self._gone: set[str] = set()
         """Files that nobody needed when they were deleted."""
+        self._believed: set[tuple[int, bytes]] = set()
+        """Commits of a log that was put back where there was none, so that it goes on in the same way."""
 
     def intends(self, actor: str, intent: Intent) -> None:
         """An actor begins, or knows better what it is about to do."""
@@ -283,8 +285,12 @@ class Oracle(Truth):
         assert after is not None
         commits = commits_of(self.tree.files)
         newest = max([*(one for one in commits if one != version), *self._of_checkpoints(version)], default=-1)
-        doing.is_believed = doing.is_believed or (intent.puts_back and newest < 0 and before is None)
+        if intent.puts_back and before is None:
+            around = {(one, self.tree.files[commit_path(one)].data) for one in commits if one != version}
+            is_all = bool(around) and around <= self._believed
+            doing.is_believed = doing.is_believed or newest < 0 or is_all
         if doing.is_believed:
+            self._believed.add((version, after.data))
             doing.landed.append(version)
             self._lost.pop(commit_path(version), None)
             self.truth.clear()

@@ -24,6 +24,7 @@ _REAL_SECONDS, _MOST_WAITS = 30, 4
 """An actor that makes no step for so often so long waits for a lock that another one holds over a call."""
 _MOST_STEPS = 60_000
 _MOST_LOOKS, _LOOKING = 500, 3
+_CLOCK = "looks at the clock"
 _LOOK = re.compile(r": (?:stat .*|(?:list|read) _delta_log/?)")
 _LOOK_AGAIN = re.compile(r": (?:stat|list) _delta_log/?")
 _ACT = re.compile(r": (?:delete |(?:create|put) _delta_log/)")
@@ -101,6 +102,8 @@ class Actor:
     """The one that it is about to make, or makes."""
     since_look: int = 99
     """The number of calls that it has made since it looked at the log; it may act on that, as long as it is small."""
+    is_deleting: bool = False
+    """The call before, but for looks at the clock, deleted a file."""
     is_dead: bool = False
     is_over: bool = False
     error: BaseException | None = None
@@ -110,9 +113,10 @@ class Actor:
         """The call has been made. What deletes files does so by the look before the first of them."""
         if _LOOK.search(self.call):
             self.since_look = 0
-        elif ": delete " not in self.call:
+        elif ": delete " not in self.call and not (self.is_deleting and self.call == _CLOCK):
             is_act = any(f": {what} " in self.call for what in ("create", "put", "copy"))
             self.since_look = 99 if is_act or not self.call else self.since_look + 1
+        self.is_deleting = ": delete " in self.call or (self.is_deleting and self.call == _CLOCK)
         self.call = ""
 
     def acts_by_look(self, *, takes_next: bool) -> bool:
@@ -262,7 +266,7 @@ class Schedule:
         return Machine(self._look_at_clock, self.monotonic, self.sleep, self._random_bytes)
 
     def _look_at_clock(self) -> int:
-        self.step("looks at the clock")
+        self.step(_CLOCK)
         return self.now_ms()
 
     def _random_bytes(self, count: int) -> bytes:

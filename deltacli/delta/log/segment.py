@@ -198,6 +198,11 @@ class LogListing:
         """The highest version that has a commit or a complete checkpoint; -1 without any."""
         return max([*self.commits, *(instance.version for instance in self.checkpoints)], default=-1)
 
+    @property
+    def told_version(self) -> int:
+        """The highest version that a commit, a complete checkpoint, a checksum or a log compaction names; -1 without."""
+        return max([self.newest_version, *self.checksums, self.compacted_to])
+
     def can_follow(self, version: int) -> bool:
         """Return whether a commit after this version would follow it: it is the newest one, or its successor is there.
         Otherwise newer commits have expired, and the number of the next one is free again.

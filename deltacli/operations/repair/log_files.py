@@ -142,6 +142,8 @@ class BringLog:
     plan: UndeletePlan
     request: UndeleteRequest
     hidden: frozenset[str]
+    seen: Mapping[str, StoredFile]
+    """Those of the hidden files that were there, by their names in the log."""
     is_sensitive: bool = False
 
     @property
@@ -150,6 +152,7 @@ class BringLog:
         return f"bring {plural(found.files, 'file')} back ({format_size(found.size_bytes)})"
 
     def run(self, run: Run) -> None:
+        _require_seen(run, self.seen)
         storage = run.table.storage
         replaced = sorted({*self.hidden, *self.plan.log_tags, *self.plan.replaced["path"].to_pylist()})
         run.backup.keep(replaced)
@@ -165,10 +168,16 @@ class BringLog:
 
 
 def plan_log_files(
-    table: TableHandle, request: RepairRequest, findings: Sequence[Finding], stuck: frozenset[str], *, is_readable: bool
+    table: TableHandle,
+    request: RepairRequest,
+    findings: Sequence[Finding],
+    stuck: frozenset[str],
+    files: Mapping[str, StoredFile],
+    *,
+    is_readable: bool,
 ) -> Planned:
     """Return the steps for findings about missing and damaged files of the log. `stuck` are the names of checkpoint
-    files that only a source can replace.
+    files that only a source can replace, `files` those of the log as they were judged.
 
     Raises Refused where a source is not one of this table.
     """
@@ -202,7 +211,8 @@ def plan_log_files(
     }
     if not found:
         return Planned(unrepaired=[left(one, f"no source has it; {_needed(one, is_readable)}") for one in findings])
-    work = BringLog(plan, asked, hidden)
+    seen = {name: file for name, file in files.items() if f"{LOG_DIRECTORY}/{name}" in hidden}
+    work = BringLog(plan, asked, hidden, seen)
     steps: list[Step] = []
     unrepaired: list[Unrepaired] = []
     for finding in findings:

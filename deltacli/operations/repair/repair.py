@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from deltacli.changing.basis import Act, Basis, basis_of
+from deltacli.changing.basis import OTHER_PAST, Act, Basis, basis_of
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.errors import (
+    NOTHING_CHANGED,
     ConflictLost,
     DeltacliError,
     NotATable,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
 
 Findings = Mapping[Family, Sequence["Finding"]]
 _OWN_OPERATION = "FSCK"
+_MOST_LOOKS = 3
 _STOPS_ALL = ("repair.too-much-missing", "repair.listing-differs")
 
 
@@ -98,11 +100,11 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
         refuse_paimon(table.storage)
         if not request.sources:
             raise missing_log(table.storage)
-    validation = _validated(table, request)
+    validation, files = _judged(table, request)
     sources, diverged = request.sources, list[DivergedError]()
     while True:
         try:
-            return _planned(table, request, sources, validation, diverged)
+            return _planned(table, request, sources, validation, files, diverged)
         except DivergedError as fault:
             if fault.source not in sources:
                 raise
@@ -115,6 +117,7 @@ def _planned(
     request: RepairRequest,
     sources: Sequence[str],
     validation: Validation | None,
+    files: Mapping[str, StoredFile],
     diverged: Sequence[DivergedError],
 ) -> RepairPlan:
     """Return the plan with some of the sources. The logs of others are `diverged`: nothing comes from there, and what
@@ -125,13 +128,12 @@ def _planned(
     findings = () if validation is None else validation.findings
     by_family, others = _sorted(findings, choice)
     orphans = tuple(one.place.path for one in others if one.rule.id in ORPHANS)
-    files = list_whole_log(table.storage) or {}
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now, findings)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
     ahead = _ahead(by_family, now) if sources else []
     damaged = (_no_log(), frozenset()) if validation is None else ([*by_family[Family.LOG], *ahead], stuck)
-    log = plan_log_files(table, asked, *damaged, is_readable=now is not None)
+    log = plan_log_files(table, asked, *damaged, files, is_readable=now is not None)
     log = log._replace(unrepaired=[one for one in log.unrepaired if one.rule not in AHEAD])
     if log.unrepaired and not log.work:
         log = plan_rebuilt(table, log, files, _damaged_names(by_family, files))
@@ -224,6 +226,27 @@ def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
 
 def _no_log() -> Sequence[Finding]:
     return [CATALOGUE.rules["log.not-a-table"].at(Place(LOG_DIRECTORY), "the directory has no log")]
+
+
+def _judged(table: TableHandle, request: RepairRequest) -> tuple[Validation | None, Mapping[str, StoredFile]]:
+    """Return the validation, and the files of the log, of which none was judged by what it had before. Raises Refused
+    where writers replace such files each time.
+    """
+    for _ in range(_MOST_LOOKS):
+        before = list_whole_log(table.storage) or {}
+        validation = _validated(table, request)
+        files = list_whole_log(table.storage) or {}
+        findings = () if validation is None else validation.findings
+        names = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in findings}
+        if not (moved := sorted(name for name in names if before.get(name) != files.get(name))):
+            return validation, files
+    raise Refused(
+        "files of the log are replaced while they are validated",
+        said_first=NOTHING_CHANGED,
+        code=OTHER_PAST,
+        facts={"file": f"{LOG_DIRECTORY}/{moved[0]}"},
+        hint=command("repair", dry_run=True),
+    )
 
 
 def _validated(table: TableHandle, request: RepairRequest) -> Validation | None:
