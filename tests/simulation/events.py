@@ -76,8 +76,11 @@ def _written_on(scene: Scene, commits: int) -> Files:
     quiet = Quiet(scene.chance.getrandbits(30), scene.world.schedule.time_ms)
     store = QuietTree(quiet, scene.tree.files)
     writer = Writer(quiet, store, quiet.random)
+    newest = max(commits_of(store.files), default=-1) + commits
     for _ in range(commits):
         scene.chance.choice((writer.append, writer.append, writer.delete, writer.overwrite))()
+    while max(commits_of(store.files), default=-1) < newest:  # there may have been nothing to delete
+        writer.append()
     return store.files
 
 

@@ -237,7 +237,7 @@ class Oracle(Truth):
         commits = sorted(commits_of(files))
         for before, after in itertools.pairwise(commits):
             missing = [number for number in range(before + 1, after) if commit_path(number) not in self._lost]
-            if missing:
+            if missing and commit_path(before) not in self._changed:  # it may have come back below expired ones
                 self._report(Invariant.GAP, "", f"commits {missing} are missing")
         for version in sorted(self._rebuilt):
             starts = [
@@ -301,6 +301,14 @@ class Oracle(Truth):
         if known is not None and known.data == after.data:
             self._lost.pop(commit_path(version), None)
             doing.landed.append(version)
+            return
+        is_late = intent.is_trusting and version < newest  # and lands where the environment took another one away
+        is_unknown = intent.puts_back and version in self._rewritten and after.data in self._had  # nothing tells it
+        if known is not None and (is_late or is_unknown):
+            self._lost.pop(commit_path(version), None)
+            doing.landed.append(version)
+            self._had.add(after.data)
+            self._follow()
             return
         others = commits.keys() - {version, *(doing.landed if intent.puts_back else ())}
         before_it = max([*others, *self._of_checkpoints(version)], default=-1)

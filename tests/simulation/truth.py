@@ -63,6 +63,8 @@ class Truth:
         self.pinned: dict[str, set[str]] = {}
         """The files that a clone needs, by the path of the note about it."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
+        self._rewritten: set[int] = set()
+        """Versions of which the environment made another one."""
         self._rebuilt: set[int] = set()
         self._once_lost: set[int] = set()
         """Versions that could not be rebuilt any more when the environment had acted."""
@@ -142,6 +144,9 @@ class Truth:
             if kind is Kind.COMMIT and self._ticks > 1:
                 self._shaken.add(name_of(path).version)
             is_damaged = kind is Kind.COMMIT and after is not None and not is_commit(after.data)
+            known = self.truth.get(name_of(path).version) if kind is Kind.COMMIT else None
+            if known is not None and after is not None and not is_damaged and known.data != after.data:
+                self._rewritten.add(name_of(path).version)
             if kind is Kind.COMMIT and after is not None:
                 self._had.add(after.data)
             is_damaged = is_damaged or (after is not None and self.committed(path, after).data != after.data)

@@ -200,7 +200,7 @@ class LogListing:
 
     @property
     def told_version(self) -> int:
-        """The highest version that a commit, a complete checkpoint, a checksum or a log compaction names; -1 without."""
+        """The highest version that a commit, a complete checkpoint, a checksum or a compaction names; -1 without."""
         return max([self.newest_version, *self.checksums, self.compacted_to])
 
     def can_follow(self, version: int) -> bool:

@@ -135,8 +135,9 @@ class Append:
             )
         except OutcomeUnknown:
             raise
-        except DeltacliError:
+        except DeltacliError as fault:
             new.delete(sizes)
+            fault.facts |= new.facts
             raise
         if isinstance(done, Committed):
             gate.outcome = replace(gate.plan, committed_version=done.version)

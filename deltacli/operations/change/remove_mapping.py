@@ -62,7 +62,7 @@ def remove_mapping(gate: Gate[Any, Any], commit_metadata: Mapping[str, str]) -> 
     """Commit a version without column mapping, and return it; None if there is none to remove.
 
     Raises Refused, also for a file that cannot be copied exactly; what `Gate.commit_one` raises; StorageFailed. New
-    files are deleted where their commit certainly did not happen; OutcomeUnknown names them.
+    files are deleted where their commit certainly did not happen; an error names those that are left.
     """
     run = _Removal(gate.table)
     try:
@@ -76,8 +76,9 @@ def remove_mapping(gate: Gate[Any, Any], commit_metadata: Mapping[str, str]) -> 
         run.new.leave(run.new_paths())
         fault.facts |= run.new.facts
         raise
-    except DeltacliError:
+    except DeltacliError as fault:
         run.new.delete(run.new_paths())
+        fault.facts |= run.new.facts
         raise
     except BaseException:
         if not run.may_be_committed:

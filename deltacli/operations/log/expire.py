@@ -629,7 +629,20 @@ def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
         refusals = [refusal]
     if refusals:
         raise Refused.by(refusals)
+    _require_as_read(plan, whole)
     return permit(table.stores, table.machine.now_ms())
+
+
+def _require_as_read(plan: ExpiryPlan, whole: WholeLog) -> None:
+    """Raise Refused where a file that is kept was changed while the log was read, which may take a while."""
+    table, gone = plan.basis.table, {file.path.rpartition("/")[2] for file in plan.files}
+    now = list_log_whole(table.storage, table.progress)
+    present, parts = set(now.files), [file for instance in whole.listing.checkpoints for file in instance.files]
+    names = [file.name for file in (*whole.listing.commits.values(), *parts) if file not in present]
+    names += [file.path.rpartition("/")[2] for file in whole.sidecars if file not in now.sidecars]
+    for name in names:
+        if name not in gone:
+            raise _Unproven(f"{name} was changed or deleted while the log was read")
 
 
 def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
