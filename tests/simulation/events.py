@@ -79,8 +79,9 @@ def _written_on(scene: Scene, commits: int) -> Files:
     newest = max(commits_of(store.files), default=-1) + commits
     for _ in range(commits):
         scene.chance.choice((writer.append, writer.append, writer.delete, writer.overwrite))()
-    while max(commits_of(store.files), default=-1) < newest:  # there may have been nothing to delete
-        writer.append()
+    for _ in range(commits):
+        if max(commits_of(store.files), default=-1) < newest:  # there may have been nothing to delete
+            writer.append()
     return store.files
 
 

@@ -37,6 +37,7 @@ from deltacli.delta.log.segment import (
     CheckpointInstance,
     LogFileKind,
     LogListing,
+    commit_name,
     parse_log_path,
 )
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
@@ -458,7 +459,16 @@ def _require_rebuilt(
         shared = sorted(put & after.keys())
         doubtful |= {name for name in shared if fault_of_log_file(view.storage, after[name]) is not None}
     rest = versioned(file for name, file in after.items() if name not in doubtful)
-    lost = sorted(set(before.reconstructable) - set(rest.reconstructable))
+    broken = set[int]()  # damaged commits that a checkpoint stands in for
+    for checkpoint in listing.checkpoints:
+        if doubtful.isdisjoint(file.name for file in checkpoint.files):
+            continue
+        start = max((one.version for one in rest.checkpoints if one.version <= checkpoint.version), default=-1)
+        for version in range(start + 1, checkpoint.version + 1):
+            file = after.get(commit_name(version))
+            if file is not None and file.name not in put and fault_of_log_file(table.storage, file) is not None:
+                broken.add(version)
+    lost = sorted(set(before.readable_without(broken)) - set(rest.readable_without(broken)))
     if lost:
         raise Refused(
             f"{named_ranges('version', lost)} could not be rebuilt any more, because "
