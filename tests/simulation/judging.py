@@ -153,7 +153,7 @@ def _stable(
     old = {one.row_id: one._replace(row=translated(one.row, names)) for one in origin.rows}
     for row_id in old.keys() & found.keys():
         one, other = old[row_id], found[row_id]
-        if one.row == other.row and one.version != other.version:
+        if one.row == other.row and one.version != other.version and not intent.removes[one.row]:
             yield Invariant.ROW_IDS, f"row {row_id} is of version {other.version}, and was of {one.version}"
         elif one.row != other.row and other.version != made.number:
             yield Invariant.ROW_IDS, f"row {row_id} is another one, of version {other.version}"

@@ -74,6 +74,7 @@ class Doing:
 
 
 _VACUUM_INFO = f"{LOG}/_last_vacuum_info"
+_CLONES = f"{LOG}/_deltacli_clones/"
 
 
 class Oracle(Truth):
@@ -100,6 +101,7 @@ class Oracle(Truth):
             self._doing[actor] = Doing(intent, before.begun, before.act)
         is_cut = any(name_of(path).kind is Kind.CHECKPOINT for path in self._changed & self.tree.files.keys())
         has_gap = any(name_of(path).kind is Kind.COMMIT for path in self._lost)
+        has_gap = has_gap or not commits_of(self.tree.files).keys() <= self._rebuilt  # a clean-up that was killed
         if intent.cleans and not (is_cut or has_gap):  # a vacuum keeps what the rest of the log may name
             self._doing[actor].to_vacuum = frozenset(self.to_vacuum(intent.retention_ms))
         if intent.txn_id:
@@ -159,6 +161,7 @@ class Oracle(Truth):
             named = self._named() if is_elsewhere else {*left}
             stays = (Kind.DATA, Kind.SIDECAR, *((Kind.HIDDEN,) if is_elsewhere else ()))
             left = [path for path in left if name_of(path).kind not in stays or path in named]
+            left = [path for path in left if not (is_elsewhere and path.startswith(_CLONES))]
         else:
             left = [path for path in left if name_of(path).kind is not Kind.HIDDEN]
         intent = doing.intent
