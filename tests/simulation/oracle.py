@@ -317,10 +317,13 @@ class Oracle(Truth):
         before_it = max([*others, *self._of_checkpoints(version)], default=-1)
         doing.landed.append(version)
         once = self._once.get((version, after.data))
-        if intent.puts_back and once is not None and version > before_it and version - 1 not in commits:
-            self.truth[version] = once  # the newest one of a past comes back first
-            self._lost.pop(commit_path(version), None)
-            return
+        if intent.puts_back and once is not None and version > before_it:
+            is_first = version - 1 not in commits  # the newest one of a past comes back first
+            again = once if is_first else self._made(version, after, self.truth.get(version - 1))
+            if not told_difference(once.state, again.state):
+                self.truth[version] = again
+                self._lost.pop(commit_path(version), None)
+                return
         if not intent.puts_back:  # what was rebuilt may be undone
             self._once_lost.discard(version)
         self._last_commit = self._ticks
