@@ -47,6 +47,7 @@ from deltacli.operations.vacuum.rechecking import with_past
 from tests.simulation.elsewhere import CLONE, REPLICA, Replica
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import Answer, Intent
+from tests.simulation.reading import commits_of, name_of
 from tests.simulation.schedule import Crash
 from tests.simulation.store import World
 
@@ -229,12 +230,38 @@ def _backups_in(turn: Turn) -> list[str]:
 
 
 def _puts_back(what: str) -> Callable[[Turn, AnyChange, Plan], Intent]:
-    def intends(_: Turn, change: Any, __: Plan) -> Intent:
+    def intends(turn: Turn, change: Any, __: Plan) -> Intent:
         accepts = getattr(getattr(change, "request", None), "accept_loss", False)
         alters, undoes = what == "repair", what == "undo"
-        return Intent(what, puts_back=True, replaces=True, alters=alters, accepts_loss=accepts, undoes=undoes)
+        return Intent(
+            what,
+            puts_back=True,
+            believes=_commits_of_twins(turn),
+            replaces=True,
+            alters=alters,
+            accepts_loss=accepts,
+            undoes=undoes,
+        )
 
     return intends
+
+
+def _commits_of_twins(turn: Turn) -> frozenset[tuple[int, bytes]]:
+    """The commits above those of the table in directories that have the others as it has them, where no other file of
+    its log is of a version above.
+    """
+    tree = turn.world.places.get(turn.uri)
+    own = {} if tree is None else commits_of(tree.files)
+    newest = max(own, default=-1)
+    if tree is None or any(max(name_of(path).version, name_of(path).last) > newest for path in tree.files):
+        return frozenset()
+    found: set[tuple[int, bytes]] = set()
+    for other in turn.world.places.values():
+        theirs = commits_of(other.files)
+        shared = own.keys() & theirs.keys()
+        if shared and all(other.files[theirs[one]].data == tree.files[own[one]].data for one in shared):
+            found |= {(version, other.files[path].data) for version, path in theirs.items() if version > newest}
+    return frozenset(found)
 
 
 def _keeps(what: str, **others: Any) -> Callable[[Turn, AnyChange, Plan], Intent]:  # Any: fields of an intent

@@ -291,7 +291,9 @@ class Oracle(Truth):
         if intent.puts_back and before is None:
             around = {(one, self.tree.files[commit_path(one)].data) for one in commits if one != version}
             is_all = bool(around) and around <= self._believed
-            doing.is_believed = doing.is_believed or newest < 0 or is_all
+            is_other = (version, after.data) in intent.believes and max(self.truth, default=-1) > newest
+            is_other = is_other and (known is None or known.data != after.data)
+            doing.is_believed = doing.is_believed or newest < 0 or is_all or is_other
         if doing.is_believed:
             self._believed.add((version, after.data))
             doing.landed.append(version)

@@ -94,6 +94,8 @@ class Intent:
     """Rows may go with files that are lost."""
     puts_back: bool = False
     """Commits that it makes at or below the newest version are those that the table had."""
+    believes: frozenset[tuple[int, bytes]] = frozenset()
+    """The commits of directories that differ from this one in nothing, so that nothing tells whether they are its."""
     replaces: bool = False
     """It may write derived files of the log anew."""
     deletes: bool = False
