@@ -291,7 +291,9 @@ class Oracle(Truth):
         if intent.puts_back and before is None:
             around = {(one, self.tree.files[commit_path(one)].data) for one in commits if one != version}
             is_all = bool(around) and around <= self._believed
-            is_other = (version, after.data) in intent.believes and max(self.truth, default=-1) > newest
+            is_other = (version, after.data) in intent.believes and (
+                max(self.truth, default=-1) > newest or intent.what == "log restore"  # by the list of the backup
+            )
             is_other = is_other and (known is None or known.data != after.data)
             doing.is_believed = doing.is_believed or newest < 0 or is_all or is_other
         if doing.is_believed:
@@ -412,6 +414,8 @@ class Oracle(Truth):
             wanted = paths_of(add)
             missing = [one for one in sorted(wanted) if one not in files]
             for one in missing:
+                if doing.intent.puts_back and one in self._gone:  # a vacuum has deleted it since
+                    continue
                 if one not in before and (self._lost.get(one, -1) <= doing.begun or one in doing.changes):
                     yield Invariant.FILES, f"{one} was added and is not there"
             if missing or self._is_damaged(wanted):
