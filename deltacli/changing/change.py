@@ -185,7 +185,6 @@ class Gate(Generic[P, Done]):
 
     @property
     def was_planned_again(self) -> bool:
-        """Return True if what is executed was planned behind another writer."""
         return self.plan is not self._agreed
 
     @property

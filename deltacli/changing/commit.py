@@ -654,7 +654,6 @@ class _LogMemory:
         return _RememberedFile(*known)
 
     def tag(self, path: str, opened: Any) -> str:  # Any: a file, as in the port
-        """Return an identifier of the content of an opened file."""
         return opened.stored_tag if isinstance(opened, _RememberedFile) else self._inner.tag(path, opened)
 
     def _has_room(self, path: str, size: int) -> bool:

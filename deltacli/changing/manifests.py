@@ -52,7 +52,6 @@ class LiveManifests:
 
     @property
     def paths(self) -> Iterable[str]:
-        """Return the paths of the manifests below the table."""
         return self._ranges.keys()
 
     def size(self, path: str) -> int:
@@ -147,25 +146,20 @@ class ManifestsPlan:
 
     @property
     def is_noop(self) -> bool:
-        """True where the directory has what the version needs."""
         return not self.differences
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what happens to each manifest."""
         return (f"{one.problem} {one.path}" for one in self.differences)
 
     @property
     def to_write(self) -> list[str]:
-        """Return the manifests that are missing or differ."""
         return [one.path for one in self.differences if one.problem != "extra"]
 
     @property
     def to_delete(self) -> list[str]:
-        """Return the manifests of partitions without files."""
         return [one.path for one in self.differences if one.problem == "extra"]
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
@@ -190,11 +184,9 @@ class ManifestsOutcome:
     failures: Failures = field(default_factory=Failures)
 
     def so_far(self) -> str:
-        """Return how many manifests were written."""
         return f"{self.written:,} of {plural(len(self.plan.to_write), 'manifest')} written"
 
     def shortfall(self) -> Undone:
-        """Return which manifests could not be deleted."""
         return self.failures.shortfall(
             "manifest",
             code="manifests.not-deleted",

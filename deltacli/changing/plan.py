@@ -45,7 +45,6 @@ class OneCommit(Whole):
     committed_version: int | None = field(default=None, kw_only=True)
 
     def so_far(self) -> str:
-        """Return what was committed."""
         version = "a version" if self.committed_version is None else f"version {self.committed_version}"
         return f"{version} was committed"
 
@@ -59,7 +58,6 @@ class Amount(NamedTuple):
 
     @classmethod
     def of(cls, sizes: Iterable[int]) -> Amount:
-        """Return the amount of files of these sizes."""
         found = list(sizes)
         return cls(len(found), sum(found))
 
@@ -101,7 +99,6 @@ class Failures:
             self.named.append((path, failure.reason))
 
     def as_json(self) -> list[Json]:
-        """Return those that are named."""
         return [{"path": path, "reason": reason} for path, reason in self.named]
 
     def shortfall(self, what: str, *, code: str, has_deleted: bool, hint: str | None = None, where: str = "") -> Undone:

@@ -89,7 +89,6 @@ def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest)
 
 
 def _refusal(finding: Finding) -> Refusal:
-    """Return the refusal of a change for an error that the table has."""
     rule = finding.rule.id
     return Refusal(rule, f"the table breaks a rule: {finding.message}", str(command("validate", select=[rule])))
 

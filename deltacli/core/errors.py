@@ -222,7 +222,6 @@ class Command(str):
         return found
 
     def with_options(self, **options: object) -> Command:
-        """Return the command with more options."""
         return spelling().command(self.operation, self.table, self.arguments, {**self.options, **options})
 
 
@@ -355,7 +354,6 @@ class ShellSpelling(Spelling):
         return Command(line, operation, table, arguments, options)
 
     def fill(self, hint: str, table: str) -> str:
-        """Fill the table into a hint, quoted."""
         return fill_hint(hint, table)
 
 
@@ -554,7 +552,6 @@ class DeltacliError(Exception):
 
     @property
     def message(self) -> str:
-        """What failed, as one line."""
         return self.said_first + self.reason
 
     @message.setter

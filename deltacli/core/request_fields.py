@@ -123,7 +123,6 @@ class _Fields:
 
     @property
     def annotations(self) -> dict[str, object]:
-        """The fields with their types."""
         request = self._request.load() if isinstance(self._request, Lazy) else self._request
         return {one.name: one.type for one in fields(request)}  # type: ignore[arg-type]
 

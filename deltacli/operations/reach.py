@@ -454,7 +454,6 @@ class Reached(NamedTuple):
 
     @property
     def is_readable(self) -> bool:
-        """Whether all that a reader of the rows needs is there."""
         return self.log == self.data_files == self.vectors == Part.THERE
 
 
@@ -553,7 +552,6 @@ class TableReach:
 
     @property
     def readable(self) -> list[int]:
-        """Return the versions that can be read."""
         return [version for version, one in self.versions.items() if one.is_readable]
 
     def as_json(self) -> JsonObject:

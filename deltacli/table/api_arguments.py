@@ -92,7 +92,6 @@ class VersionEnds:
 
     @property
     def ends(self) -> tuple[int | VersionTime | None, int | VersionTime | None]:
-        """Both ends."""
         first, last = (
             version if timestamp_ms is None else VersionTime(timestamp_ms)
             for version, timestamp_ms in (

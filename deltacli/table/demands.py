@@ -55,7 +55,6 @@ class Demand(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is demanded."""
         return _NOT_NULL if isinstance(self.owner, str) else str(self.owner.text)
 
     def __str__(self) -> str:

@@ -148,7 +148,6 @@ class NamedKeys(NamedTuple):
     versions: pyarrow.Array
 
     def where(self, mask: ArrowArray) -> NamedKeys:
-        """Return the rows of a mask."""
         return NamedKeys(*(pc.filter(column, mask) for column in self))
 
 

@@ -87,7 +87,6 @@ class TableHandle:
 
     @property
     def storage(self) -> ReadStorage:
-        """The store of the table, to be read."""
         return self.stores.storage
 
     def writable(self) -> Storage:

@@ -61,12 +61,10 @@ class WrittenDirectory:
 
     @property
     def rows(self) -> int:
-        """The number of rows in all files."""
         return sum(file.rows for file in self.files)
 
     @property
     def size_bytes(self) -> int:
-        """The size of all files."""
         return sum(file.size_bytes for file in self.files)
 
 

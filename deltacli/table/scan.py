@@ -321,7 +321,6 @@ class Scan(ArrowRows):
 
     @property
     def version(self) -> int:
-        """The version that is read."""
         return self._snapshot.version
 
     @cached_property

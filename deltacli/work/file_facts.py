@@ -223,7 +223,6 @@ class ReadFooters:
     quick_seconds: ClassVar[float] = 0.0002
 
     def __call__(self, piece: FooterPiece, context: TaskContext) -> list[FooterRead]:
-        """Return the footers, in the order of the piece."""
         return FooterFiles(context).read(piece)
 
 
@@ -503,7 +502,6 @@ class ReadVectors:
     keeps_rows: bool
 
     def __call__(self, piece: VectorPiece, context: TaskContext) -> list[VectorRead]:
-        """Return the facts about each vector."""
         reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=self.keeps_rows)
         found = reader.read(piece.vectors)
         if self.keeps_rows:
@@ -730,7 +728,6 @@ class ReadFootersAndVectors:
     quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
 
     def __call__(self, piece: FooterPiece | VectorPiece, context: TaskContext) -> list[FooterRead] | list[VectorRead]:
-        """Return the facts, in the order of the piece."""
         if isinstance(piece, VectorPiece):
             return ReadVectors(keeps_rows=False)(piece, context)
         return ReadFooters()(piece, context)

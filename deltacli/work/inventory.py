@@ -114,7 +114,6 @@ class InventoryColumns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all columns that are read."""
         return [name for name in self[:-1] if isinstance(name, str)]
 
     def paths(self, rows: RecordBatch) -> ArrowArray:

@@ -163,7 +163,6 @@ class ActionColumns:
         return (_TYPE, *fields_of(self.kinds)) if self.fields is None else self.fields
 
     def schema(self) -> pa.Schema:
-        """Return the Arrow schema of the columns."""
         types = {field.name: field.type for kind in self.kinds for field in _schema_of(kind)}
         return pa.schema([(name, types.get(name, pa.string())) for name in self.names])
 
@@ -191,12 +190,10 @@ class ActionsPiece:
 
     @property
     def amount(self) -> int:
-        """The number of rows in the row groups, for progress."""
         return sum(piece.group.rows for piece in self.groups)
 
     @property
     def weight(self) -> int:
-        """The relative cost of the piece."""
         return self.amount
 
 
@@ -275,7 +272,6 @@ class RowsPiece:
 
     @property
     def weight(self) -> int:
-        """The relative cost of the piece."""
         return sum(map(_weight_of, self.files)) // self.part[1]
 
 

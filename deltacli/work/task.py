@@ -122,7 +122,6 @@ class TaskContext:
 
     @property
     def storage(self) -> Storage:
-        """The store of the table."""
         return self.stores.storage
 
     @cached_property
@@ -136,7 +135,6 @@ class TaskContext:
         return self.stores.files()
 
     def shared(self, name: str) -> Any:  # Any: a value of the operation
-        """Return a value that was given to all pieces."""
         return self.values[name]
 
 

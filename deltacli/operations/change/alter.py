@@ -187,7 +187,6 @@ class AlterationRequest:
 
     @property
     def in_order(self) -> tuple[Change, ...]:
-        """The changes as values."""
         return cast("tuple[Change, ...]", self.changes)
 
 
@@ -205,25 +204,20 @@ class AlterationOutcome(OneCommit):
 
     @property
     def read_version(self) -> int:
-        """The version that the change was planned on."""
         return self.basis.version
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return all reasons not to commit."""
         return self.evolution.refusals
 
     @property
     def is_noop(self) -> bool:
-        """True where the table already is as requested."""
         return self.evolution.is_noop
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what changes, the features that are added, and the consequences."""
         before, after = self.evolution.before.config, self.evolution.after.config
         for effect in self.evolution.due:
             words = (requests.KIND_OF[type(effect.change)], effect.subject, effect.before, effect.after)
@@ -298,7 +292,6 @@ class Alteration:
         return AlterationOutcome(basis_of(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[AlterationOutcome, AlterationOutcome]) -> None:

@@ -85,11 +85,9 @@ class AppendPlan(OneCommit):
         return cls(Basis(table, basis.version, basis.now_ms, basis.past), spec)
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield that rows are appended."""
         yield "append rows"
 
 
@@ -115,7 +113,6 @@ class Append:
         return AppendPlan(basis_of(snapshot), spec, errors_of_row_ids(snapshot))
 
     def outcome(self, plan: AppendPlan) -> AppendPlan:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[AppendPlan, AppendPlan]) -> None:

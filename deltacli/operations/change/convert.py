@@ -137,7 +137,6 @@ class _Wanted(NamedTuple):
         return self.mode != "none"
 
     def physical(self, column: Mapping[str, Any]) -> str:
-        """Return the name of a column in files."""
         name = column.get("metadata", {}).get(PHYSICAL_NAME) if self.is_mapped else None
         return name if isinstance(name, str) else str(column["name"])
 
@@ -219,7 +218,6 @@ class ConvertPlan(OneCommit):
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return all reasons not to commit."""
         found = []
         if self.conflicts:
             first = self.conflicts[0]
@@ -236,7 +234,6 @@ class ConvertPlan(OneCommit):
         return tuple(found)
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         if not self.refusals:
             return None
         found = Refused.by(self.refusals)
@@ -249,7 +246,6 @@ class ConvertPlan(OneCommit):
         return found
 
     def effects(self) -> Iterator[str]:
-        """Yield the columns, the number of files, and what cannot be known."""
         yield f"{plural(self.amount.files, 'file')}, {self.amount.size_bytes:,} bytes"
         yield dumps(self.schema).decode()
         yield from (f"{one.name} {one.type}" for one in self.partitions)
@@ -306,7 +302,6 @@ class Convert:
         return _Converting(table, self.request, listed, given, wanted).plan(basis)
 
     def outcome(self, plan: ConvertPlan) -> ConvertPlan:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[ConvertPlan, ConvertPlan]) -> None:

@@ -263,7 +263,6 @@ class FeatureDrop(Whole):
 
     @property
     def version(self) -> int:
-        """The version that it was planned on."""
         return self.basis.version
 
     @property
@@ -275,11 +274,9 @@ class FeatureDrop(Whole):
         """Return None: what cannot be dropped is not planned."""
 
     def effects(self) -> Iterator[str]:
-        """Yield the steps."""
         yield from self.steps
 
     def so_far(self) -> str:
-        """Return what was committed."""
         if not self.versions:
             return "versions of the log were deleted"
         one = len(self.versions) == 1
@@ -386,12 +383,10 @@ class DropFeature:
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeatureDrop:
-        """Plan it. Raises as `plan_drop`."""
         truncates, metadata = self.truncate_history, self.commit_metadata
         return plan_drop(table, self.name, truncate_history=truncates, commit_metadata=metadata, now=now)
 
     def outcome(self, plan: FeatureDrop) -> FeatureDrop:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[FeatureDrop, FeatureDrop]) -> None:

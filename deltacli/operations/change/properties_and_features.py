@@ -80,16 +80,13 @@ class GuardedCommit(OneCommit):
 
     @property
     def table(self) -> str:
-        """The URI of the table."""
         return self.basis.table.uri
 
     @property
     def version(self) -> int:
-        """The version that it was planned on."""
         return self.basis.version
 
     def objection(self) -> Refused | None:
-        """Return the error of the guard that objects, None without one."""
         return self.refused
 
 
@@ -111,11 +108,9 @@ class PropertiesOutcome(GuardedCommit):
 
     @property
     def is_noop(self) -> bool:
-        """True where the properties are as requested."""
         return self.plan.metadata is None
 
     def effects(self) -> Iterator[str]:
-        """Yield each property with its value before and after."""
         for one in self.plan.changes:
             values = ["(not set)" if value is None else value for value in (one.before, one.after)]
             yield f"{one.key}: {' -> '.join(values)}"
@@ -125,7 +120,6 @@ class PropertiesOutcome(GuardedCommit):
             yield "row ids for the rows of every file"
 
     def so_far(self) -> str:
-        """Return what was committed."""
         if not self.versions:
             return OneCommit.so_far(self)
         return f"{'version' if len(self.versions) == 1 else 'versions'} {format_ranges(self.versions)} committed"
@@ -196,7 +190,6 @@ class PropertiesChange:
         return PropertiesOutcome(basis_of(snapshot), edits, protocol, plan, features, backlog, refused=refused)
 
     def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
-        """Return the plan: nothing is committed yet."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
@@ -326,11 +319,9 @@ class FeaturesOutcome(GuardedCommit):
 
     @property
     def is_noop(self) -> bool:
-        """True where the protocol has the features."""
         return self.plan.protocol_after is None
 
     def effects(self) -> Iterator[str]:
-        """Yield the features that are added, and what clients need."""
         yield from (f"feature {one.name}" for one in self.plan.added)
         yield from (f"readers: {self.plan.readers}", f"writers: {self.plan.writers}")
 
@@ -384,7 +375,6 @@ class FeaturesAddition:
         return FeaturesOutcome(basis_of(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused)
 
     def outcome(self, plan: FeaturesOutcome) -> FeaturesOutcome:
-        """Return the plan: nothing is committed yet."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[FeaturesOutcome, FeaturesOutcome]) -> None:

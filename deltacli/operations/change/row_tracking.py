@@ -64,11 +64,9 @@ class Backlog(NamedTuple):
 
     @property
     def commits(self) -> int:
-        """Return how many commits give them ids."""
         return -(-self.files // FILES_PER_COMMIT)
 
     def as_json(self) -> JsonObject:
-        """Return it as in the document."""
         return {"files": self.files, "uncounted": self.uncounted, "commits": self.commits}
 
 
@@ -125,8 +123,6 @@ def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str
 
 
 def _lacking(snapshot: Snapshot) -> int:
-    """Return how many live files lack row ids."""
-
     def count(adds: RecordBatch) -> int:
         return pc.sum(_lacks_ids(adds)).as_py() or 0
 
@@ -297,7 +293,6 @@ class _Groups:
 
     @property
     def is_touched(self) -> bool:
-        """Return True if another writer has touched files of the group."""
         return self._group is not None and bool(pc.any(self._touched.among(self._group)).as_py())
 
 

@@ -159,7 +159,6 @@ class StatsPlan:
         """Return None: a file that cannot be read is left alone."""
 
     def effects(self) -> Iterator[str]:
-        """Yield how many files get statistics."""
         yield f"compute statistics of {plural(self.files, 'file')} from {self.request.read}"
 
     def chosen(self, adds: RecordBatch) -> RecordBatch:
@@ -376,13 +375,11 @@ class StatsOutcome:
         }
 
     def so_far(self) -> str:
-        """Return in words what was committed."""
         if not self.versions:
             return "nothing was committed"
         return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
 
     def shortfall(self) -> Shortfall | None:
-        """Return which files could not be read."""
         if not self.refused:
             return None
         first = self.refused[0]
@@ -404,11 +401,9 @@ class ComputeStats:
     examines: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> StatsPlan:
-        """Plan it. Raises as `plan_stats`."""
         return plan_stats(table, self.request, now, examines=self.examines)
 
     def outcome(self, plan: StatsPlan) -> StatsOutcome:
-        """Return that nothing was done yet."""
         return StatsOutcome(plan, refused=[*plan.refused])
 
     def execute(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:

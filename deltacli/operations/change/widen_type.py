@@ -91,25 +91,20 @@ class WideningOutcome(OneCommit):
 
     @property
     def read_version(self) -> int:
-        """The version that the change was planned on."""
         return self.basis.version
 
     @property
     def is_noop(self) -> bool:
-        """True where the columns have these types already."""
         return self.plan.is_noop
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return all reasons not to commit."""
         return (*self.plan.all_refusals, *self.refused_files)
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what changes, the features and the property that are added, and the consequences."""
         yield from (f"{change.column} {change.from_type} -> {change.to_type}" for change in self.plan.due)
         yield from (f"feature {name}" for name in self.plan.added_features)
         yield from ["enables type widening"] if self.plan.enables_property else []
@@ -175,7 +170,6 @@ class Widening:
         return WideningOutcome(basis_of(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
 
     def outcome(self, plan: WideningOutcome) -> WideningOutcome:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[WideningOutcome, WideningOutcome]) -> None:

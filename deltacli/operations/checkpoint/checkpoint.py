@@ -150,11 +150,9 @@ class CheckpointPlan:
     """What `force` accepts; the plan is then the one with it."""
 
     def objection(self) -> Refused | None:
-        """Return the refusal."""
         return self.refusal
 
     def effects(self) -> Iterator[str]:
-        """Yield the form of the checkpoint."""
         yield f"{self.layout.value} checkpoint of version {self.snapshot.version}"
 
     @property
@@ -393,7 +391,6 @@ class CheckpointResult(Whole):
     """The files that were written so far."""
 
     def so_far(self) -> str:
-        """Return how many files were written."""
         hint = "not updated" if self.hint_version is None else f"names version {self.hint_version}"
         return f"{plural(len(self.files) or self.published, 'file')} of the checkpoint written, _last_checkpoint {hint}"
 
@@ -436,7 +433,6 @@ class Checkpoint:
             raise
 
     def outcome(self, plan: CheckpointPlan) -> CheckpointResult:
-        """Return the result before the first file."""
         return CheckpointResult(plan, (), {}, 0, None, skipped=plan.is_noop)
 
     def execute(self, gate: Gate[CheckpointPlan, CheckpointResult]) -> None:

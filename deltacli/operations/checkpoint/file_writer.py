@@ -106,7 +106,6 @@ class CheckpointFile:
     rows: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as in the document `deltacli.checkpoint`."""
         return {"path": self.path, "sizeBytes": self.size_bytes, "rows": self.rows}
 
 

@@ -108,7 +108,6 @@ def _summary(
 
 
 def _leaves_statistics_out(properties: Mapping[str, str]) -> bool:
-    """True if the table asks for checkpoints without statistics."""
     if STATS_AS_JSON not in properties:
         return False
     return not is_true(properties, STATS_AS_JSON) and not is_true(properties, STATS_AS_STRUCT)

@@ -74,7 +74,6 @@ class CopyResult:
     """Whether files were left to copy when the time was up."""
 
     def so_far(self) -> str:
-        """Return how many files were copied."""
         copied = f"{plural(self.copied.files, 'file')} copied"
         if self.can_continue is None and not self.is_out_of_time:
             return copied
@@ -129,7 +128,6 @@ class Copy:
         return plan_copy(table.here(), self.target, self.request)
 
     def outcome(self, plan: CopyPlan) -> CopyResult:
-        """Return the result before the first copy."""
         return CopyResult(plan, lag=plan.lag)
 
     def execute(self, gate: Gate[CopyPlan, CopyResult]) -> None:

@@ -69,7 +69,6 @@ class Lag:
     seconds: float | None
 
     def as_json(self) -> dict[str, Json]:
-        """Return the field of the document."""
         return {"versions": self.versions, "seconds": self.seconds}
 
 
@@ -128,11 +127,9 @@ class CopyPlan:
         return is_done and not self.files.num_rows and not self.log
 
     def objection(self) -> errors.Refused | None:
-        """Return the error for its refusals, None without one."""
         return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what is copied, in sum."""
         found = self.to_copy
         yield f"copy {plural(found.files, 'file')} of {found.size_bytes:,} bytes to {self.target.uri}"
 
@@ -146,7 +143,6 @@ class _Target(NamedTuple):
 
     @property
     def version(self) -> int:
-        """The newest version that it has."""
         return self.listing.newest_version
 
 

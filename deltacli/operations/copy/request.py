@@ -76,12 +76,10 @@ class CopyRequest:
 
     @property
     def first(self) -> int | None:
-        """The first version that is asked for."""
         return self._range[0]
 
     @property
     def last(self) -> int | None:
-        """The last version that is asked for."""
         return self._range[1]
 
     @property

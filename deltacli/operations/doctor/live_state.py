@@ -86,7 +86,6 @@ class LiveState:
 
     @property
     def count(self) -> int:
-        """The number of live files."""
         return len(self.live.columns.sizes)
 
     @cached_property
@@ -105,7 +104,6 @@ class LiveState:
 
     @cached_property
     def deleted_rows(self) -> int:
-        """The rows that deletion vectors hide."""
         return _sum(self.live.columns.deleted)
 
     @cached_property

@@ -98,7 +98,6 @@ class StorageReport:
 
     @property
     def has_failed(self) -> bool:
-        """Return True where the exit code is that of findings."""
         return fails(self.findings)
 
     @property
@@ -486,14 +485,12 @@ class AccessReport:
 
     @property
     def has_failed(self) -> bool:
-        """Return True where the exit code is that of findings."""
         return fails(self.findings)
 
     def missing(self, command: Command) -> list[str]:
         return [name for name in command.needs if self.permits[name].state is Granted.NO]
 
     def state_of(self, command: Command) -> Granted:
-        """Return whether a command has what it needs."""
         states = {self.permits[name].state for name in command.needs}
         return next((state for state in (Granted.NO, Granted.UNKNOWN) if state in states), Granted.YES)
 

@@ -162,7 +162,6 @@ class ChecksumReport(Whole):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that were computed."""
         return tuple(sorted(self.computed))
 
     @property
@@ -174,11 +173,9 @@ class ChecksumReport(Whole):
         """Return None: what forbids a checksum is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
-        """Yield the file."""
         yield self.path
 
     def so_far(self) -> str:
-        """Return what was written."""
         return f"{self.path} written"
 
     def as_json(self) -> dict[str, Any]:
@@ -223,7 +220,6 @@ class Checksum:
         return plan
 
     def outcome(self, plan: ChecksumReport) -> ChecksumReport:
-        """Return the plan: nothing is written yet."""
         return plan
 
     def execute(self, gate: Gate[ChecksumReport, ChecksumReport]) -> None:
@@ -420,11 +416,9 @@ class Compaction(Whole):
         """Return None: what forbids a compaction is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
-        """Yield the file."""
         yield self.path
 
     def so_far(self) -> str:
-        """Return what was written."""
         return f"{self.path} written"
 
     def as_json(self) -> dict[str, Any]:
@@ -466,7 +460,6 @@ class LogCompaction:
         return Compaction(basis_of(snapshot), self.first, self.last, path, len(data), size, counts, kept)
 
     def outcome(self, plan: Compaction) -> Compaction:
-        """Return the compaction as one that is being written."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[Compaction, Compaction]) -> None:

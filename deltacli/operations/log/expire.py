@@ -189,33 +189,27 @@ class ExpiryPlan:
 
     @property
     def table(self) -> str:
-        """The URI of the table."""
         return self.basis.table.uri
 
     @property
     def newest_version(self) -> int:
-        """The version that it was planned on."""
         return self.basis.version
 
     @property
     def now_ms(self) -> int:
-        """When it was planned."""
         return self.basis.now_ms
 
     @property
     def is_noop(self) -> bool:
-        """True where there is nothing to delete."""
         return not self.files
 
     def objection(self) -> Refused | None:
-        """Return the error of the first refusal, None without one."""
         if not self.refusals:
             return None
         override = self.refusals[0].override
         return Refused.by(self.refusals[:1], hint=adding(override) if override else None)
 
     def effects(self) -> Iterator[str]:
-        """Yield where the log will begin, and the files."""
         yield f"the log begins at version {self.boundary}"
         yield from (file.path for file in self.files)
 
@@ -533,11 +527,9 @@ class ExpiryOutcome:
         return left
 
     def so_far(self) -> str:
-        """Return how many files were deleted."""
         return f"{plural(self.deleted, 'file')} deleted"
 
     def shortfall(self) -> Undone:
-        """Return which files could not be deleted."""
         return self.failed.shortfall(
             "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
         )
@@ -572,7 +564,6 @@ class LogExpiry:
         return plan if refusal is None else replace(plan, refusals=(refusal,))
 
     def outcome(self, plan: ExpiryPlan) -> ExpiryOutcome:
-        """Return the outcome before the first deletion."""
         return ExpiryOutcome(plan)
 
     def execute(self, gate: Gate[ExpiryPlan, ExpiryOutcome]) -> None:

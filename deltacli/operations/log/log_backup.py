@@ -56,19 +56,16 @@ class BackupPlan:
 
     @property
     def table(self) -> str:
-        """The URI of the table."""
         return self.basis.table.uri
 
     @property
     def backup(self) -> str:
-        """The URI of the backup."""
         return self.destination.uri
 
     def objection(self) -> None:
         """Return None: what forbids a backup is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
-        """Yield the files to copy."""
         return (file.name for file in self.copies)
 
 
@@ -84,7 +81,6 @@ class BackupResult(Whole):
     journal: log_copy.LogJournal = field(default_factory=log_copy.LogJournal)
 
     def so_far(self) -> str:
-        """Return how many files were copied."""
         return f"{plural(self.journal.written, 'file')} copied"
 
     @property
@@ -221,11 +217,9 @@ class LogBackup:
     full: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> BackupPlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises what `plan_backup` raises."""
         return plan_backup(table, self.destination, full=self.full)
 
     def outcome(self, plan: BackupPlan) -> BackupResult:
-        """Return the result before the first copy."""
         return _result(plan, (), False)
 
     def execute(self, gate: Gate[BackupPlan, BackupResult]) -> None:

@@ -123,28 +123,23 @@ class LogRestorePlan:
 
     @property
     def table(self) -> str:
-        """The URI of the table."""
         return self.basis.table.uri
 
     @property
     def backup(self) -> str:
-        """The URI of the backup."""
         return self.source.uri
 
     @property
     def is_noop(self) -> bool:
-        """True where the log lacks nothing."""
         return not self.writes
 
     def objection(self) -> None:
         """Return None: what forbids a restore is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
-        """Yield what happens to each file."""
         return (f"{item.action.value} {item.file.name}" for item in self.writes)
 
     def amount(self, action: Action) -> Amount:
-        """Return the number of files with this action."""
         items = (*self.writes, *self.kept)
         return Amount.of(item.file.size_bytes for item in items if item.action is action)
 
@@ -521,7 +516,6 @@ class LogRestored(Whole):
     written: list[RestoreItem] = field(default_factory=list)
 
     def so_far(self) -> str:
-        """Return how many files were restored."""
         return f"{plural(len(self.written), 'file')} restored"
 
 
@@ -535,13 +529,11 @@ class LogRestore:
     replaces: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> LogRestorePlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises what `plan_restore` raises."""
         if (managed := managed_store(table.storage)) is not None:
             managed.refuse("log restore")
         return plan_log_restore(table, self.source, replace=self.replaces)
 
     def outcome(self, plan: LogRestorePlan) -> LogRestored:
-        """Return the outcome before the first file."""
         return LogRestored(plan)
 
     def execute(self, gate: Gate[LogRestorePlan, LogRestored]) -> None:

@@ -91,7 +91,6 @@ class Bin(NamedTuple):
 
     @property
     def files(self) -> int:
-        """Return the number of files."""
         return self.stop - self.start
 
     @property
@@ -110,7 +109,6 @@ class Selection:
 
     @property
     def files(self) -> int:
-        """Return the number of files to rewrite."""
         return sum(one.files for one in self.bins)
 
     @property

@@ -134,17 +134,14 @@ class OptimizePlan:
 
     @property
     def is_noop(self) -> bool:
-        """Whether there is nothing to do."""
         return not self.selection.bins
 
     @property
     def unreadable(self) -> Sequence[RefusedFile]:
-        """Return the files that could not be read."""
         return [one for one in self.damaged if is_unreadable(one)]
 
     @property
     def way_out(self) -> str | None:
-        """Return `way_out_for` the files that could not be read."""
         return self.way_out_for(self.unreadable)
 
     def way_out_for(self, files: Sequence[RefusedFile]) -> str | None:
@@ -165,7 +162,6 @@ class OptimizePlan:
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield how many files become how many."""
         chosen = self.selection
         yield f"rewrite {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) as {chosen.outputs:,}"
 
@@ -200,7 +196,6 @@ class OptimizePlan:
 
     @property
     def skipped(self) -> Mapping[str, int]:
-        """Return how many files are left alone, by reason."""
         return {**self.live.excluded, **self.selection.skipped}
 
     @property

@@ -336,25 +336,20 @@ class AlterOutcome(Whole):
 
     @property
     def table(self) -> str:
-        """The URI of the table."""
         return self.basis.table.uri
 
     @property
     def is_noop(self) -> bool:
-        """True where the schema is already as requested."""
         return self.refusal is None and not self.changes
 
     def objection(self) -> errors.Refused | None:
-        """Return the error of a refused change, None without one."""
         return None if self.refusal is None else _as_unchanged(self.refusal)
 
     def effects(self) -> Iterator[str]:
-        """Yield what changes, and what to do besides."""
         yield from (sentence(change) for change in self.changes if change.kind is not ChangeKind.HIGHEST_FIELD_ID)
         yield from (message for _, message in self.warnings)
 
     def so_far(self) -> str:
-        """Return what was created."""
         return f"schema {self.committed} was created"
 
     @property
@@ -429,7 +424,6 @@ class SchemaAlteration:
         return self._plan(table, read_newest(storage, branch), UsedIds(storage, table.engine, branch), others)
 
     def outcome(self, plan: AlterOutcome) -> AlterOutcome:
-        """Return the plan: nothing is created yet."""
         return replace(plan, after=plan.before) if plan.is_noop else plan
 
     def execute(self, gate: Gate[AlterOutcome, AlterOutcome]) -> None:
@@ -517,7 +511,6 @@ _CODES = {BLANK_NAME: "alter.name", DEFAULT_VALUE: "alter.default", DIRECTIVE: "
 
 
 def _changes(newest: Newest, after: Schema) -> tuple[Change, ...]:
-    """Return what differs between the newest schema and the next one."""
     return changes_between(newest.schema, after, has_snapshots=newest.has_snapshots)
 
 

@@ -200,17 +200,14 @@ class SchemaVersion:
 
     @property
     def schema(self) -> Schema | None:
-        """The schema, None if it cannot be read."""
         return None if isinstance(self.content, Unreadable) else self.content
 
     @property
     def time_ms(self) -> int | None:
-        """When the schema was written; None if the file has no time."""
         return (self.schema.time_ms or None) if self.schema is not None else None
 
     @property
     def worst(self) -> Loss | None:
-        """The most serious loss of the changes, None without changes."""
         losses = {change.loss for change in self.changes}
         return next((loss for loss in _WORST_FIRST if loss in losses), None)
 
@@ -246,7 +243,6 @@ class SnapshotVersion:
 
     @property
     def time_ms(self) -> int | None:
-        """When the snapshot was committed; None if it has no time."""
         return (self.file.readable.time_ms or None) if self.file.readable is not None else None
 
     @property
@@ -307,7 +303,6 @@ class PaimonHistory:
 
     @property
     def denied(self) -> list[int]:
-        """The ids of the schemas without read permission."""
         contents = ((version.id, version.content) for version in self.schemas)
         return [found for found, content in contents if getattr(content, "code", None) == table_files.NO_PERMISSION]
 

@@ -137,7 +137,6 @@ def read_schemas(
 
 
 def read_newest_if_possible(storage: ReadStorage, engine: Engine, branch: str) -> Schema | None:
-    """Return the newest schema of a branch, None where it cannot be read."""
     found = read_schemas(storage, engine, list_schemas(storage, branch).ids[-1:], branch).values()
     return next((schema for schema in found if isinstance(schema, Schema)), None)
 
@@ -285,7 +284,6 @@ class BranchFiles:
 
     @property
     def readable(self) -> list[SnapshotFile]:
-        """All of them that can be read."""
         files = (*self.snapshots, *self.tags, *self.changelogs)
         return [found for file in files if (found := file.readable) is not None]
 
@@ -296,12 +294,10 @@ class BranchFiles:
 
     @property
     def newest(self) -> SnapshotFile | None:
-        """The newest snapshot, if it can be read."""
         return self.snapshots[-1].readable if self.snapshots else None
 
     @property
     def broken(self) -> list[BrokenFile]:
-        """Those that cannot be read."""
         files = (*self.snapshots, *self.tags, *self.changelogs)
         return [
             BrokenFile(file.path, file.content.code, str(file.content))
@@ -323,11 +319,9 @@ class SchemaReferences:
     """The names of the lists and manifests that were read."""
 
     def of(self, schema_id: int) -> Usage:
-        """Return the users of a schema."""
         return self.usage.get(schema_id) or Usage()
 
     def missing_among(self, present: Collection[int]) -> tuple[int, ...]:
-        """Return the schemas in use that are not among those present, ascending."""
         return tuple(sorted(number for number, usage in self.usage.items() if usage and number not in present))
 
 

@@ -111,16 +111,13 @@ class SchemaVacuumPlan:
 
     @property
     def table(self) -> str:
-        """The URI of the table."""
         return self.basis.table.uri
 
     @property
     def is_noop(self) -> bool:
-        """True where nothing is to be deleted."""
         return not self.candidates
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -128,7 +125,6 @@ class SchemaVacuumPlan:
         return Refused.by(self.refusals, {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
-        """Yield each file that is deleted."""
         yield from (f"delete {file.path}" for file in self.candidates)
 
     @property
@@ -137,18 +133,15 @@ class SchemaVacuumPlan:
 
     @property
     def candidates(self) -> list[SchemaFile]:
-        """The files to delete."""
         return [file for file in self.files if file.verdict is Verdict.UNREFERENCED]
 
     @property
     def amount(self) -> Amount:
-        """The number and bytes of the files to delete."""
         candidates = self.candidates
         return Amount(len(candidates), sum(file.size_bytes for file in candidates))
 
     @property
     def kept(self) -> Mapping[Verdict, int]:
-        """The number of kept files by reason, in the order of `Verdict`."""
         counts = Counter(file.verdict for file in self.files)
         return {verdict: counts[verdict] for verdict in Verdict if verdict is not Verdict.UNREFERENCED}
 
@@ -202,12 +195,10 @@ class SchemaVacuumResult(NamedTuple):
     outcome: SchemaVacuumOutcome | None
 
     def so_far(self) -> str:
-        """Return in words what was deleted."""
         done = 0 if self.outcome is None else self.outcome.deleted.files
         return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
 
     def shortfall(self) -> Undone:
-        """Return which files could not be deleted."""
         if self.outcome is None:
             return None
         has_deleted = bool(self.outcome.deleted.files)
@@ -223,11 +214,9 @@ class SchemaVacuum:
     request: SchemaVacuumRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> SchemaVacuumPlan:  # noqa: ARG002  (of Delta)
-        """Plan it. Raises what `plan_schema_vacuum` raises."""
         return plan_schema_vacuum(table, self.request)
 
     def outcome(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
-        """Return the plan, of which nothing was deleted yet."""
         return SchemaVacuumResult(plan, SchemaVacuumOutcome())
 
     def execute(self, gate: Gate[SchemaVacuumPlan, SchemaVacuumResult]) -> None:

@@ -74,7 +74,6 @@ class Break(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What the version did, in words."""
         if self.is_removal:
             return f"version {self.version} removed column mapping: columns had other names in files before it"
         if self.column:
@@ -114,7 +113,6 @@ def break_at(table: TableHandle, file: LogFile, before: TableConfiguration, afte
 
 
 def is_mapped(config: TableConfiguration) -> bool:
-    """Return True for a version with column mapping."""
     return config.mapping_mode != "none"
 
 
@@ -618,7 +616,6 @@ _IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def path_of(action: Action) -> str:
-    """Return the canonical path of a file action."""
     return canonical(str(action.get("path")))
 
 

@@ -82,7 +82,6 @@ class HistoryItem:
 
     @property
     def operation(self) -> str | None:
-        """The operation, as named by the writer."""
         operation = (self.commit_info or {}).get("operation")
         return None if operation is None else str(operation)
 

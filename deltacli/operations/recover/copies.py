@@ -81,12 +81,10 @@ class Manifest(NamedTuple):
 
 
 def manifest_of(directory: str) -> str:
-    """Return the path of the manifest of a directory."""
     return f"{directory}/{MANIFEST}"
 
 
 def checksums_of(directory: str) -> str:
-    """Return the path of the checksums of a directory."""
     return f"{directory}/{CHECKSUMS}"
 
 

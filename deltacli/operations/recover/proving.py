@@ -58,7 +58,6 @@ class LeftOut(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return what is to be said of them."""
         verb, they = ("is", "it was") if len(self.versions) == 1 else ("are", "they were")
         return (
             f"{named_ranges('commit', self.versions)} of {self.source} {verb} above version {self.newest}, the newest "

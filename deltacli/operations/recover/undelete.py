@@ -492,7 +492,6 @@ class UndeleteResult(NamedTuple):
     restored: Journal | None
 
     def so_far(self) -> str:
-        """Return how many files were put back."""
         return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
 
     def shortfall(self) -> Shortfall | None:
@@ -533,13 +532,11 @@ class Undelete:
     request: UndeleteRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndeletePlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises as `plan_undelete`."""
         if (managed := managed_store(table.storage)) is not None:
             managed.refuse("undelete")
         return plan_undelete(table, self.request)
 
     def outcome(self, plan: UndeletePlan) -> UndeleteResult:
-        """Return that nothing was put back yet."""
         return UndeleteResult(plan, Journal())
 
     def execute(self, gate: Gate[UndeletePlan, UndeleteResult]) -> None:

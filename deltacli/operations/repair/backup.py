@@ -97,7 +97,6 @@ class Backup:
 
     @property
     def uri(self) -> str:
-        """The directory of the backup."""
         return f"{self.store.uri}/{self.directory}"
 
     def keep(self, paths: Iterable[str]) -> None:
@@ -232,7 +231,6 @@ class PutBack(NamedTuple):
     kept: str | None = None
 
     def so_far(self) -> str:
-        """Return it in words."""
         kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
         return f"{plural(self.files, 'file')} put back{kept}"
 
@@ -260,19 +258,16 @@ class UndoPlan:
 
     @property
     def amount(self) -> PutBack:
-        """Return the files that would be put back."""
         return PutBack(len(self.puts), sum(one.kept.size_bytes for one in self.puts), self.unchanged)
 
     @property
     def is_noop(self) -> bool:
-        """Return True where every file is in its place."""
         return not self.puts
 
     def objection(self) -> None:
         """Return None: what objects to it is an error of the plan."""
 
     def effects(self) -> Iterator[str]:
-        """Yield the files that are put back."""
         yield from (f"put {one.kept.path} back" for one in self.puts)
 
 
@@ -285,13 +280,11 @@ class Undo:
     backup: str
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndoPlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises as `plan_undo`."""
         if (managed := managed_store(table.storage)) is not None:
             managed.refuse("the undo of a repair")
         return plan_undo(table, self.backup)
 
     def outcome(self, plan: UndoPlan) -> PutBack:
-        """Return that nothing was put back yet."""
         return PutBack(unchanged=plan.unchanged)
 
     def execute(self, gate: Gate[UndoPlan, PutBack]) -> None:

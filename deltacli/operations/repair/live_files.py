@@ -101,7 +101,6 @@ class Named(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """Return the paths as in the log."""
         found: list[str] = self.adds["path"].to_pylist()
         return found
 

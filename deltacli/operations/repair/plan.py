@@ -270,7 +270,6 @@ class RepairPlan:
 
     @property
     def is_noop(self) -> bool:
-        """Return True where no step would be made."""
         return not self.planned
 
     def objection(self) -> Refused | None:
@@ -278,17 +277,14 @@ class RepairPlan:
         return Refused.by(self.refusals) if self.refusals and (self.is_noop or self.request.dry_run) else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what the planned steps do."""
         yield from (f"{step.action}: {step.what}" for step in self.planned)
 
     @property
     def planned(self) -> tuple[Step, ...]:
-        """Return the steps that would be made."""
         return tuple(step for step in self.steps if step.state is StepState.PLANNED)
 
     @property
     def errors(self) -> tuple[Unrepaired, ...]:
-        """Return the errors that remain."""
         return tuple(one for one in self.unrepaired if one.severity is Severity.ERROR)
 
     @property

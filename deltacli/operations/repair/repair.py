@@ -297,7 +297,6 @@ def _doubled(
 def _unrepaired(
     found: Planned, without_steps: Sequence[Unrepaired], findings: Findings, *, is_readable: bool
 ) -> tuple[Unrepaired, ...]:
-    """Return the findings that are not acted on."""
     left_out = [*found.unrepaired, *without_steps]
     left_out += _waiting(findings, found, left_out, is_readable=is_readable)
     return tuple(one for one in left_out if one.severity is not Severity.INFO)
@@ -443,7 +442,6 @@ class RepairOutcome:
 
     @property
     def committed_version(self) -> int | None:
-        """The version of the last commit; None where nothing was committed."""
         return self.versions[-1] if self.versions else None
 
     @property
@@ -456,12 +454,10 @@ class RepairOutcome:
 
     @property
     def backup_uri(self) -> str | None:
-        """Return where replaced files were kept, None where none was replaced."""
         return self.backup.uri if self.backup is not None and self.backup.kept else None
 
     @property
     def loss(self) -> Amount:
-        """Return what was given up."""
         given = {(step.committed_version, step.place.key): step.loses for step in self.done if step.loses is not None}
         return sum(given.values(), Amount(0, 0, 0))
 
@@ -483,17 +479,14 @@ class RepairOutcome:
 
     @property
     def summary(self) -> str:
-        """Return in words what was done, if anything."""
         return self.so_far() if self.done or self.put.files else "nothing was changed"
 
     def so_far(self) -> str:
-        """Return in words what was done."""
         put = f", {plural(self.put.files, 'file')} put back" if self.put.files else ""
         kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
         return f"{plural(len(self.done), 'step')} done{put}{kept}"
 
     def shortfall(self) -> Shortfall | None:
-        """Return which steps failed or were refused."""
         plan = self.plan
         left = [*self.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
         if not left and not plan.refusals:
@@ -531,7 +524,6 @@ class Repair:
         return plan
 
     def outcome(self, plan: RepairPlan) -> RepairOutcome:
-        """Return that nothing was done yet."""
         return RepairOutcome(plan)
 
     def execute(self, gate: Gate[RepairPlan, RepairOutcome]) -> None:

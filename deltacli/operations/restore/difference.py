@@ -288,17 +288,14 @@ class Difference:
 
     @cached_property
     def added_amount(self) -> Amount:
-        """The files that come back."""
         return amount_of(self.target, self.added)
 
     @cached_property
     def removed_amount(self) -> Amount:
-        """The files that go."""
         return amount_of(self.now, self.removed)
 
     @property
     def unchanged(self) -> int:
-        """The number of files that stay."""
         return len(self.now.keys) - self.removed_amount.files
 
     @property
@@ -308,22 +305,18 @@ class Difference:
 
     @property
     def files_after(self) -> int:
-        """The number of chosen files afterwards."""
         return len(self.target.keys)
 
     @property
     def size_after(self) -> int:
-        """Their bytes."""
         return _sum(self.target.sizes)
 
     @property
     def brings_vectors(self) -> bool:
-        """Whether a file with a deletion vector comes back."""
         return bool(pc.any(pc.and_(self.added, self.target.has_vector)).as_py())
 
     @property
     def without_row_id(self) -> ArrowArray:
-        """Which files of the target come back without row ids."""
         return pc.and_(self.added, pc.invert(self.target.has_row_id))
 
     def physical(self, chosen: ArrowArray) -> Amount:

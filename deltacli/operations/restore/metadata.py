@@ -64,12 +64,10 @@ class SmallState(NamedTuple):
 
     @property
     def protocol(self) -> Action:
-        """The protocol action as in the log."""
         return self.config.raw_protocol or {}
 
     @property
     def metadata(self) -> Action:
-        """The metaData action as in the log."""
         return self.config.raw_metadata or {}
 
 

@@ -44,7 +44,6 @@ class Brought:
 
     @cached_property
     def count(self) -> int:
-        """The number of files to be copied."""
         return len(self.found.sources) - int(self.found.sources.null_count)
 
     @cached_property

@@ -180,7 +180,6 @@ class RestorePlan:
 
     @property
     def is_noop(self) -> bool:
-        """Whether nothing differs."""
         found = self.difference
         small = self.small
         changes_files = bool(found.added_amount.files or found.removed_amount.files)
@@ -210,7 +209,6 @@ class RestorePlan:
         return Refused.by([first], facts)
 
     def effects(self) -> Iterator[str]:
-        """Yield what comes back, goes and changes."""
         found = self.difference
         for what, amount in (("bring back", found.added_amount), ("remove", found.removed_amount)):
             rows = "unknown" if amount.rows is None else f"{amount.rows:,}"
@@ -589,7 +587,6 @@ class RestoreOutcome:
         )
 
     def so_far(self) -> str:
-        """Return what was committed, or put in its place before a commit."""
         if self.committed_version is None:
             return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
@@ -629,11 +626,9 @@ class Restore:
     request: RestoreRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> RestorePlan:
-        """Plan it. Raises as `plan_restore`."""
         return plan_restore(table, self.request, now)
 
     def outcome(self, plan: RestorePlan) -> RestoreOutcome:
-        """Return that nothing was done yet."""
         return RestoreOutcome(plan)
 
     def execute(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:

@@ -344,7 +344,6 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
 
 
 def shown(change: Change) -> str:
-    """Return a change in words."""
     return sentence(change)
 
 

@@ -98,7 +98,6 @@ class SourceOffsets:
 
     @property
     def table_id(self) -> str | None:
-        """Return the id of the table; None for other sources."""
         return self.positions[-1].table_id if self.positions else None
 
     def reads(self, table_id: str) -> bool:

@@ -538,5 +538,4 @@ def _recorded(history: TableHistory, rows: ArrowTable) -> ArrowTable:
 
 
 def records_changes(config: TableConfiguration | None) -> bool:
-    """Return whether the change feed is enabled."""
     return config is not None and is_true(config.properties, CHANGE_FEED)

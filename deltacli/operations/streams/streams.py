@@ -272,7 +272,6 @@ class StreamsReport:
     others: int = 0
 
     def verdicts(self) -> Counter[Verdict]:
-        """Return how many queries have each verdict."""
         return Counter(one.finding.verdict for one in self.queries)
 
     def fails(self, fail_on: FailOn = FailOn.DEAD) -> bool:

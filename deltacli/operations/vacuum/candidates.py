@@ -52,7 +52,6 @@ class Window(NamedTuple):
     reaches_back: bool
 
     def retains(self, version: int) -> bool:
-        """Return True if the commit of a version is retained."""
         return self.last_before is None or version > self.last_before
 
 
@@ -541,7 +540,6 @@ class CandidateClassifier:
         self._roots.merge(part.roots)
 
     def is_needed(self, hashes: pyarrow.Array) -> pyarrow.Array:
-        """Return which files the log needs."""
         return pc.or_(self.known.find_live(hashes), self.known.find_others(hashes))
 
     def old_files(self) -> pyarrow.Table:
@@ -556,13 +554,11 @@ class CandidateClassifier:
 
     @cached_property
     def needed(self) -> pyarrow.Array:
-        """Return the hashes of the listed files that are needed."""
         found = pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
         return pc.unique(found) if self.may_repeat else found
 
     @property
     def young_files(self) -> int:
-        """Return the number of files that are too recent to delete."""
         if self.may_repeat:
             return len(pc.unique(pa.concat_arrays([*self.young, pa.array([], pa.int64())])))
         return sum(map(len, self.young))

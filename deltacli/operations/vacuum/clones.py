@@ -33,7 +33,6 @@ class CloneNote(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the path of the note, relative to the table."""
         return f"{NOTES}/{self.table_id}.json"
 
     def may_be_gone(self) -> bool:

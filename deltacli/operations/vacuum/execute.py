@@ -161,7 +161,6 @@ class Group:
 
     @property
     def open_rows(self) -> list[int]:
-        """Return the rows without an outcome so far."""
         return [row for batch in self.last for row in batch.open_rows]
 
 
@@ -533,7 +532,6 @@ class SavedVacuum:
             return replace(plan, table=table.uri, refusals=refusals, made_from=Basis(table, -1, plan.now_ms))
 
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
-        """Return the plan, of which nothing was deleted yet."""
         return VacuumResult(plan, VacuumOutcome())
 
     def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:

@@ -88,16 +88,13 @@ class VacuumChange:
     request: VacuumRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
-        """Plan it on the newest version. Raises what `plan_vacuum` raises."""
         require_free(self.request.commit_metadata)
         return plan_vacuum(table, self.request, snapshot=now)
 
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
-        """Return the plan, of which nothing was deleted yet."""
         return VacuumResult(plan, VacuumOutcome())
 
     def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
-        """Delete the files. Raises what `execute_vacuum` raises."""
         from deltacli.operations.vacuum.execute import execute_by
 
         execute_by(gate, self.request)

@@ -374,11 +374,9 @@ class VacuumPlan:
 
     @property
     def is_noop(self) -> bool:
-        """True where nothing is to be deleted."""
         return not self.files and not self.directories
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -386,7 +384,6 @@ class VacuumPlan:
         return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
-        """Yield what is deleted, and where copies are put."""
         yield f"delete {plural(self.files, 'file')} ({format_size(self.size_bytes)}), plan {self.plan_id}"
         if self.quarantine is not None:
             yield f"copy them to {self.quarantine}"
@@ -519,7 +516,6 @@ class VacuumResult(NamedTuple):
     outcome: VacuumOutcome | None
 
     def so_far(self) -> str:
-        """Return in words what was deleted and committed."""
         outcome = self.outcome or VacuumOutcome()
         done = f"{outcome.deleted.files:,} of {plural(self.plan.files, 'file')} deleted"
         if outcome.end_version is not None:
@@ -527,7 +523,6 @@ class VacuumResult(NamedTuple):
         return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
     def shortfall(self) -> Undone:
-        """Return which files could not be deleted."""
         if self.outcome is None:
             return None
         hint, has_deleted = command("vacuum", yes=True), bool(self.outcome.deleted.files)

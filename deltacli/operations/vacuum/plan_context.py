@@ -843,6 +843,5 @@ def is_or_are(files: int) -> tuple[str, str]:
 
 
 def example_of(rows: ArrowTable) -> str:
-    """Return the path of the first file."""
     example: str = rows.column("path")[0].as_py().decode("utf-8", "replace")
     return example

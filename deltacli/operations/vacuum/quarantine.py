@@ -310,7 +310,6 @@ class PurgePlan:
 
     @property
     def is_noop(self) -> bool:
-        """True where nothing is due."""
         return not self.due
 
     def objection(self) -> Refused | None:
@@ -318,7 +317,6 @@ class PurgePlan:
         return _refused(self.refusals) if self.refusals and (self.is_shown_only or self.is_noop) else None
 
     def effects(self) -> Iterator[str]:
-        """Yield each plan whose files are deleted."""
         yield from (f"delete {plural(due.files, 'file')} of {due.mark[0]}" for due in self.due)
 
     @property
@@ -386,7 +384,6 @@ class PurgeResult(NamedTuple):
     outcome: PurgeOutcome | None
 
     def so_far(self) -> str:
-        """Return in words what was deleted."""
         done = 0 if self.outcome is None else self.outcome.files
         return f"{done:,} of {plural(self.plan.files, 'file')} deleted from the quarantine"
 
@@ -412,11 +409,9 @@ class QuarantinePurge:
     dry_run: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> PurgePlan:
-        """Plan it. Raises what `plan_purge` raises."""
         return replace(plan_purge(table, self.uri, self.older_ms, now), is_shown_only=self.dry_run)
 
     def outcome(self, plan: PurgePlan) -> PurgeResult:
-        """Return the plan, of which nothing was deleted yet."""
         return PurgeResult(plan, PurgeOutcome())
 
     def execute(self, gate: Gate[PurgePlan, PurgeResult]) -> None:

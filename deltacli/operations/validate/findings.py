@@ -258,7 +258,6 @@ class Collector:
 
     @property
     def rules(self) -> Set[str]:
-        """Return the ids of the selected rules."""
         return SelectedRules(self._choice, self._known)
 
     def _takes(self, rule: Rule) -> bool:
@@ -380,7 +379,6 @@ class Fingerprint(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return the fingerprint as one word."""
         return _digest("\0".join(self))
 
 

@@ -69,7 +69,6 @@ class TableContext(NamedTuple):
 
     @property
     def storage(self) -> Storage:
-        """The store of the table."""
         return self.stores.storage
 
     @property

@@ -72,7 +72,6 @@ class Entry(NamedTuple):
 
     @property
     def tally(self) -> Tally:
-        """Return the counts of the whole run."""
         return Tally.sum([table.tally for table in self.tables])
 
     def is_like(self, other: Entry) -> bool:

@@ -183,7 +183,6 @@ class FileEncoder:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows added."""
         return sum(self._actions.values()) + sum(self._pending_rows.values())
 
     def finish(self) -> EncodedFile:

@@ -59,7 +59,6 @@ class NarrowBlock(NamedTuple):
 
 
 def plan_blocks(file: LogFile) -> list[CommitBlock]:
-    """Split a commit into blocks."""
     return [CommitBlock(file, offset, BLOCK_BYTES) for offset in range(0, file.size_bytes, BLOCK_BYTES)]
 
 

@@ -73,7 +73,6 @@ class BatchOutcome:
 
     @property
     def decided(self) -> int:
-        """Return the number of files with an outcome."""
         return len(self.codes) - self.codes.count(FileOutcome.NOT_TRIED)
 
     def each(self) -> Iterator[tuple[FileOutcome, Failed | None]]:
@@ -188,7 +187,6 @@ def are_missing(paths: tuple[str, ...], context: TaskContext) -> bytes:
 
 
 def files_of_piece(piece: DeletePiece) -> int:
-    """Return the number of files of a batch."""
     return len(piece.paths)
 
 
@@ -203,7 +201,6 @@ class Stop:
 
     @property
     def is_ending(self) -> bool:
-        """True once nothing more is to be begun."""
         return self._ending.is_set()
 
     def __call__(self) -> bool:

@@ -187,7 +187,6 @@ class IdentityCheck:
     identities: tuple[Identity, ...]
 
     def __call__(self, file: OpenFileContext) -> _AskingValues | None:
-        """Start the check of a file."""
         return _AskingValues(
             [_IdentityColumn(each) for each in self.identities if each.name not in file.data_file.constants]
         )
@@ -204,12 +203,10 @@ class _AskingValues:
     columns: list[_IdentityColumn]
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Process a batch of rows."""
         for column in self.columns:
             column.take(pc.drop_null(batch.column(column.identity.name)))
 
     def answer(self) -> list[_FileValues]:
-        """Return the facts about each column."""
         return [column.answer() for column in self.columns]
 
 
@@ -405,7 +402,6 @@ class _AskingPartitions(AskingBeside):
     columns: Sequence[_Column]
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Process a batch of rows."""
         for column in self.columns:
             column.take(batch.column(column.beside))
 

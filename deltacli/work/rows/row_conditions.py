@@ -212,11 +212,9 @@ class StoredConditions:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to check."""
         return not self._compiled
 
     def begin(self, _: OpenFileContext) -> _AskedOfRows:
-        """Start the check of the rows of a file."""
         return _AskedOfRows(self._compiled)
 
     def _compile(self, stored: StoredSql, schema: StructType) -> None:
@@ -251,7 +249,6 @@ class _AskedOfRows:
         self._asked = [_OneAsked(one) for one in compiled]
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Evaluate all conditions on a batch of rows."""
         for one in self._asked:
             one.take(batch)
 
