@@ -142,12 +142,7 @@ class LargeCommit(NamedTuple):
 
 
 def read_tail(
-    storage: ReadStorage,
-    engine: Engine,
-    commits: Sequence[LogFile],
-    *,
-    older_follow: bool,
-    progress: Progress = SILENT,
+    storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool, progress: Progress = SILENT
 ) -> LogTail:
     """Read the commits after a checkpoint (ascending) once and return their result. Raises CommitCorrupt.
 

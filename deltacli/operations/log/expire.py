@@ -25,14 +25,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import (
-    ALLOW_STREAM_LOSS,
-    IGNORE_STREAMS_OLDER,
-    PROTECT_STREAMS,
-    Kind,
-    option,
-    shared,
-)
+from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
 from deltacli.core.units import (
     DAY_MS,
     duration,
@@ -440,10 +433,7 @@ def without(whole: WholeLog, gone: Collection[str]) -> LogListing:
 
 
 def refusals_of(
-    snapshot: Snapshot,
-    listing: LogListing,
-    request: ExpiryRequest,
-    boundary: int | None,
+    snapshot: Snapshot, listing: LogListing, request: ExpiryRequest, boundary: int | None
 ) -> Iterator[Refusal]:
     """Yield the refusals. `listing` is the whole log; the listing of a snapshot may begin at the hint."""
     properties = snapshot.properties

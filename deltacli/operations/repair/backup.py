@@ -460,7 +460,7 @@ def _require_rebuilt(
             code="repair.undo-loses-versions",
             facts={
                 "compared": f"the versions that the log rebuilds now, {format_ranges(before.reconstructable)}, with "
-                f"those afterwards, {format_ranges(rest.reconstructable)}",
+                f"those afterwards, {format_ranges(rest.reconstructable)}"
             },
             hint=command("validate", level="log"),
         )

@@ -505,11 +505,7 @@ class AddAgain:
 
 
 def plan_statistics(
-    table: TableHandle,
-    findings: Sequence[Finding],
-    now: Snapshot,
-    listing: LogListing,
-    obstacle: str | None,
+    table: TableHandle, findings: Sequence[Finding], now: Snapshot, listing: LogListing, obstacle: str | None
 ) -> Planned:
     """Return the steps for wrong statistics of live files: they are computed from the rows. Raises StorageFailed."""
     if not findings:
@@ -561,12 +557,7 @@ _LATER = "a later commit adds the file again and decides; the action stays until
 
 
 def _why_not(
-    finding: Finding,
-    rows: Sequence[int],
-    faults: Sequence[str | None],
-    later: Mapping[str, int],
-    *,
-    keeps_ids: bool,
+    finding: Finding, rows: Sequence[int], faults: Sequence[str | None], later: Mapping[str, int], *, keeps_ids: bool
 ) -> str | None:
     if not rows:
         return "the newest version does not have this file"

@@ -654,10 +654,7 @@ def _of_configuration(table: TableHandle, snapshot: Snapshot, findings: Sequence
         protocol, metadata = read_protocol(checksum["protocol"], source), read_metadata(checksum["metadata"], source)
     except (DeltacliError, KeyError):
         return f"{why}, and no checksum of version {snapshot.version} confirms it"
-    differing = [
-        *protocol_differences(snapshot.protocol, protocol),
-        *metadata_differences(snapshot.metadata, metadata),
-    ]
+    differing = [*protocol_differences(snapshot.protocol, protocol), *metadata_differences(snapshot.metadata, metadata)]
     return f"{why}, and the checksum of version {snapshot.version} has another {differing[0]}" if differing else None
 
 

@@ -84,10 +84,7 @@ class RepairRequest:
     accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
     allow_in_use: bool = option(f"Repair although others committed {IN_USE}.", default=False)
     max_missing: float = option(
-        "Refuse to give up more than this share of the live files.  [default: 10%]",
-        "N%",
-        Kind.SHARE,
-        default=0.1,
+        "Refuse to give up more than this share of the live files.  [default: 10%]", "N%", Kind.SHARE, default=0.1
     )
     quarantine: str | None = option(
         "Keep the backup, and the readable rows of damaged files, in this directory outside of all tables.",

@@ -731,9 +731,7 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
         if plan.retention_ms != plan.own_retention_ms:
             parameters["specifiedRetentionMillis"] = plan.retention_ms
         return CommitRequest(
-            "VACUUM START",
-            parameters,
-            {"numFilesToDelete": plan.files, "sizeOfDataToDelete": plan.size_bytes},
+            "VACUUM START", parameters, {"numFilesToDelete": plan.files, "sizeOfDataToDelete": plan.size_bytes}
         )
 
     try:

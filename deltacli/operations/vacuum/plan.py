@@ -103,10 +103,7 @@ class VacuumRequest:
     prefix: str | None = option("Delete only below this directory of the table.", "P")
     where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "CONDITION", Kind.TEXT)
     keep_versions: Sequence[int] = option(
-        "Versions to keep fully readable, whatever their age. Repeatable.",
-        "A,B-C,…",
-        Kind.VERSIONS,
-        default=(),
+        "Versions to keep fully readable, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
     )
     protect_from: Sequence[str] = option(
         "Keep files that another table (a shallow clone) references. Repeatable.",

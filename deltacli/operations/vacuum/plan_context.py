@@ -163,9 +163,7 @@ def prepare(
     retention_ms = own_ms if request.retention_ms is None else request.retention_ms
     cutoff_ms = now_ms - retention_ms
     keys = PathKeys(
-        (table.uri, *table.storage.aliases),
-        folds_case=folds_names(table.storage),
-        is_portable=table.engine.may_repeat,
+        (table.uri, *table.storage.aliases), folds_case=folds_names(table.storage), is_portable=table.engine.may_repeat
     )
     listing = list_log(table.storage, progress=table.progress)
     with with_codes_of_vacuum():
@@ -354,8 +352,7 @@ def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> I
     newest_ms = max((file.modified_ms for file in files), default=0)
     if newest_ms <= 0:
         yield Refusal(
-            "vacuum.unknown-clock",
-            "the store does not report when files were written, so their age is unknown",
+            "vacuum.unknown-clock", "the store does not report when files were written, so their age is unknown"
         )
         return
     for moment, what in (
@@ -405,8 +402,7 @@ def shared_refusals(tables: Iterable[tuple[str, str]], own: Collection[str]) -> 
     """
     for shared in sorted({kind for directory, kind in tables if not directory and kind.lower() not in own}):
         yield Refusal(
-            "vacuum.shared-directory",
-            f"the directory is also a {shared} table, whose files the log does not name",
+            "vacuum.shared-directory", f"the directory is also a {shared} table, whose files the log does not name"
         )
 
 

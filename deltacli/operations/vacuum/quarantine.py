@@ -367,12 +367,7 @@ class PurgeOutcome:
     def as_json(self) -> JsonObject:
         failed = self.failed
         return {
-            "deleted": {
-                "plans": self.plans,
-                "files": self.files,
-                "failed": failed.count,
-                "failures": failed.as_json(),
-            },
+            "deleted": {"plans": self.plans, "files": self.files, "failed": failed.count, "failures": failed.as_json()}
         }
 
 

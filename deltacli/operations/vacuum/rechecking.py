@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.changing.basis import (
-    Basis,
-    digest_of,
-    past_of,
-    require_clock,
-    require_committable,
-    require_same,
-)
+from deltacli.changing.basis import Basis, digest_of, past_of, require_clock, require_committable, require_same
 from deltacli.core.errors import Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
