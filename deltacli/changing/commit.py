@@ -161,9 +161,7 @@ class NothingToDo:
 
 @dataclass(frozen=True)
 class Dropped(NothingToDo):
-    """Another writer has changed the files of a request that is given up then (`OnConflict.DROP`): no version was
-    created.
-    """
+    """Another writer has changed the files of a request (`OnConflict.DROP`): no version was created."""
 
     reason: str
 
@@ -460,9 +458,7 @@ class _Sender:
         return _Lost(version, tuple(winners), before, past, looked_at), listing.newest_version
 
     def _fetch(self, files: Sequence[LogFile]) -> None:
-        """Read small commits at the same time, where the store remembers them: one after the other is as slow as some
-        writers commit.
-        """
+        """Read small commits at once where the store remembers them: one by one is as slow as some writers commit."""
         at_once = self._table.storage.capabilities.parallel_reads
         small = [commit_location(file) for file in files if file.size_bytes <= _FETCHED_BYTES]
         if not self._table.storage.capabilities.cheap_listing and len(small) > 1:
@@ -555,9 +551,7 @@ def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed |
 
 
 def _with_row_id_mark(base: Base, snapshot: Snapshot, request: CommitRequest) -> Base:
-    """Return the base with the highest row id that was ever assigned. Raises Refused where new rows need ids and that
-    one is not known.
-    """
+    """Return the base with the highest row id ever assigned. Raises Refused where new rows need an unknown one."""
     domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
     if domain is None:
         return base

@@ -65,9 +65,7 @@ class LiveManifests:
 
 
 def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refusal, ...]]:
-    """Return the manifests of a version, or why it cannot have any: a list of files says nothing of renamed columns and
-    of deleted rows.
-    """
+    """Return the manifests of a version, or why it cannot have any: they say nothing of renames and deleted rows."""
     table = snapshot.table
     if snapshot.config.mapping_mode != "none":
         message = (
@@ -269,9 +267,7 @@ def _content(lines: Iterable[bytes]) -> bytes:
 
 
 def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
-    """Write the manifests of a plan that differ, then delete those of partitions without files. Raises what the storage
-    raises.
-    """
+    """Write the manifests that differ, then delete those of partitions without files. Raises what storage raises."""
     plan = outcome.plan
     assert plan.live is not None
     live = plan.live
@@ -311,9 +307,7 @@ def _remove_empty(store: Storage, directory: str) -> None:
 
 
 def write_again(table: TableHandle) -> Iterator[str]:
-    """Write the manifests of the newest version, and yield why they could not be written: the commit before is made, so
-    it is no error.
-    """
+    """Write the manifests of the newest version. Yield why they could not be written: the commit before is made."""
     way_out = command("manifest", table=table.address)
     try:
         for _ in range(_TRIES):

@@ -130,9 +130,7 @@ def _errors(
     previous: TableConfiguration | None = None,
     memory: dict[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given, as far as
-    it may stop an act.
-    """
+    """Yield what `validate` calls an error of a protocol and a metadata (after others), if it may stop an act."""
     from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD, Severity
     from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 

@@ -325,9 +325,7 @@ def _info_of(storage: ReadStorage, commit: LogFile) -> Action:
 
 
 def _takes(root: Storage, note: CloneNote | None) -> bool:
-    """Write a note of a clone, and return whether that is certain: the note in the source protects it, too, while the
-    source is there.
-    """
+    """Write a note of a clone, and return whether that is certain. The note in the source protects it, too."""
     if note is None:
         return False
     try:

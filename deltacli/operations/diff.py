@@ -206,9 +206,7 @@ def _all_of(side: Snapshot) -> Batches:
 
 
 def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot] | None:
-    """Return both versions rebuilt from one checkpoint; None where they have none, or where the commits between are
-    larger than the other checkpoint.
-    """
+    """Return both versions rebuilt from one checkpoint; None where they have none, or that would read more."""
     if isinstance(before.table.storage, StoreOfVersions):
         return None
     older, newer = sorted((before, after), key=lambda side: side.version)

@@ -294,9 +294,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
 
 
 def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
-    """Return the traits of a version, also of the paths and the partition values of its files. Raises what reading them
-    does.
-    """
+    """Return the traits of a version, its paths and partition values included. Raises what reading them does."""
     config = snapshot.config
     traits = traits_of(config, [one.domain for one in snapshot.domains])
     if _has_files_elsewhere(snapshot):

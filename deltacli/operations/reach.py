@@ -81,9 +81,7 @@ _BYTES_COMPARED = 64 << 20
 
 
 class ReadCommit(NamedTuple):
-    """A commit: the files that it adds and removes, in narrow columns, its change data, and its small actions; where it
-    is damaged, only why.
-    """
+    """A commit: files added and removed (narrow columns), change data, small actions; only why where it is damaged."""
 
     version: int
     adds: tuple[RecordBatch, ...] = ()

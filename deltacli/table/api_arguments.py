@@ -132,9 +132,7 @@ Self = TypeVar("Self", bound=Named)
 
 
 def named(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Return the method with errors whose hints name the table, also for arguments of a wrong kind, and only plan where
-    the call did.
-    """
+    """Return the method with errors whose hints name the table, also for arguments of a wrong kind."""
 
     @wraps(method)
     def call(self: Self, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:

@@ -90,9 +90,7 @@ class TableHandle:
         return self.stores.storage
 
     def writable(self) -> Storage:
-        """Return the store of the table, to be written. A change takes that of its gate, which has looked at the table
-        again.
-        """
+        """Return the store of the table, to be written. A change takes that of its gate, which has looked again."""
         return self.stores.storage
 
     @property

@@ -38,9 +38,7 @@ Piece = TypeVar("Piece", outputs.RowsPiece, outputs.ActionsPiece)
 
 
 class ListedActions(Protocol):
-    """The file actions of a version, `FileActions`, which cannot be imported here because it uses this
-    module.
-    """
+    """The file actions of a version: `FileActions`, which uses this module and cannot be imported here."""
 
     @property
     def table(self) -> TableHandle: ...

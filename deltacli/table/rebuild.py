@@ -405,9 +405,7 @@ def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
 
 
 def _list_dated(table: TableHandle, known: LogListing | None = None) -> LogListing:
-    """Return the log, listed from its start unless it is known. Raises where there is no version, or none with a
-    time.
-    """
+    """Return the log, listed from its start unless it is known. Raises without a version, or without a time."""
     listing = list_log(table.storage, progress=table.progress) if known is None else known
     listing.require_versions()
     if not listing.commits:

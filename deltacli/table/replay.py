@@ -133,9 +133,7 @@ class LogTail:
 
 
 class LargeCommit(NamedTuple):
-    """What is remembered of a large commit: the hashes of the keys that occur more than once in it, and its keys if
-    older actions follow.
-    """
+    """A large commit: the hashes of keys that occur more than once in it, and its keys if older actions follow."""
 
     contested: frozenset[int]
     keys: Sequence[KeyIndex] = ()
@@ -290,9 +288,7 @@ def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
 def read_contents(
     storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[LogFile, bytes | None]]:
-    """Yield the commits newest first with their bytes, None for a large one; several reads at a time where that is
-    faster.
-    """
+    """Yield the commits newest first with their bytes, None for a large one; several at a time where that is faster."""
 
     def read(file: LogFile) -> tuple[LogFile, bytes | None]:
         return file, None if is_large(file) else read_commit(storage, file)
@@ -307,9 +303,7 @@ def read_contents(
 
 
 class _Held:
-    """Collects survivors of several small commits into columns, because a batch per commit would cost more than the
-    commit.
-    """
+    """Collects survivors of several small commits: a batch per commit would cost more than the commit."""
 
     def __init__(self, tail: LogTail, storage: ReadStorage) -> None:
         self._tail = tail

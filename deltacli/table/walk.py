@@ -94,9 +94,7 @@ def table_at(storage: ReadStorage) -> str | None:
 
 
 def tables_around(table: TableHandle) -> Iterator[str]:
-    """Yield the URIs of the Delta tables that contain a table, the nearest first; inaccessible directories are
-    skipped.
-    """
+    """Yield the URIs of the Delta tables around a table, nearest first; inaccessible directories are skipped."""
     for storage in stores_around(table):
         with suppress(errors.FileMissing, errors.PermissionRefused, errors.CredentialsMissing):
             if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):

@@ -133,9 +133,7 @@ class ListedFile(NamedTuple):
 
 
 class FilesInListing:
-    """Finds the files of a log in the listing of the table. `sizes` maps the path of every file below the table, not
-    encoded, to bytes.
-    """
+    """Finds the files of a log in the listing of the table. `sizes`: path (not encoded) to bytes."""
 
     def __init__(self, files: TableFiles, sizes: Mapping[str, int]) -> None:
         self._files, self._sizes = files, sizes
@@ -197,10 +195,7 @@ class FooterFiles:
             return None, unread(file.path, fault)
 
     def place(self, file: ListedFile) -> tuple[ReadStorage, str, int] | None:
-        """Return the store, the path in it and the size (bytes) of a file; None if a file of this table is missing.
-
-        Raises PathExternal.
-        """
+        """Return store, path and size (bytes) of a file; None for a missing one of this table. Raises PathExternal."""
         storage, inner = self._files.locate(file.path)
         if storage is not self._own:
             return storage, inner, storage.stat(inner).size_bytes
@@ -608,10 +603,7 @@ class VectorReader:
         return read._replace(facts=facts)
 
     def _of_file(self, vectors: Sequence[tuple[Numbered, data_files.VectorPlace]]) -> list[VectorRead]:
-        """Return the vectors of one file.
-
-        An invalid version is reported once, without the faults that may result from it.
-        """
+        """Return the vectors of one file. An invalid version is reported once, without the faults that follow."""
         storage, path = vectors[0][1].storage, vectors[0][1].path
         is_own = storage is self._own
         try:

@@ -430,10 +430,7 @@ class Inventory:
     newest_ms: int | None = field(default=None, init=False)
 
     def batches(self) -> Iterator[InventoryBatch]:
-        """Yield the files.
-
-        Each call reads the inventory again. Raises Unreadable (`vacuum.inventory`), naming the file.
-        """
+        """Yield the files; each call reads the inventory again. Raises Unreadable (`vacuum.inventory`)."""
         for rows, columns in self._read():
             with inventory_faults(self.place):
                 batch = self._judge(rows, columns)

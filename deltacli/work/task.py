@@ -160,10 +160,7 @@ _URI = pattern(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
 def read_prefixes(prefixes: Iterable[str]) -> Allowed:
-    """Return the locations given by `--allow-external`: paths, `file:` URIs, or URIs of other stores.
-
-    Raises UsageError.
-    """
+    """Return the locations of `--allow-external`: paths, `file:` URIs, or URIs of other stores. Raises UsageError."""
     found: list[str] = []
     for prefix in prefixes:
         if prefix[:5].lower() == "file:":
@@ -273,10 +270,7 @@ class TableFiles:
         return self._elsewhere(path, start + without_dots(f"{directory}{inner}"))
 
     def may_look(self, path: str) -> bool:
-        """Return whether an absolute local path may be accessed: it is in the table or below an allowed prefix.
-
-        A refusal is recorded.
-        """
+        """Return whether a local path may be accessed: inside the table or an allowed prefix. Records a refusal."""
         place = without_dots(canonical(path))
         if not place.startswith("/") or self._is_allowed(place):
             return place.startswith("/")

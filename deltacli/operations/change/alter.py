@@ -104,9 +104,7 @@ class RowsInQuestion:
         return replace(evolution, refusals=refusals)
 
     def _fresh(self, adds: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the files that were not checked, and remember them. A new vector leaves fewer rows, but it may have
-        replaced another one.
-        """
+        """Return the files that were not checked, and remember them. A new vector may have replaced another one."""
         paths, vectors = adds.column("path").to_pylist(), adds.column("deletionVector").to_pylist()
         keys = [hash((path, vector and unique_id(vector))) for path, vector in zip(paths, vectors, strict=True)]
         mask = [key not in self._checked for key in keys]
@@ -165,9 +163,7 @@ def _violated(demand: Demand, found: FoundRows) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AlterationRequest:
-    """Changes to make in one commit, in this order: values or their JSON objects, and what may be done for them.
-    `dry_run` only plans.
-    """
+    """Changes to make in one commit, in this order: values or their JSON objects. `dry_run` only plans."""
 
     changes: Iterable[Change | JsonObject]
     enable: bool = option(

@@ -97,9 +97,7 @@ class ConvertRequest:
 
 
 class Unknowable(NamedTuple):
-    """What nobody can know without the log, and what shows it: `removed-files`, `deleted-rows`, `renamed-columns`,
-    `dropped-columns`.
-    """
+    """What nobody can know without the log: `removed-files`, `deleted-rows`, `renamed-columns`, `dropped-columns`."""
 
     kind: str
     message: str
@@ -305,9 +303,7 @@ class Convert:
         return plan
 
     def execute(self, gate: Gate[ConvertPlan, ConvertPlan]) -> None:
-        """Commit version 0, if the directory still has the same files. Raises Refused (`convert.files-changed`), and
-        what `Gate.commit` raises.
-        """
+        """Commit version 0. Raises Refused (`convert.files-changed`), and what `Gate.commit` raises."""
 
         def look() -> bool:
             require_same_files(gate.plan.adds, list_data_files(gate.store, self.request.exclude).files)

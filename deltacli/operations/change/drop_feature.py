@@ -542,9 +542,7 @@ class _Drop:
         return CommitRequest(OPERATION, {"batchId": "0"}, body=adds_without_ids(snapshot), reads=FilesAt(paths))
 
     def _tombstones(self, snapshot: Snapshot) -> CommitRequest | None:
-        """Record the files of vectors that older versions need: vacuum of a client without vectors would not know
-        them.
-        """
+        """Record the files of vectors that older versions need: a vacuum without vectors would not know them."""
         files = vector_files(snapshot)
         if not files:
             return None

@@ -141,9 +141,7 @@ class WideningOutcome(OneCommit):
 
 @dataclass(frozen=True)
 class Widening:
-    """Wider types of columns, to be planned and committed. `with_impact` also counts the live files, which reads the
-    whole state.
-    """
+    """Wider types of columns, to be planned and committed. `with_impact` counts the live files, too."""
 
     act: ClassVar[Act] = Act.COMMIT
 

@@ -86,9 +86,7 @@ open files is 256.
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointRequest:
-    """A request for a checkpoint. `if_behind`: do nothing unless this many commits were made since the last
-    checkpoint.
-    """
+    """A request for a checkpoint. `if_behind`: only after this many commits since the last checkpoint."""
 
     version: int | None = None
     layout: str | None = option(
@@ -250,9 +248,7 @@ def plan_for_version(
 
 
 class _Forms(NamedTuple):
-    """The existing checkpoints of a version to be written: `present` has the same form, `others` are complete V1
-    checkpoints of another form.
-    """
+    """The existing checkpoints of a version: `present` has the form to write, `others` are complete V1 ones."""
 
     present: segment.CheckpointInstance | None
     others: tuple[segment.CheckpointInstance, ...]

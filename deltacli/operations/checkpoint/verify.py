@@ -33,9 +33,7 @@ class CheckpointVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One checkpoint: `details` are the parts that differ, each as (name, of the checkpoint, of the log), or the reason
-    why it cannot be read.
-    """
+    """One checkpoint: `details` are differing parts (name, of the checkpoint, of the log), or why it cannot be read."""
 
     checkpoint: CheckpointInstance
     verdict: CheckpointVerdict

@@ -52,9 +52,7 @@ _NOT_MENDED = ("copy.diverged", "copy.differs", "path.external")
 @short_repr("plan", "copied=copied.files", "dry_run")
 @dataclass(eq=False, repr=False)
 class CopyResult:
-    """What was copied. `verified` is what was compared with the source, None where nothing was; `differences` are those
-    that a check found.
-    """
+    """What was copied. `verified` is what was compared with the source; `differences` are what a check found."""
 
     plan: CopyPlan
     copied: Amount = field(default_factory=Amount)
@@ -144,9 +142,7 @@ class Copy:
 
 
 def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyResult:
-    """Compare a copy with its source by the level of the request; nothing is copied. Raises what `plan_copy` raises,
-    and the refusals of its plan.
-    """
+    """Compare a copy with its source by the level of the request. Raises what `plan_copy` raises, and its refusals."""
     table = table.here()
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.objection()) is not None:

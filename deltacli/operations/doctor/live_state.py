@@ -118,9 +118,7 @@ class LiveState:
 
     @cached_property
     def classes(self) -> list[tuple[int, int | None, int, int]]:
-        """Return (lower limit, upper limit or None, files, bytes) of the classes of sizes from the first to the last in
-        use.
-        """
+        """Return (lower limit, upper limit or None, files, bytes) of the classes of sizes in use, and those between."""
         sizes = self.live.columns.sizes
         limits = [*CLASS_LIMITS, None]
         found = [(0, 0)]

@@ -346,9 +346,7 @@ def _live_bytes(plan: OptimizePlan, places: Sequence[int]) -> float:
 # -- advice on log and settings ----------------------------------------------------------------------------------------
 
 _INTERVALS_BEHIND, _FEWEST_BEHIND, _MANY_BEHIND = 2, 20, 100
-"""Commits since the checkpoint from which advice is given, in intervals of the table and at least, and from which it
-is a warning.
-"""
+"""Commits since the checkpoint from which advice is given (in intervals, and at least), and from which it warns."""
 _BYTES_BEHIND = 16 << 20
 _FEWEST_EXPIRED = 20
 _EXPIRED_BYTES = 10 << 20

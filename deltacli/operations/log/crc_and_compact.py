@@ -101,9 +101,7 @@ def _start(snapshot: Snapshot) -> str:
 def _differences(
     snapshot: Snapshot, computed: Mapping[str, Any], other: Snapshot, expected: Mapping[str, Any]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield the differences that `validate` would report; it ignores spellings and transactions that may have
-    expired.
-    """
+    """Yield the differences that `validate` would report: not those of spellings, or of expired transactions."""
     for name in _COUNTS:
         if computed.get(name) != expected.get(name):
             yield name, computed.get(name), expected.get(name)
@@ -340,9 +338,7 @@ def _for_a_document(value: object) -> object:
 
 
 def _comparable(document: Mapping[str, Any]) -> dict[str, object]:
-    """Return the fields of a checksum normalized so that equivalent values are equal; a field of a wrong type is
-    unchanged and therefore differs.
-    """
+    """Return the fields of a checksum so that equivalent values are equal; one of a wrong type is unchanged."""
     found: dict[str, object] = {}
     for name, value in document.items():
         if value is not None:

@@ -403,9 +403,7 @@ def _named(file: LogFile, reason: ExpiryReason) -> ExpiredFile:
 def _unnamed_sidecars(
     table: TableHandle, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
 ) -> Iterator[ExpiredFile]:
-    """Return sidecars that no remaining checkpoint references, at least a day old; none where a checkpoint is
-    unreadable.
-    """
+    """Return sidecars of no remaining checkpoint, at least a day old; none where a checkpoint is unreadable."""
     if not whole.sidecars:
         return
     named: set[str] = set()
@@ -712,9 +710,7 @@ def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
 
 
 def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
-    """Raise Refused where older commits, from which no version is rebuilt, add files that a checkpoint's state
-    lacks.
-    """
+    """Raise Refused where older commits, which rebuild no version, add files that a checkpoint's state lacks."""
     first, last = next((run for run in listing.commit_runs if run[0] <= state.version <= run[1]), (0, -1))
     commits = {
         version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)

@@ -36,9 +36,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class BackupPlan:
-    """The files to copy, in order. `carried` are the files in the backup already, `missing` those of them that were
-    deleted from the log.
-    """
+    """The files to copy. `carried` are in the backup already, `missing` those of them that the log lost."""
 
     basis: Basis
     destination: Storage

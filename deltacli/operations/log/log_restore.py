@@ -324,9 +324,7 @@ def _require_same_table(
     *,
     is_empty: bool,
 ) -> None:
-    """Raise Refused for the backup of another table. A table may get another id and keep its history; an empty log
-    matches any backup.
-    """
+    """Raise Refused for the backup of another table. An id may change in a history; an empty log matches any backup."""
     if is_empty or listed.table_id is None:
         return
     if any(found.relation is _Relation.SAME for found in compared if found.is_commit):
@@ -448,9 +446,7 @@ def _is_hint(storage: ReadStorage) -> bool:
 
 
 def _require_readable(before: LogListing, after: Sequence[StoredFile]) -> bool:
-    """Return whether a log will be readable. Raises Refused where it is now and will not be, because the backup has
-    gaps.
-    """
+    """Return whether a log will be readable. Raises Refused where gaps of the backup would make it unreadable."""
     now = versioned({file.name: file for file in after}.values())
     is_readable = now.newest_version in now.reconstructable
     if is_readable or before.newest_version not in before.reconstructable:
@@ -474,9 +470,7 @@ def _require_sound(source: ReadStorage, writes: Sequence[RestoreItem], engine: E
 
 
 def _safe_order(writes: Sequence[RestoreItem], before: LogListing) -> tuple[list[RestoreItem], int | None]:
-    """Return the claimed commit and an order of writes in which an interrupted log reads as before, as after, or
-    not.
-    """
+    """Return the claimed commit and an order of writes in which an interrupted log reads as before or after, or not."""
     by_kind = defaultdict[str, list[RestoreItem]](list)
     for item in sorted(writes, key=lambda item: (-item.version, item.file.name)):
         by_kind[_group_of(item)].append(item)

@@ -428,9 +428,7 @@ def _is_worth_it(one: _Ready, plan: OptimizePlan) -> bool:
 
 
 class _Made:
-    """The request of one commit, made again for newer versions; `ready` are the bins that it has then, `dropped` those
-    that it had before.
-    """
+    """The request of one commit, made again for newer versions; `ready` are its bins, `dropped` those it had before."""
 
     def __init__(self, plan: OptimizePlan, ready: list[_Ready], watch: Watch) -> None:
         self._plan, self._watch = plan, watch

@@ -278,10 +278,7 @@ _SIZE_FIELDS = ("path", "size", "deletionVector")
 
 
 def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:
-    """Return the plan without files that are missing or cut short, or whose deletion vector is missing.
-
-    Raises StorageFailed.
-    """
+    """Return the plan without files that are missing, cut short or without their vector. Raises StorageFailed."""
     every = pa.array(range(len(plan.live.keys)), pa.int64())
     unknown = pa.repeat(pa.scalar(True), len(every))
     while True:
@@ -694,9 +691,7 @@ def _tags(own: Action, file: NewFile, written_from: int) -> Action:
 
 
 def added_files(plan: OptimizePlan, opened: OpenBin, files: Sequence[NewFile], used_bytes: int) -> RecordBatch:
-    """Return the adds of the new files of a bin, of whose bytes so many were used. They get row ids when they are
-    committed.
-    """
+    """Return the adds of the new files of a bin. They get row ids when they are committed."""
     compat = iceberg_compat(plan.snapshot.config)
     own = dict(opened.own_fields)
     if compat >= 2:

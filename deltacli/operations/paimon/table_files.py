@@ -63,9 +63,7 @@ class SchemaListing(NamedTuple):
 
 
 class MetadataFile(NamedTuple):
-    """A snapshot, tag or changelog: its path, its name (a number or the name of a tag), its content or why it cannot
-    be read.
-    """
+    """A snapshot, tag or changelog: its path, its name (a number or a tag), its content or why it cannot be read."""
 
     path: str
     name: str
@@ -308,9 +306,7 @@ class BranchFiles:
 
 @dataclass(frozen=True, slots=True)
 class SchemaReferences:
-    """Who uses each schema of a branch. Where `broken` files keep some users from being known, no schema counts as
-    unreferenced.
-    """
+    """Who uses each schema of a branch. With `broken` files, no schema counts as unreferenced."""
 
     files: BranchFiles
     usage: dict[int, Usage]

@@ -79,9 +79,7 @@ class SchemaFile(NamedTuple):
 
 
 class SchemaVacuumRequest(NamedTuple):
-    """What to clean up. Durations are milliseconds; `allow_retention_below_ms` is the default retention, named to allow
-    a shorter one.
-    """
+    """What to clean up. `allow_retention_below_ms` is the default retention, named to allow a shorter one."""
 
     branch: str = MAIN_BRANCH
     retention_ms: int = DEFAULT_RETENTION_MS
@@ -220,9 +218,7 @@ class SchemaVacuum:
         return SchemaVacuumResult(plan, SchemaVacuumOutcome())
 
     def execute(self, gate: Gate[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
-        """Delete the candidates that are still unneeded. Raises Refused where the clock is behind the plan, and what
-        `execute_schema_vacuum` raises.
-        """
+        """Delete the candidates that are still unneeded. Raises Refused, and what `execute_schema_vacuum` raises."""
         gate.look(needs_clock=True)
         outcome = gate.outcome.outcome
         assert outcome is not None  # it begins with an empty one

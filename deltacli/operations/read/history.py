@@ -107,9 +107,7 @@ class HistoryItem:
         return item
 
     def _other_info(self) -> dict[str, Json]:
-        """Return the keys of commitInfo without a field, verbatim; those with the name of a field in an object
-        `commitInfo`.
-        """
+        """Return the keys of commitInfo that no field has, verbatim; those named like a field in `commitInfo`."""
         others = {
             key: value
             for key, value in (self.commit_info or {}).items()
@@ -178,9 +176,7 @@ def read_history(
 
 
 def _require_announced(storage: ReadStorage, engine: Engine, progress: Progress) -> None:
-    """Rebuild the newest version, which compares the table with the announced one. A log that cannot be read has a
-    history all the same.
-    """
+    """Rebuild the newest version, which compares the table with the announced one; it need not be readable."""
     from deltacli.table.handle import TableHandle
     from deltacli.table.rebuild import read_snapshot
 

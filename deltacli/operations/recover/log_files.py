@@ -646,9 +646,7 @@ def _with_copier(table: TableHandle, copy: CopySource) -> CopySource:
 
 
 def log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
-    """Return the sources of log files, in the order in which they were named, and the commits of which the store has
-    several contents.
-    """
+    """Return the sources of log files, as they were named, and the commits of which the store has several contents."""
     found: list[Source] = []
     overwritten: list[Overwritten] = []
     for one in opened:

@@ -456,9 +456,7 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
 
 
 def find_in(sources: Sequence[Source], needed: NeededFiles, engine: Engine, progress: Progress = SILENT) -> FoundFiles:
-    """Look for files in sources, in their order; the first that has a file as the log describes it is its source.
-    Raises StorageFailed.
-    """
+    """Look for files in sources: that of a file is the first that has it as in the log. Raises StorageFailed."""
     count = needed.files.num_rows
     rows = pa.array(range(count), pa.int64())
     found = FoundFiles(

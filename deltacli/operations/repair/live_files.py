@@ -650,10 +650,7 @@ def _fault_of_columns(table: TableHandle, config: TableConfiguration, path: str)
 
 
 def true_statistics(files: TableFiles, config: TableConfiguration, path: str, *, has_vector: bool) -> str:
-    """Return the statistics of a file, of all its rows; those with a vector do not claim to be exact.
-
-    Raises Unreadable where its rows cannot be read.
-    """
+    """Return the statistics of all rows of a file; with a vector they are not tight. Raises Unreadable."""
     columns = stored_columns(config)
     schema = arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))

@@ -280,9 +280,7 @@ def _require_seen(run: Run, seen: Mapping[str, StoredFile]) -> None:
 
 @dataclass(frozen=True)
 class MoveAside:
-    """Moves files that nothing needs to the backup. `instead` is the version of a checkpoint of which another one is
-    sound.
-    """
+    """Moves files that nothing needs to the backup. `instead`: the version of a checkpoint with a sound other file."""
 
     paths: tuple[str, ...]
     seen: Mapping[str, StoredFile] = field(hash=False)

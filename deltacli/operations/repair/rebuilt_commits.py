@@ -565,9 +565,7 @@ class _Rebuilding:
         return None if file is None else read_provenance(self._table.storage, file).in_commit_timestamp
 
     def _time(self, adds: pyarrow.Table, removes: pyarrow.Table) -> int:
-        """Return when the commit was made, as far as it is known: when its files were removed or written, between the
-        times of its neighbours.
-        """
+        """Return when the commit was made: when its files came or went, between the times of its neighbours."""
         commits = self._listing.commits
         known = [one for one in (removes["deletionTimestamp"], adds["modificationTime"]) if len(one) > one.null_count]
         lower = commits[self._version - 1].modified_ms if self._version - 1 in commits else None

@@ -227,9 +227,7 @@ def _no_log() -> Sequence[Finding]:
 
 
 def _validated(table: TableHandle, request: RepairRequest) -> Validation | None:
-    """Return the validation, None where there is nothing at the path. Findings that raise doubts are among those of
-    each selection.
-    """
+    """Return the validation, None where there is nothing. Findings that raise doubts are in each selection."""
     orphans = () if request.level == LevelChoice.LOG else ORPHANS
     select = (*request.select, *NEWER, *DOUBTS, *orphans) if request.select else ()
     asked = ValidateRequest(level=request.level, select=select, max_findings=0)

@@ -89,9 +89,7 @@ class ProblemFile(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The files that cannot be used, and what is needed of those below the root, to look for them elsewhere. `notes`
-    say what was not looked at.
-    """
+    """The files that cannot be used, and what is needed of those below the root. `notes`: what was not looked at."""
 
     problems: tuple[ProblemFile, ...] = ()
     needed: NeededFiles | None = None
@@ -370,9 +368,7 @@ def read_keyed_files(snapshot: Snapshot, where: Mask | None) -> KeyedLiveFiles:
 
 
 def joined_files(parts: Sequence[tuple[ArrowArray, ...]], *, are_keys_narrow: bool = False) -> KeyedLiveFiles:
-    """Return the files of several parts, each with the columns of `LiveFiles`, with keys of `file_keys`, or of
-    `narrow_keys`.
-    """
+    """Return the files of several parts, each with the columns of `LiveFiles`, under their keys."""
     of_keys = pa.int64() if are_keys_narrow else pa.binary(KEY_BYTES)
     kinds = (of_keys, pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
     return KeyedLiveFiles(

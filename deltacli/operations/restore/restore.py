@@ -163,9 +163,7 @@ class RestorePlan:
     brought: Brought | None
     """The files that are brought from elsewhere before the commit."""
     restorable: int | None
-    """The newest version with other rows than now that can be restored, where files of the target are missing; None:
-    none is known.
-    """
+    """The newest version with other rows that can be restored, where files of the target are missing; None: unknown."""
     refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
     clients: tuple[Noticing, ...]
@@ -687,9 +685,7 @@ class _Attempts:
         return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
-        """Plan the same on a newer version. All files are checked again where some were gone, after a while, and behind
-        a vacuum.
-        """
+        """Plan the same on a newer version. Files are checked again after losses, a while, or a vacuum."""
         checks_all = self._lacks_files or self._has_waited or _has_vacuum(plan.now, now)
         found = plan_again(plan, now, checks_all=checks_all)
         if checks_all:
@@ -701,9 +697,7 @@ class _Attempts:
         return self._gate.table.machine.monotonic() - self._checked_at > LOOK_SECONDS
 
     def look(self) -> bool:
-        """Look at the files that come back after a prompt, or where that was a minute ago; return whether they are
-        there.
-        """
+        """Look at the files that come back, before a prompt or after a minute; return whether they are there."""
         if self._has_waited:
             self._checked_at = self._gate.table.machine.monotonic()
             self._lacks_files = bool(_lost(self._gate.plan))

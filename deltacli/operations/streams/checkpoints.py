@@ -83,9 +83,7 @@ def worst(findings: Sequence[Finding]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """Where a source is: `start` and `end` of the newest planned batch. `start` is None at batch 0, and where the
-    source had no offset yet.
-    """
+    """Where a source is: `start` and `end` of the newest planned batch. `start` is None without an earlier offset."""
 
     name: str
     start: streams.Offset

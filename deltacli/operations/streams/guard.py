@@ -151,9 +151,7 @@ def _guard(
 
 
 def _may_be_of_any_table(checkpoint: StreamCheckpoint) -> bool:
-    """Return True if a directory cannot be read as far as its tables. An entry of a newer format may have others than
-    the one before it.
-    """
+    """Return True if the tables of a directory are unknown. An entry of a newer format may have other tables."""
     if not checkpoint.sources:
         return checkpoint.finding.verdict is not Verdict.OK
     offsets = [offset for one in checkpoint.sources for offset in (one.start, one.end)]

@@ -111,9 +111,7 @@ class TableHistory:
         return pa.Table.from_batches(found, rows.schema)
 
     def live_parts(self, rows: ArrowTable) -> tuple[ArrowArray, ArrowArray]:
-        """Return whether the data file of each row is live, under any vector, and whether its vector is, or it has
-        none.
-        """
+        """Return whether the data file of each row is live, under any vector, and whether its vector is (or none)."""
         vectors = whole(rows["vector"])
         has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
         is_live = [pa.array([], pa.bool_())]
@@ -145,9 +143,7 @@ class TableHistory:
         return self._configs[version]
 
     def files_of_snapshot(self, version: int, delivered: int) -> SnapshotFiles | str:
-        """Return the live files of a version but the first ones that are delivered; why it cannot be rebuilt, in
-        words.
-        """
+        """Return the live files of a version but the first ones that are delivered; or why it cannot be rebuilt."""
         place = version, delivered
         if place not in self._snapshots:
             assert self._live_units is not None  # before threads ask for it, and what it raises is not of this version
@@ -428,10 +424,7 @@ def began_unknown(source: SourceOffsets) -> bool:
 def needs_of(
     history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOffsets, *, of_feed: bool = False
 ) -> Needs:
-    """Return what a source of a table needs if it reads rows, or with `of_feed` its change feed.
-
-    Raises StorageFailed.
-    """
+    """Return what a source needs if it reads rows, or with `of_feed` its change feed. Raises StorageFailed."""
     nothing = history.events.slice(0, 0)
     position = restart_position(checkpoint, source)
     if position is None or position.table_id != history.snapshot.metadata.id:

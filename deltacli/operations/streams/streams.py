@@ -71,10 +71,7 @@ class RestartPoint:
 
 
 def find_restart(judgement: SourceJudgement) -> RestartPoint | None:
-    """Return the earliest version from which all commits and files are there; None for a table that was created again.
-
-    Raises StorageFailed.
-    """
+    """Return the earliest version with all commits and files; None for a table created again. Raises StorageFailed."""
     history, position = judgement.history, judgement.position
     if position.table_id != history.snapshot.metadata.id:
         return None

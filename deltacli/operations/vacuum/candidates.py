@@ -266,9 +266,7 @@ class ReferenceCollector:
         return pc.drop_null(vectors)
 
     def _take_removals(self, rows: FileReferences, since: int) -> None:
-        """Collect the files removed by commits from a version on, with their paths: data files and vectors, or change
-        data.
-        """
+        """Collect the files that later commits removed, with their paths: data files and vectors, or change data."""
         rows = _some(rows, pc.greater_equal(rows.version, since))
         if not len(rows.path):
             return
@@ -345,9 +343,7 @@ class ReferenceCollector:
         return pc.drop_null(self._vector_files(pc.filter(ids, pc.not_equal(ids, ""))))
 
     def _vector_files(self, ids: Any) -> Any:  # Any: pyarrow has no types
-        """Return the hashes of the files that contain vectors, one row per vector; other readings of their paths are
-        protected.
-        """
+        """Return the hashes of the files of vectors, one row each; other readings of their paths are protected."""
         if not len(ids):
             return pa.array([], pa.int64())
         keys = self._keys.of_vectors(_flat(ids))

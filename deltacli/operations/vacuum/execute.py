@@ -385,9 +385,7 @@ class Deletions:
             yield Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
     def _delete(self, groups: Iterator[Group], advance: Callable[[int], None]) -> None:
-        """Delete the files of groups and count them even if it is interrupted. `advance` is called for each decided
-        file.
-        """
+        """Delete the files of groups and count them even if interrupted. `advance` is called for each decided file."""
         begun = Begun(groups)
         try:
             fault = self._decide(begun, advance)
@@ -400,9 +398,7 @@ class Deletions:
             raise fault
 
     def _decide(self, begun: Begun, advance: Callable[[int], None]) -> Exception | None:
-        """Send the batches, and again those files whose time was over, after another check of the log; return the first
-        fault.
-        """
+        """Send the batches, and again what ran out of time, after another look at the log; return the first fault."""
         fruitless, again = 0, list[Batch]()
         while True:
             self._send(begun, begun.batches(again, self._stop), advance)
@@ -504,9 +500,7 @@ def _parts(pending: Sequence[range], each: int) -> Iterator[list[range]]:
 
 @dataclass(eq=False)
 class SavedVacuum:
-    """The plan of a file, to be compared with the table and executed from where an earlier run stopped. `tell` gets
-    notes on the run.
-    """
+    """The plan of a file, compared with the table and resumed where an earlier run stopped. `tell` gets notes."""
 
     act: ClassVar[Act] = Act.DELETE
 
@@ -648,9 +642,7 @@ def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
 
 
 def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPlan:
-    """Return the plan with a quarantine. Raises UsageError where it has another one, and what `open_quarantine`
-    raises.
-    """
+    """Return the plan with a quarantine. Raises UsageError where it has another, and as `open_quarantine`."""
     from deltacli.operations.vacuum.quarantine import open_quarantine
 
     asked = open_quarantine(table, uri)

@@ -72,9 +72,7 @@ def write_last_vacuum(storage: Storage, version: int, cutoff_ms: int, *, newest:
 
 
 def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
-    """Plan from the log only. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as
-    `plan_vacuum`.
-    """
+    """Plan from the log only. Raises Refused (`vacuum.lite-impossible`) where it has gaps, and as `plan_vacuum`."""
     begun = table.machine.monotonic()
     snapshot = read_snapshot(table)
     listing = list_log(table.storage, progress=table.progress)

@@ -212,9 +212,7 @@ class Reason(StrEnum):
 
 
 class Kept(NamedTuple):
-    """The listed files that are kept. Sizes are counted where the listing has them without an additional call per
-    file.
-    """
+    """The listed files that are kept. Sizes are counted where the listing has them without a further call."""
 
     live: Amount = NO_FILES
     """Files of the newest version, including deletion vectors, as far as they were listed."""

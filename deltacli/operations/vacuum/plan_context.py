@@ -151,10 +151,7 @@ def prepare(
     removals_since: int | None = None,
     listed_ms: int | None = None,
 ) -> PlanContext:
-    """Read the log for all files to keep; `listed_ms` is the time of the listing, if it is not made now.
-
-    Raises as `plan_vacuum`.
-    """
+    """Read the log for all files to keep; `listed_ms`: when it was listed, if not now. Raises as `plan_vacuum`."""
     require_committable(snapshot)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_CLEANUP", "delete data files", asks=False)
@@ -262,9 +259,7 @@ def _guarded_streams(snapshot: Snapshot, request: VacuumRequest, others: Sequenc
 
 
 def _first_config(snapshot: Snapshot, references: References) -> TableConfiguration | None:
-    """Return the metadata at the oldest version that can be rebuilt, which may be known from a checkpoint only. None
-    where unknown.
-    """
+    """Return the metadata at the oldest version that can be rebuilt, perhaps from a checkpoint; None where unknown."""
     if not references.metadata:
         return snapshot.config
     try:
@@ -344,9 +339,7 @@ def log_refusals(references: References) -> Iterator[Refusal]:
 
 
 def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> Iterator[Refusal]:
-    """Yield a refusal if the clocks of this machine, the store and the writers differ too much to judge files by
-    age.
-    """
+    """Yield a refusal if the clocks of machine, store and writers differ too much to judge files by age."""
     listing = references.listing
     files = [*listing.commits.values(), *(file for one in listing.checkpoints for file in one.files)]
     newest_ms = max((file.modified_ms for file in files), default=0)
@@ -500,8 +493,7 @@ def _older_versions(setting: PlanContext) -> list[int]:
 
 
 def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
-    """Yield a refusal unless the newest checksum file counts the files of the log, or the commits explain why it counts
-    more."""
+    """Yield a refusal unless the newest checksum counts the files of the log, or commits explain a higher count."""
     snapshot = _checked_state(setting)
     if snapshot is None:
         return

@@ -198,9 +198,7 @@ class NewerCommits:
         self._needed = pa.concat_arrays(parts)
 
     def _behind_links(self, names: ArrowArray) -> ArrowArray:
-        """Return the targets of paths through links, because a file named through a link is needed by its other
-        name.
-        """
+        """Return the targets of paths through links: a file named through a link is needed by its other name."""
         texts = (name.decode("utf-8", "surrogateescape") for name in pc.unique(pc.drop_null(names)).to_pylist())
         targets = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
         return self._keys.of_listing(binary_paths([target for target, name in targets if target != name]))

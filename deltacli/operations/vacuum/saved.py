@@ -165,9 +165,7 @@ def _digest(header: dict[str, Any], rows: pyarrow.Table) -> str:
 
 
 def _to_text(header: dict[str, Any]) -> bytes:
-    """Return canonical JSON. Names that are not UTF-8 contain lone surrogates, which only the standard library
-    writes.
-    """
+    """Return canonical JSON. The standard library writes the lone surrogates of names that are not UTF-8."""
     return json.dumps(header, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
@@ -542,9 +540,7 @@ class ProgressRecord:
         self._append({"type": "end", "status": status, **counts_as_json(outcome)})
 
     def _failed_rows(self, up_to: int, paths: Sequence[str], count: int) -> list[tuple[int, int]]:
-        """Return the rows that failed since the last line; all tried rows where there are more failures than were
-        named.
-        """
+        """Return the rows that failed since the last line; all tried rows if more failed than were named."""
         if count == 0:
             return []
         tried = [

@@ -304,9 +304,7 @@ class LogInspector:
         )
 
     def _show_config(self, commit: CommitView, lines: ScannedLines) -> None:
-        """Check the metaData and protocol actions of a commit, including faulty ones, and the resulting
-        configuration.
-        """
+        """Check the metaData and protocol actions of a commit, also faulty ones, and the resulting configuration."""
         brought = sorted((*commit.others, *lines.broken), key=lambda placed: placed.line)
         previous = commit.before if commit.before != TableConfiguration() else None
         for placed in brought:
@@ -448,9 +446,7 @@ class LogInspector:
             self.not_checked.append(sentence)
 
     def _report_unread(self, name: str, version: int | None, fault: Fault) -> None:
-        """Report a file that could not be read. One that was deleted meanwhile is not a fault; one outside the table is
-        not checked.
-        """
+        """Report a file that could not be read; not one that was deleted meanwhile, or is outside the table."""
         if isinstance(fault, PathExternal):
             self._outside.refused[name] = fault
         elif not isinstance(fault, FileMissing):

@@ -433,10 +433,7 @@ def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
 
 
 def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
-    """Return a type with plain strings and binaries instead of views.
-
-    Some writers request views, and few Arrow functions accept them.
-    """
+    """Return a type with plain strings and binaries instead of views, which few Arrow functions accept."""
     if pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_binary_view(kind):
@@ -451,10 +448,7 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
 
 @light
 def plan_checkpoint_pieces(path: str, context: TaskContext) -> list[CheckpointPiece]:
-    """Return the row groups of a Parquet file that may contain file actions. A task.
-
-    Raises CheckpointUnreadable (`sidecar.missing`).
-    """
+    """Return the row groups of a file that may contain file actions. A task. Raises CheckpointUnreadable."""
     with open_parquet(context.storage, path) as parquet:
         return _pieces(parquet, context.stores)
 

@@ -215,10 +215,7 @@ class FileEncoder:
         return known.slice(0, rows)
 
     def _write(self, rows: pyarrow.Table) -> None:
-        """Start writing a row group after the previous one is written.
-
-        At most two are held in memory, including the one being collected.
-        """
+        """Write a row group after the previous one: at most two are in memory, one of them being collected."""
         self._settle()
         self._digests.append(self._workers.submit(_digest, rows))
         self._writing = self._workers.submit(self._flights.run, rows)

@@ -112,10 +112,7 @@ class Provenance(NamedTuple):
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """Epoch milliseconds if commitInfo is the first action and has a timestamp, otherwise None.
-
-        Spec: In-Commit Timestamps.
-        """
+        """Epoch milliseconds if commitInfo comes first and has a timestamp, else None. Spec: In-Commit Timestamps."""
         value = self.commit_info.get("inCommitTimestamp") if self.commit_info and self.is_first else None
         return value if type(value) is int else None
 

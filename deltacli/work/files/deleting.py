@@ -39,9 +39,7 @@ class FileOutcome(IntEnum):
 
 
 class Permit(NamedTuple):
-    """What a look at the log allows: deletions in the directory that was looked at, which begin up to a time (epoch
-    milliseconds).
-    """
+    """Deletions that a look at the log allows: in the directory looked at, begun up to a time (epoch milliseconds)."""
 
     place: Place | None
     not_after_ms: int

@@ -300,9 +300,7 @@ class DirectoryPiece(NamedTuple):
 
 
 class ClassifiedDirectory(NamedTuple):
-    """The entries of a directory: the files, the names of subdirectories and of entries that are neither, and the time
-    of an empty one.
-    """
+    """The entries of a directory: files, names of subdirectories and of others, and the time of an empty one."""
 
     files: ClassifiedFiles
     directories: tuple[str, ...] = ()

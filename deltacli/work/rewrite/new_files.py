@@ -69,10 +69,7 @@ class Written:
 
 
 def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> Written:
-    """Write tables or batches, at least one, to the file at a place, up to its largest size. Errors call it `name`.
-
-    Raises StorageFailed.
-    """
+    """Write one or more tables or batches to a file, called `name` in errors, up to its limit. Raises StorageFailed."""
     statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None

@@ -53,10 +53,7 @@ class FileIds(NamedTuple):
 
 @dataclass(frozen=True)
 class RowIdCheck:
-    """Collects row ids.
-
-    `stored` is the column of ids among the columns read in addition to the table's (None if there is none).
-    """
+    """Collects row ids. `stored`: the column of ids among those read in addition to the table's, if any."""
 
     wanted: ReadSpec
     stored: StructField | None
@@ -147,10 +144,7 @@ class _AskingIds(AskingBeside):
 
 @dataclass
 class RowIdLedger:
-    """All ids of a run, collected file by file.
-
-    Duplicates between derived ids only are detected from the log, not here.
-    """
+    """All ids of a run, file by file. Duplicates among derived ids are detected from the log, not here."""
 
     stored: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
     derived: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
@@ -161,9 +155,7 @@ class RowIdLedger:
         return self.stored.is_full or self.derived.is_full
 
     def reconcile(self, file: FileIds) -> RowIdFacts:
-        """Add the ids of the next file, and return those that occur twice in it, or also in an earlier file; and the
-        highest that it stores.
-        """
+        """Add the ids of the next file; return those seen before or twice in it, and the highest it stores."""
         repeated = file.repeated.plus(file.stored.common(file.derived))
         for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
             repeated = repeated.plus(mine.common(theirs))
@@ -268,9 +260,7 @@ _ROW_ID_COLUMN = COLUMN_PROPERTIES[0]
 
 @dataclass
 class OptionalRowChecks:
-    """The columns read for them, and the questions by name. `settle` compares the answers of each file with those of
-    all earlier files.
-    """
+    """The additional columns, and the questions by name. `settle` compares a file's answers with earlier files'."""
 
     wanted: ReadSpec
     questions: dict[str, RowCheckFactory] = field(default_factory=dict)

@@ -50,19 +50,13 @@ _AFTERWARDS = (
     "SET lock_configuration = true",
 )
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since the epoch.
-
-Engines differ on dates outside this range, and on DuckDB's infinite dates.
-"""
+"""0001-01-01 and 9999-12-31 in days since the epoch. Engines differ beyond, and on DuckDB's infinite dates."""
 _MICROSECONDS_A_DAY = 86_400_000_000
 _local = threading.local()
 
 
 class NotEvaluated(Exception):
-    """Raised if the value of a condition is uncertain for a row of a batch.
-
-    The message is the reason, as the end of a sentence.
-    """
+    """The value of a condition is uncertain for a row. The message is the reason, as the end of a sentence."""
 
 
 def is_installed() -> bool:
@@ -110,9 +104,7 @@ def columns_of(batch: pa.RecordBatch, asked: Iterable[Asked], zone: str | None =
 
 
 def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
-    """Return values in the form passed to a query: times by the clocks of `zone` (None: UTC), without a time zone.
-    Raises NotEvaluated.
-    """
+    """Return values as passed to a query: times by the clocks of `zone` (None: UTC). Raises NotEvaluated."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return handed_over(pc.cast(values, kind.value_type), zone)
@@ -173,10 +165,7 @@ def _connected() -> Any:
 # -- conditions of a table ---------------------------------------------------------------------------------------------
 
 _MOST_FAILURES = 256
-"""Maximum failures of one condition in one file before its remaining rows are skipped.
-
-This is sufficient to isolate a dozen failing rows.
-"""
+"""Most failures of a condition in a file before its other rows are skipped: enough to isolate a dozen rows."""
 
 
 class _Compiled(NamedTuple):

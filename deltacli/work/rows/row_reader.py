@@ -276,10 +276,7 @@ class _Columns:
         return is_stored and not self._hybrid
 
     def raw_batches(self, group: int, size: int, rows: int, parquet: ParquetReader) -> Iterator[pa.RecordBatch]:
-        """Yield a row group as stored in a file of this schema, `size` rows at a time.
-
-        Raises DataUnreadable, naming the column.
-        """
+        """Yield a row group as stored, `size` rows at a time. Raises DataUnreadable, naming the column."""
         if not self._leaves:  # only columns that are not in the file
             for first in range(0, rows, size):
                 yield pa.record_batch([pa.nulls(min(size, rows - first))], names=[""])
@@ -385,10 +382,7 @@ def _first_numbers(count: int) -> ArrowArray:
 
 
 def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> list[StructField]:
-    """Return the fields along a path of logical names, from the top-level column on.
-
-    `columns` maps names to columns.
-    """
+    """Return the fields along a path of logical names, given the top-level columns by name."""
     fields = [columns[path[0]]]
     for name in path[1:]:
         inside = fields[-1].data_type.fields if isinstance(fields[-1].data_type, StructType) else ()
