@@ -128,7 +128,7 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
     view, now_ms = managed.log.view, table.clock()
     if unreadable is not None and not of_versions:
         found.append(Divergence(DivergenceKind.VERSION, str(view.latest), unreadable.message, "ratified"))
-    if not is_address_of(store, _normal(view.table.location)):
+    if not is_address_of(store, re.sub(r"^s3[an]://", "s3://", view.table.location.rstrip("/"))):
         found.append(Divergence(DivergenceKind.LOCATION, "location", store.uri, view.table.location))
     waiting = [commit for version, commit in sorted(view.commits.items()) if version not in published]
     if unreported := [version for version in view.commits if version in published]:
@@ -177,10 +177,6 @@ def _latest_published(published: Set[int], latest: int) -> int | None:
         return None
     first = min(known)
     return next(version for version in count(first) if version + 1 not in published or version == latest)
-
-
-def _normal(location: str) -> str:
-    return re.sub(r"^s3[an]://", "s3://", location.rstrip("/"))
 
 
 def _of_versions(managed: ManagedStore, published: Set[int]) -> Iterator[Divergence]:

@@ -196,8 +196,13 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     columns, wanted = list[Source](), to_arrow.arrow_schema(fields)
     for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
-        if place is not None:
-            _require_fits(column, rows.field(place).type, kind)
+        if place is not None and not _fits(rows.field(place).type, kind):
+            raise Refused(
+                f"column {column.name} is {kind} in the table, and {rows.field(place).type} in the rows",
+                code="append.type",
+                facts={"column": column.name},
+                hint=f'frame.withColumn("{column.name}", frame["{column.name}"].cast("…"))',
+            )
         value = _value_of_missing(column, kind) if place is None else None
         found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
         columns.append(Source(column, place, value, int(found[1]) if found else None))
@@ -303,16 +308,6 @@ def _literal(text: str, kind: ArrowType) -> ArrowScalar:
         return pa.scalar(plain).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-
-
-def _require_fits(column: StructField, found: ArrowType, wanted: ArrowType) -> None:
-    if not _fits(found, wanted):
-        raise Refused(
-            f"column {column.name} is {wanted} in the table, and {found} in the rows",
-            code="append.type",
-            facts={"column": column.name},
-            hint=f'frame.withColumn("{column.name}", frame["{column.name}"].cast("…"))',
-        )
 
 
 def _fits(found: Any, wanted: Any) -> bool:

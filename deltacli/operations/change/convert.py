@@ -542,7 +542,8 @@ class _Converting:
         found = []
         for place, name in enumerate(names):
             texts = sorted(text for text in values[place] if text is not None) if values else []
-            of_schema = self._type_of(name)
+            fields = () if self._wanted is None else self._wanted.fields
+            of_schema = next((str(one["type"]) for one in fields if one["name"] == name), None)
             if self._given is None and of_schema is None:
                 fitting = (kind for kind in _INFERRED if texts and all(_is_plain(kind, text) for text in texts))
                 found.append(PartitionColumn(name, next(fitting, "string"), inferred=True))
@@ -556,10 +557,6 @@ class _Converting:
                     self._conflicts.append(Conflict(directory, name, repr(text), f"{column.type}, as Delta writes it"))
         return tuple(found)
 
-    def _type_of(self, name: str) -> str | None:
-        fields = () if self._wanted is None else self._wanted.fields
-        return next((str(one["type"]) for one in fields if one["name"] == name), None)
-
     def _first_with(self, name: str, text: str) -> str:
         names = {name, *(physical for physical, one in self._spelled.items() if one == name)}
         values = ((path, _values_of(path.rpartition("/")[0]) or ()) for path in self._listed.files)
@@ -571,7 +568,9 @@ class _Converting:
         for text, path in self._schemas.items():
             for one in self._fields_of(path, text):
                 name, kind = one["name"], one["type"]
-                self._judge_type(path, name, kind)
+                for place, part in leaves_within(name, kind):
+                    if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
+                        self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
                 if name not in merged:
                     merged[name] = kind, path
                     continue
@@ -618,11 +617,6 @@ class _Converting:
                 for place in dropped:
                     self._dropped.setdefault(place, path)
         return [dict(one) for one in wanted.fields]
-
-    def _judge_type(self, path: str, column: str, kind: Any) -> None:
-        for place, part in leaves_within(column, kind):
-            if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
-                self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
 
     def _judge_names(self, fields: Sequence[Mapping[str, Any]]) -> None:
         """Note names that differ by case alone in a struct, that are there twice, or that engines refuse."""

@@ -133,13 +133,6 @@ def _lacks_ids(adds: RecordBatch) -> ArrowArray:
     return pc.or_(*(pc.is_null(adds.column(name)) for name in _IDS))
 
 
-def _uncounted(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
-    """Return which files need ids and have no number of records, or one that may not count deleted rows: with too small
-    a number, rows of other files would get the same ids.
-    """
-    return pc.and_(pc.is_null(adds.column("baseRowId")), _unsure(snapshot, adds))
-
-
 def _unsure(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
     from deltacli.operations.read.snapshot import doubtful_counts
 
@@ -269,7 +262,9 @@ class _Groups:
         """Return the commit of a group, without the files that others have touched; None if none is left."""
         if snapshot is not self._snapshot:
             if not assigns_row_ids(snapshot.protocol, snapshot.metadata):
-                raise suspended() if FEATURE in snapshot.protocol.supported_features else _without_feature()
+                if FEATURE in snapshot.protocol.supported_features:
+                    raise suspended()
+                raise ConflictLost("another writer dropped row tracking meanwhile", code="rowtracking.suspended")
             self._snapshot, self._left, self._group = snapshot, _grouped(snapshot), None
             self._touched = TouchedFiles()
         while True:
@@ -319,7 +314,8 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
 
 def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[_File, int]) -> RecordBatch:
     """Return adds with a number of records, those without from `known` or their footers. Raises DataUnreadable."""
-    places = pc.indices_nonzero(_uncounted(snapshot, adds)).to_pylist()
+    # With too small a number, as of one that does not count deleted rows, rows of other files would get the same ids.
+    places = pc.indices_nonzero(pc.and_(pc.is_null(adds.column("baseRowId")), _unsure(snapshot, adds))).to_pylist()
     if not places:
         return adds
     texts: list[str | None] = adds.column("stats").to_pylist()
@@ -344,7 +340,3 @@ def _with_records(text: str | None, rows: int, *, has_vector: bool) -> str:
     others = dict(known) if isinstance(known, dict) else {"tightBounds": False} if has_vector else {}
     others.pop("numRecords", None)
     return write_exactly({"numRecords": rows, **others})
-
-
-def _without_feature() -> ConflictLost:
-    return ConflictLost("another writer dropped row tracking meanwhile", code="rowtracking.suspended")

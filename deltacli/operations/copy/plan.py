@@ -640,7 +640,7 @@ class _Paths:
     def with_commits(self, listing: LogListing, begin: int, last: int) -> NeededFiles:
         """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""
         pa.default_memory_pool().release_unused()  # the state that is gone, or it is there beside the paths
-        none = _no_rows()
+        none = pa.array([], pa.string())
         parts = self._live = [_in_one_piece(joined([self._files(FileKind.DATA, none, none), *self._live]))]
         live = KeyIndex(whole(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
@@ -697,10 +697,6 @@ class _Paths:
 def _in_one_piece(needed: NeededFiles) -> NeededFiles:
     """Return the files with their paths in one array, which later steps use without a copy."""
     return needed._replace(files=needed.files.set_column(0, "path", whole(needed.files["path"])))
-
-
-def _no_rows() -> ArrowArray:
-    return pa.array([], pa.string())
 
 
 def _no_files() -> ArrowTable:

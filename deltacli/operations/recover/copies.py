@@ -252,7 +252,11 @@ def copy_file(
     digests = [*([] if digest is None else [digest]), *([md5] if known else [])]
 
     def require_whole(seen: int) -> None:
-        _require_size(origin, path, seen, size_bytes)
+        if seen != size_bytes:
+            raise StorageFailed(
+                f"{path} was changed while it was copied",
+                facts={"source": origin.uri, "seen": f"{seen} bytes", "expected": f"{size_bytes} bytes"},
+            )
         if stat.md5 and md5.hexdigest() != stat.md5:
             facts = {"source": origin.uri, "seen": md5.hexdigest(), "expected": stat.md5}
             raise StorageFailed(f"{path} was changed while it was copied, or arrived with other bytes", facts=facts)
@@ -312,14 +316,6 @@ def _has_hole(place: str, size_bytes: int) -> bool:
             return os.lseek(file.fileno(), 0, os.SEEK_HOLE) < size_bytes
     except (OSError, AttributeError):  # AttributeError: Windows
         return False
-
-
-def _require_size(origin: ReadStorage, path: str, seen: int, expected: int) -> None:
-    if seen != expected:
-        raise StorageFailed(
-            f"{path} was changed while it was copied",
-            facts={"source": origin.uri, "seen": f"{seen} bytes", "expected": f"{expected} bytes"},
-        )
 
 
 def same_content(origin: ReadStorage, path: str, other: ReadStorage, there: str, size_bytes: int) -> bytes | None:

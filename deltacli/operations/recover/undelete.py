@@ -642,7 +642,11 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
 
 def _put_log_file(table: TableHandle, plan: UndeletePlan, item: log_files.LogItem) -> None:
     """Put one file of the log in its place. A checkpoint, a checksum and the hint of another writer stay."""
-    source, file = plan.log_sources[item.source], _proven(plan, item)
+    from deltacli.changing.proofs import ProvenFile
+
+    assert plan.log is not None
+    source, digest = plan.log_sources[item.source], plan.log.digests.get(item.file.name)
+    file = ProvenFile(item.path, item.file.size_bytes, plan.proofs[item.path], digest)
     tag = plan.log_tags.get(item.path)
     is_replaced = tag is not None and tag_of(table.storage, item.path) == tag
     outcome = _bring(source, file, item.file.modified_ms, table.writable(), replace=is_replaced)
@@ -661,14 +665,6 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: log_files.LogIte
             facts={"commit": item.path},
             hint=errors.command("history"),
         )
-
-
-def _proven(plan: UndeletePlan, item: log_files.LogItem) -> ProvenFile:
-    from deltacli.changing.proofs import ProvenFile
-
-    log = plan.log
-    assert log is not None
-    return ProvenFile(item.path, item.file.size_bytes, plan.proofs[item.path], log.digests.get(item.file.name))
 
 
 def _bring(source: Source, file: ProvenFile, modified_ms: int, to: Storage, *, replace: bool) -> Creation:
