@@ -291,16 +291,13 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
             outcome.deleted += path.endswith(_NAME)
     if store.capabilities.has_directories:
         for path in extras:
-            _remove_empty(store, path.rpartition("/")[0])
+            directory = path.rpartition("/")[0]
+            while directory != MANIFESTS and not isinstance(store.remove_directory(directory), Failed):
+                directory = directory.rpartition("/")[0]
 
 
 def _checksum_of(path: str) -> str:
     return f"{path.removesuffix(_NAME)}{_HADOOP_CHECKSUM}"
-
-
-def _remove_empty(store: Storage, directory: str) -> None:
-    while directory != MANIFESTS and not isinstance(store.remove_directory(directory), Failed):
-        directory = directory.rpartition("/")[0]
 
 
 # -- after a commit of a change ----------------------------------------------------------------------------------------

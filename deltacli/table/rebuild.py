@@ -113,7 +113,8 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
             if first_fault is not None:
                 raise first_fault from None
             if isinstance(fault, errors.LogIncomplete) and managed_store(table.storage) is not None:
-                fault.hint = _hint_of_catalog(log.listing)
+                readable, status = hint_readable(log.listing), errors.command("catalog status")
+                fault.hint = status if readable is None else f"{readable}   # or see what the catalog has: {status}"
             raise
         try:
             state = _read_state(table, log, segment, rejected)
@@ -132,12 +133,6 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
                 raise
             first_fault = first_fault or fault
             rejected[segment.checkpoint] = fault.code
-
-
-def _hint_of_catalog(listing: LogListing) -> str:
-    """Return the commands for a table of a catalog whose log has a gap: no file is brought back to it."""
-    readable, status = hint_readable(listing), errors.command("catalog status")
-    return status if readable is None else f"{readable}   # or see what the catalog has: {status}"
 
 
 def _read_state(

@@ -162,7 +162,12 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     listing = read_listing(source)
     if listing.is_empty:
         raise missing_log(table.storage)
-    there = _look_at(target, is_check=request.check)
+    note = read_note(target)
+    try:
+        files = list_log_files(target) if note is not None or request.check else []
+    except (errors.FileMissing, errors.NotATable):
+        files = []
+    there = _Target(note, files, read_listing(files))
     _require_ours(table, target, request, there)
     if not request.check and (there.note is None or not there.note.is_complete):
         _require_outside_of_tables(table, target)
@@ -211,15 +216,6 @@ def _require_outside_of_tables(table: TableHandle, target: Storage) -> None:
             facts={"target": target.uri, "table": around},
             hint="name a directory that is in no table",
         )
-
-
-def _look_at(target: Storage, *, is_check: bool) -> _Target:
-    note = read_note(target)
-    try:
-        files = list_log_files(target) if note is not None or is_check else []
-    except (errors.FileMissing, errors.NotATable):
-        files = []
-    return _Target(note, files, read_listing(files))
 
 
 def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, there: _Target) -> None:

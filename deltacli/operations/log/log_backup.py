@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, Whole
 from deltacli.core import errors
-from deltacli.core.progress import Progress, reported, weighed
+from deltacli.core.progress import reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
-from deltacli.engine.base import Engine
 from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_place, require_writable
@@ -147,7 +146,12 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     Raises UsageError, NotATable, and Refused where the destination has other content.
     """
     storage, engine, progress = table.storage, table.engine, table.progress
-    _require_apart(storage, destination)
+    if is_inside(destination, storage) or is_inside(storage, destination):
+        raise errors.UsageError(
+            "a table and its backup cannot contain each other",
+            code="usage.backup",
+            facts={"table": storage.uri, "backup": destination.uri},
+        )
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
         raise errors.UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
@@ -248,7 +252,13 @@ class LogBackup:
                     copied.append(log_copy.BackedUp(file.name, len(data), log_copy.digest(data), file.modified_ms))
                     gate.outcome.journal.written += 1
                 step.advance(weight=file.size_bytes)
-        _verify(destination, copied, engine, progress)
+        wrong = log_copy.differing(destination, copied, engine, "verifying", progress)
+        if wrong:
+            raise errors.StorageFailed(
+                f"{len(wrong)} of {len(copied)} copied files differ from what was written",
+                code="backup.copy-differs",
+                facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},
+            )
         _look(gate)
         result = _result(plan, tuple(copied), False)
         destination.put(BACKUP_LIST, result.listed.to_bytes())
@@ -328,16 +338,6 @@ def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
         return None
 
 
-def _require_apart(storage: ReadStorage, destination: Storage) -> None:
-    """Raise UsageError where one of table and backup contains the other: they could be lost together or confused."""
-    if is_inside(destination, storage) or is_inside(storage, destination):
-        raise errors.UsageError(
-            "a table and its backup cannot contain each other",
-            code="usage.backup",
-            facts={"table": storage.uri, "backup": destination.uri},
-        )
-
-
 def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[_Judged]) -> None:
     """Raise Refused where the backup is of another table, or of another history of this one."""
     known = None if backup.listed is None else backup.listed.table_id
@@ -396,14 +396,4 @@ def _require_no_later_ones(
                 "next": "another DEST keeps both",
             },
             hint=errors.command("history"),
-        )
-
-
-def _verify(destination: Storage, copied: Sequence[log_copy.BackedUp], engine: Engine, progress: Progress) -> None:
-    wrong = log_copy.differing(destination, copied, engine, "verifying", progress)
-    if wrong:
-        raise errors.StorageFailed(
-            f"{len(wrong)} of {len(copied)} copied files differ from what was written",
-            code="backup.copy-differs",
-            facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},
         )

@@ -339,7 +339,12 @@ def read_paimon_history(
         notes = (f"the manifests, which name the users of each schema, were not read: {why}",)
     branches = table_files.list_branches(storage)
     if branch == MAIN_BRANCH:
-        _add_branches(storage, engine, branches[1:], references, schemas)
+        # A branch reads its own copies of schemas, so it does not keep one of the main branch in use.
+        for other in branches[1:]:
+            copies = table_files.read_schemas(storage, engine, table_files.list_schemas(storage, other).ids, other)
+            for schema_id, copy in copies.items():
+                if not isinstance(copy, Unreadable) and schemas.get(schema_id) == copy:
+                    references.usage.setdefault(schema_id, table_files.Usage()).branches.append(other)
     versions = _versions(schemas, references, with_manifests=with_manifests)
     events = timeline(versions, [SnapshotVersion(file) for file in files.snapshots])
     return PaimonHistory(
@@ -354,24 +359,6 @@ def read_paimon_history(
         references.broken,
         notes,
     )
-
-
-def _add_branches(
-    storage: ReadStorage,
-    engine: Engine,
-    branches: Sequence[str],
-    references: table_files.SchemaReferences,
-    schemas: Mapping[int, Schema | Unreadable],
-) -> None:
-    """Add to the users of each schema the branches with a copy of it.
-
-    A branch reads its own copies, so this does not keep a schema of the main branch in use.
-    """
-    for branch in branches:
-        copies = table_files.read_schemas(storage, engine, table_files.list_schemas(storage, branch).ids, branch)
-        for schema_id, copy in copies.items():
-            if not isinstance(copy, Unreadable) and schemas.get(schema_id) == copy:
-                references.usage.setdefault(schema_id, table_files.Usage()).branches.append(branch)
 
 
 def _versions(
@@ -408,21 +395,15 @@ def timeline(versions: Sequence[SchemaVersion], snapshots: Sequence[SnapshotVers
     """
     events: list[Event] = []
     schemas, older = list(versions), list(snapshots)
-    times = _times_in_order(versions)
+    times: list[int] = []
+    for version in versions:
+        times.append(version.time_ms or (times[-1] if times else 0))
     while schemas and older:
         schema, snapshot = schemas[-1], older[-1]
         is_later = (snapshot.time_ms or 0) >= times[len(schemas) - 1]
         needs_it = snapshot.schema_id is not None and snapshot.schema_id >= schema.id
         events.append(older.pop() if needs_it or is_later else schemas.pop())
     return [*events, *reversed(older), *reversed(schemas)]
-
-
-def _times_in_order(versions: Sequence[SchemaVersion]) -> list[int]:
-    """Return the time of each schema, or that of the one before it."""
-    times: list[int] = []
-    for version in versions:
-        times.append(version.time_ms or (times[-1] if times else 0))
-    return times
 
 
 # -- `explain` of a Paimon table ---------------------------------------------------------------------------------------

@@ -171,17 +171,13 @@ def read_history(
         times_ms = tuple(item.time.timestamp_ms for item in items if item.time is not None)
         return replace(known, table=storage.uri, items=items, times_ms=times_ms, gaps=(), missing=(), lost=())
     if isinstance(storage, StoreWithBounds):
-        _require_announced(storage, engine, progress)
+        from deltacli.table.handle import TableHandle
+        from deltacli.table.rebuild import read_snapshot
+
+        # It compares the table with the announced version, and need not be readable.
+        with suppress(ProtocolUnsupported, LogIncomplete, CommitCorrupt, CheckpointUnreadable):
+            read_snapshot(TableHandle(cast("Storage", storage), engine=engine, progress=progress))
     return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress, between=between)
-
-
-def _require_announced(storage: ReadStorage, engine: Engine, progress: Progress) -> None:
-    """Rebuild the newest version, which compares the table with the announced one; it need not be readable."""
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.rebuild import read_snapshot
-
-    with suppress(ProtocolUnsupported, LogIncomplete, CommitCorrupt, CheckpointUnreadable):
-        read_snapshot(TableHandle(cast("Storage", storage), engine=engine, progress=progress))
 
 
 def _read_commits(

@@ -159,6 +159,8 @@ def _planned(
     found = join_plans(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
     without_steps = [left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)]
+    left_out = [*found.unrepaired, *without_steps]
+    left_out += _waiting(by_family, found, left_out, is_readable=now is not None)
     plan = RepairPlan(
         basis,
         request,
@@ -166,7 +168,7 @@ def _planned(
         now.metadata.id if now is not None else find_table_id(table.storage, table.engine) if files else None,
         tuple(found.steps),
         tuple(found.work),
-        _unrepaired(found, without_steps, by_family, is_readable=now is not None),
+        tuple(one for one in left_out if one.severity is not Severity.INFO),
         refusals=tuple(found.refusals),
         notes=tuple(found.notes),
         is_partial=bool(found.work) and (bool(log.work) or now is None),
@@ -290,14 +292,6 @@ def _doubled(
         return Planned()
 
     return plan_doubled(table, findings, now, listing, obstacle)
-
-
-def _unrepaired(
-    found: Planned, without_steps: Sequence[Unrepaired], findings: Findings, *, is_readable: bool
-) -> tuple[Unrepaired, ...]:
-    left_out = [*found.unrepaired, *without_steps]
-    left_out += _waiting(findings, found, left_out, is_readable=is_readable)
-    return tuple(one for one in left_out if one.severity is not Severity.INFO)
 
 
 def _waiting(
@@ -552,7 +546,13 @@ class Repair:
                 backup.discard()
             raise
         _mark_found_again(outcome)
-        _mark_left(outcome)
+        # Mark the planned steps that were not made, because their findings came up while the others were.
+        why = "it was found while the repair ran; run the same command again"
+        steps = (
+            step._replace(state=StepState.SKIPPED, reason=why) if step.state is StepState.PLANNED else step
+            for step in outcome.plan.steps
+        )
+        outcome.plan = replace(outcome.plan, steps=tuple(steps))
         backup.note_end()
 
     def _may_follow(self, gate: Gate[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
@@ -609,13 +609,3 @@ def _mark_found_again(outcome: RepairOutcome) -> None:
         if step.state is StepState.DONE and (step.rule, step.place) in found:
             why = "it is found again"
             outcome.steps[position] = step._replace(state=StepState.FAILED, reason=why)
-
-
-def _mark_left(outcome: RepairOutcome) -> None:
-    """Mark the planned steps that were not made, because their findings came up while the others were."""
-    why = "it was found while the repair ran; run the same command again"
-    steps = (
-        step._replace(state=StepState.SKIPPED, reason=why) if step.state is StepState.PLANNED else step
-        for step in outcome.plan.steps
-    )
-    outcome.plan = replace(outcome.plan, steps=tuple(steps))

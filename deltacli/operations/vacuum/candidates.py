@@ -296,7 +296,7 @@ class ReferenceCollector:
             live_written=live if self.is_decoded else self.written.whole(),
             live_sizes=self.sizes.whole(),
             live_vectors=self.live_vectors.whole(),
-            protected=_concat_batches(self.protected, self.live_vectors),
+            protected=pa.concat_arrays([self.protected.whole(), self.live_vectors.whole()]),
             removed=Keys(self.removed.whole(), self.removed_versions.whole()),
             changes=Keys(self.changes.whole(), self.change_versions.whole()),
             named=self.named.whole(),
@@ -458,10 +458,6 @@ def _others(rows: RecordBatch, mask: ArrowArray) -> RecordBatch:
 
 def _flat(column: ArrowArray) -> ArrowArray:
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
-
-
-def _concat_batches(*parts: _Batches) -> ArrowArray:
-    return pa.concat_arrays([part.whole() for part in parts])
 
 
 # -- the comparison with a listing -------------------------------------------------------------------------------------

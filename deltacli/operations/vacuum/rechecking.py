@@ -148,7 +148,9 @@ class NewerCommits:
         if is_other:
             self.require_same(read_snapshot(self._table))
         self._take(references)
-        self._take_streams()
+        # Take what queries need that the plan does not keep for them: those that began, went back or were ignored.
+        for units in () if self._streams is None else self._streams.units():
+            self._take_names(*(units.column(name).combine_chunks() for name in ("path", "dv_id")))
         for tail in self._others:
             with of_protected(tail.table.uri):
                 references, is_other = tail.read_on()
@@ -158,11 +160,6 @@ class NewerCommits:
                     self._require_retention(snapshot)
                 root = encoded_root(tail.table.uri)
                 self._take([rows._replace(path=made_absolute(rows.path, root)) for rows in references])
-
-    def _take_streams(self) -> None:
-        """Take what queries need that the plan does not keep for them: those that began, went back or were ignored."""
-        for units in () if self._streams is None else self._streams.units():
-            self._take_names(*(units.column(name).combine_chunks() for name in ("path", "dv_id")))
 
     def _require_known_clones(self) -> None:
         """Raise Refused where a shallow clone was made since the plan, or cannot be opened: which files it needs, and
@@ -242,7 +239,12 @@ class _LogTail:
                 for stat in self.table.storage.list_from(LOG_DIRECTORY, start)
             ]
             commits = [file for file in listed if file.path.kind is LogFileKind.COMMIT]
-            self._require_last(listed)
+            if self.last is not None and self.last not in listed:
+                raise Refused(
+                    f"commit {self._seen} was deleted or replaced, so the files the table needs are unknown",
+                    code="vacuum.plan-other-past",
+                    hint=command("vacuum", dry_run=True),
+                )
             files = [file for file in commits if file.version > self._seen]
             # A checkpoint proves that commits existed; it may be all that is left of them.
             told = [file.version for file in listed if file.path.kind in _CHECKPOINTS]
@@ -256,14 +258,6 @@ class _LogTail:
             code="vacuum.plan-too-old",
             hint=command("vacuum", dry_run=True),
         )
-
-    def _require_last(self, listed: list[LogFile]) -> None:
-        if self.last is not None and self.last not in listed:
-            raise Refused(
-                f"commit {self._seen} was deleted or replaced, so the files the table needs are unknown",
-                code="vacuum.plan-other-past",
-                hint=command("vacuum", dry_run=True),
-            )
 
 
 def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
@@ -315,7 +309,13 @@ def adopted(
     snapshot = snapshot or read_snapshot(table)
     version, listing = plan.snapshot_version, snapshot.listing
     _require_same_table(plan, snapshot)
-    _require_not_newer(plan, snapshot)
+    if plan.snapshot_version > snapshot.version:
+        raise Refused(
+            f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
+            code="vacuum.plan-newer",
+            facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
     now_ms = table.clock()
     _require_later(plan, now_ms)
     _require_retention(plan, snapshot, now_ms)
@@ -377,16 +377,6 @@ def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
                 "table id of the plan": plan.table_id,
                 "table id of this table": snapshot.metadata.id,
             },
-            hint=command("vacuum", save_plan="plan.parquet"),
-        )
-
-
-def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
-    if plan.snapshot_version > snapshot.version:
-        raise Refused(
-            f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
-            code="vacuum.plan-newer",
-            facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
             hint=command("vacuum", save_plan="plan.parquet"),
         )
 

@@ -81,7 +81,12 @@ def save_plan(plan: VacuumPlan, path: str) -> None:
     import pyarrow.parquet as pq
 
     _require_regular(path)
-    rows = _to_file(plan.candidates)
+    schema = file_schema()
+    columns = [
+        pc.cast(plan.candidates.column(column.candidates), field.type)
+        for column, field in zip(_COLUMNS, schema, strict=True)
+    ]
+    rows = pa.Table.from_arrays(columns, schema=schema)
     header = header_of(plan)
     text = _to_text({**header, _DIGEST: _digest(header, rows)})
     with (
@@ -133,15 +138,6 @@ def file_schema() -> pyarrow.Schema:
             for column, kind in zip(_COLUMNS, kinds, strict=True)
         ]
     )
-
-
-def _to_file(candidates: pyarrow.Table) -> pyarrow.Table:
-    schema = file_schema()
-    columns = [
-        pc.cast(candidates.column(column.candidates), field.type)
-        for column, field in zip(_COLUMNS, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _read(path: str) -> tuple[dict[str, Any], pyarrow.Table]:

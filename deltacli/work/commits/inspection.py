@@ -214,20 +214,17 @@ class CheckpointReader:
             if not wanted:
                 continue
             for batch in parquet.batches(group, list(dict.fromkeys(wanted)), rows=_ROWS_A_BATCH):
-                self._count_actions(batch, parquet.path)
+                holding = None
+                for column in batch.columns:
+                    if pa.types.is_struct(column.type):
+                        one = pc.cast(pc.is_valid(column), pa.int8())
+                        holding = one if holding is None else pc.add(holding, one)
+                if holding is not None and not pc.all(pc.equal(holding, 1)).as_py():
+                    self._multiple[parquet.path] += pc.sum(pc.not_equal(holding, 1)).as_py()
                 for name in others:
                     self.found.counts[name] += batch.num_rows - batch.column(name).null_count
                 self._take_batch(batch, parquet.path)
                 self._advance(batch.num_rows, int(batch.num_rows * bytes_per_row))
-
-    def _count_actions(self, batch: RecordBatch, path: str) -> None:
-        holding = None
-        for column in batch.columns:
-            if pa.types.is_struct(column.type):
-                one = pc.cast(pc.is_valid(column), pa.int8())
-                holding = one if holding is None else pc.add(holding, one)
-        if holding is not None and not pc.all(pc.equal(holding, 1)).as_py():
-            self._multiple[path] += pc.sum(pc.not_equal(holding, 1)).as_py()
 
     def _take_batch(self, batch: RecordBatch, path: str) -> None:
         schemas = action_schemas()

@@ -99,19 +99,15 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
                 stream.add(rows)
                 if stream.size_bytes >= most_bytes:
                     break
-        _take_footer(statistics, stream.footer, place)
+        # Take the bounds from the footer, and from the file where a value is too long for a footer.
+        left = statistics.take_footer(stream.footer)
+        if left:
+            with open(place, "rb") as source:
+                reader = ParquetReader(source, metadata=stream.footer)
+                for group, leaf in left:
+                    for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
+                        statistics.take_leaf(leaf, batch)
         return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
-
-
-def _take_footer(statistics: StatisticsCollector, footer: pyarrow.parquet.FileMetaData, place: str) -> None:
-    """Take the bounds from the footer, and from the file where a value is too long for a footer."""
-    left = statistics.take_footer(footer)
-    if left:
-        with open(place, "rb") as source:
-            reader = ParquetReader(source, metadata=footer)
-            for group, leaf in left:
-                for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
-                    statistics.take_leaf(leaf, batch)
 
 
 def read_back(
