@@ -365,9 +365,7 @@ def _word(value: object, place: str = "VALUE") -> str:
         return " ".join(map(_word, value))
     if isinstance(value, Mapping):
         return " ".join(_pair(key, inner) for key, inner in value.items())
-    if isinstance(value, DoubleQuoted):
-        return f'"{value}"'
-    return quoted(str(value))
+    return f'"{value}"' if isinstance(value, DoubleQuoted) else quoted(str(value))
 
 
 def _pair(key: str, value: object) -> str:

@@ -478,8 +478,7 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def batches() -> Iterator[tuple[str, RecordBatch]]:
-        for rows in source.file_actions.map_actions("add", from_root):
-            yield "add", rows
+        yield from (("add", rows) for rows in source.file_actions.map_actions("add", from_root))
 
     return lambda slot: encoded_files(batches, slot)
 

@@ -295,9 +295,7 @@ def committed_at(table: TableHandle, listing: LogListing, version: int, *, known
     """Return when a version was committed, in epoch milliseconds; None where its commit is missing. `listing` is the
     whole log; `known` a version that need not be rebuilt.
     """
-    if version not in listing.commits:
-        return None
-    return _search(table, listing, 0, known)[2](version)
+    return _search(table, listing, 0, known)[2](version) if version in listing.commits else None
 
 
 class VersionRange(NamedTuple):

@@ -327,8 +327,7 @@ def read_parquet(storage: ReadStorage, name: str, place: str) -> Rows:
         file = ParquetReader(source, pre_buffer=not is_near, buffer_size=BUFFER_BYTES if is_near else 0)
         columns = InventoryColumns.choose(file.schema_arrow.names, place)
         for group in range(file.metadata.num_row_groups):
-            for rows in file.read_columns(_ROWS_A_BATCH, group, columns.names):
-                yield rows, columns
+            yield from ((rows, columns) for rows in file.read_columns(_ROWS_A_BATCH, group, columns.names))
 
 
 def read_orc(storage: ReadStorage, name: str, place: str) -> Rows:
@@ -383,8 +382,7 @@ def read_csv(
                 ),
             ) as reader,
         ):
-            for rows in reader:
-                yield rows, columns
+            yield from ((rows, columns) for rows in reader)
 
 
 def _unpacked(source: Any, *, is_gzip: bool) -> Any:  # Any: as in the storage port; pyarrow has no types

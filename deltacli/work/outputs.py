@@ -300,8 +300,7 @@ def plan_row_pieces(files: Iterable[DataFile]) -> Iterator[RowsPiece]:
     numbers = count()
     for group in _groups(chain(first, remaining), most):
         parts = min(_weight_of(group[0]) // most, _MOST_PARTS) if len(group) == 1 else 1
-        for part in range(max(parts, 1)):
-            yield RowsPiece(next(numbers), group, (part, max(parts, 1)))
+        yield from (RowsPiece(next(numbers), group, (part, max(parts, 1))) for part in range(max(parts, 1)))
 
 
 def _groups(files: Iterable[DataFile], most: int) -> Iterator[tuple[DataFile, ...]]:

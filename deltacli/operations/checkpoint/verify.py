@@ -65,8 +65,7 @@ def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Ite
             facts={"checkpoints": ", ".join(map(str, there[-10:])) or "none"},
             hint=command("checkpoint", verify=True) if there else command("checkpoint"),
         )
-    for instance in chosen:
-        yield verify_checkpoint(table, listing, instance, may_leave_out=True)
+    yield from (verify_checkpoint(table, listing, instance, may_leave_out=True) for instance in chosen)
 
 
 def verify_checkpoint(

@@ -315,8 +315,7 @@ def _samples(plan: OptimizePlan) -> Iterator[_Sample]:
     step = max(1, -(-len(bins) // _BINS))
     parts = [_part(plan, one) for one in bins[::step]]
     for opened in open_groups(plan, [parts]):
-        for one in opened:
-            yield _Sample(one.piece, _live_bytes(plan, plan.selection.places([one.bin])))
+        yield from (_Sample(one.piece, _live_bytes(plan, plan.selection.places([one.bin]))) for one in opened)
 
 
 def _part(plan: OptimizePlan, one: Bin) -> Bin:

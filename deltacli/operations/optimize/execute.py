@@ -328,8 +328,7 @@ class _Run:
                 self._outcome.skipped[TIME_BUDGET] += sum(one.files for late in groups[place:] for one in late)
                 return
             self._opened.append(group)
-            for one in group:
-                yield one.piece
+            yield from (one.piece for one in group)
 
     def _ready(self, opened: OpenBin, result: Rewritten) -> _Ready:
         adds = opened.adds

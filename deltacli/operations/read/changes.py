@@ -573,8 +573,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
         constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())
     else:
         constants |= dict.fromkeys((scan.ROW_ID, scan.ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
-    for file in files:
-        yield replace(file, constants={**file.constants, **constants})
+    yield from (replace(file, constants={**file.constants, **constants}) for file in files)
 
 
 def with_partition_values(

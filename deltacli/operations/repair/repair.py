@@ -288,10 +288,7 @@ def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
 def _doubled(
     table: TableHandle, findings: Sequence[Finding], now: Snapshot, listing: LogListing, obstacle: str | None
 ) -> Planned:
-    if not findings:
-        return Planned()
-
-    return plan_doubled(table, findings, now, listing, obstacle)
+    return plan_doubled(table, findings, now, listing, obstacle) if findings else Planned()
 
 
 def _waiting(

@@ -506,10 +506,7 @@ def files_to_deliver(history: TableHistory, position: Position, *, of_feed: bool
         of_snapshot = history.files_of_snapshot(position.version, delivered)
         first, delivered = first + 1, 0
     rows = events.filter(pc.and_(pc.greater_equal(events["version"], first), events["is_change"]))
-    if of_feed:
-        rows = _recorded(history, rows)
-    else:
-        rows = rows.filter(pc.equal(rows["kind"], ADD))
+    rows = _recorded(history, rows) if of_feed else rows.filter(pc.equal(rows["kind"], ADD))
     if delivered and rows.num_rows:
         here = history.commits.get(first)
         count = pc.sum(pc.equal(rows["version"], first)).as_py() or 0

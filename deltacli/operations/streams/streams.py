@@ -279,8 +279,7 @@ class StreamsReport:
     def rows(self) -> Iterator[dict[str, Json]]:
         """Yield the sources of all queries, by `COLUMNS`; a query without any is one, too."""
         for query in self.queries:
-            for source in query.sources or (None,):
-                yield _row(query, source)
+            yield from (_row(query, source) for source in query.sources or (None,))
 
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.streams`, without the envelope."""

@@ -275,9 +275,7 @@ def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
 def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
     """Return the SHA-256 of a commit file, which identifies a history of the table; None where there is none."""
     file = listing.commits.get(version)
-    if file is None:
-        return None
-    return digest_of(table.storage, file)
+    return None if file is None else digest_of(table.storage, file)
 
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:

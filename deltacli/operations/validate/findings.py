@@ -192,9 +192,7 @@ class RuleChoice(NamedTuple):
         """Return True if the rule is selected."""
         if rule.id in OWN_RULES:
             return True
-        if LEVELS.index(rule.level) > LEVELS.index(self.level):
-            return False
-        return self.names(rule.id)
+        return LEVELS.index(rule.level) <= LEVELS.index(self.level) and self.names(rule.id)
 
     def names(self, rule_id: str) -> bool:
         """Return True if the globs select a rule of these levels."""

@@ -368,8 +368,7 @@ class FileInspector:
             chosen = self.selection.of(part, self.table.config)
             left_out = sum(self._weights(part)) - sum(self._weights(chosen))
             step.advance(part.adds.num_rows - chosen.adds.num_rows, weight=left_out)
-            for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
-                yield chosen.take(rows)
+            yield from (chosen.take(rows) for rows in self._vectors.parts(chosen, _FILES_A_VIEW))
 
     def _look_at(
         self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead], facts: Sequence[file_facts.FileFacts]

@@ -664,10 +664,8 @@ def read_whole(
 
 def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
     """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
-    for removes in read_whole(stores, piece, touched, "remove"):
-        yield FileBatch(removes=removes)
-    for adds in read_whole(stores, piece, touched, "add"):
-        yield FileBatch(adds=adds)
+    yield from (FileBatch(removes=removes) for removes in read_whole(stores, piece, touched, "remove"))
+    yield from (FileBatch(adds=adds) for adds in read_whole(stores, piece, touched, "add"))
 
 
 def _require_whole(rows: RecordBatch, kind: str, source: str) -> None:

@@ -594,8 +594,7 @@ def _cut(batches: Iterator[RowBatch], most: int) -> Iterator[tuple[str, ArrowArr
     """Yield actions of one kind, at most this many at a time."""
     for batch in batches:
         for kind, actions in batch.actions.items():
-            for start in range(0, len(actions), most):
-                yield kind, actions.slice(start, most)
+            yield from ((kind, actions.slice(start, most)) for start in range(0, len(actions), most))
 
 
 class _Rest:

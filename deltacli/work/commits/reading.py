@@ -126,10 +126,7 @@ def read_provenance(storage: ReadStorage, file: LogFile, *, to_the_end: bool = F
     if file.size_bytes == 0:
         return Provenance(problem="commit.empty")
     path = f"{LOG_DIRECTORY}/{file.name}"
-    if file.size_bytes <= _FIRST_READ:
-        data = storage.read(path)
-    else:
-        data = storage.read_range(path, 0, _FIRST_READ)
+    data = storage.read(path) if file.size_bytes <= _FIRST_READ else storage.read_range(path, 0, _FIRST_READ)
     if not data:
         return Provenance(problem="commit.empty")
     provenance = _read_beginning(storage, file, path, data)

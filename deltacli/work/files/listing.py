@@ -72,9 +72,7 @@ def inner_directories(storage: ReadStorage, directory: PlacedDirectory) -> Itera
 
 def real_place(storage: ReadStorage) -> str:
     """Return the resolved place of the table."""
-    if not _is_local(storage):
-        return ""
-    return os.path.realpath(decode(storage.uri[len("file://") :]))
+    return os.path.realpath(decode(storage.uri[len("file://") :])) if _is_local(storage) else ""
 
 
 def _is_local(storage: ReadStorage) -> bool:

@@ -242,8 +242,7 @@ def rows_for_new_file(
     files: TableFiles, spec: RewriteSpec, source: DataFile, opened: OpenDataFile
 ) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
-    for batch in read_opened(files, spec.reading, source, opened):
-        yield renamed(batch, spec.schema)
+    yield from (renamed(batch, spec.schema) for batch in read_opened(files, spec.reading, source, opened))
 
 
 def renamed(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
