@@ -263,9 +263,7 @@ class _Made(NamedTuple):
         return self.past is None or before == self.past or (isinstance(self.past, OwnCommit) and before is not None)
 
     def require_past(self, table: TableHandle) -> None:
-        """Look at the version before again: after a while by a listing, so that a version that was made and lost since
-        is not taken; on a disk always.
-        """
+        """Look at the version before again: a listing also shows a version that was made and lost since."""
         waited = table.machine.monotonic() - self.looked_at > FRESH_SECONDS
         if waited and isinstance(self.past, LogFile):
             require_still_newest(table.writable(), self.past)
@@ -302,9 +300,7 @@ def _make(
 
 
 def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
-    """Raise Refused where a log compaction covers versions after the newest one: engines would read it instead of the
-    next commits. Spec: Log Compaction Files.
-    """
+    """Raise Refused where a log compaction covers later versions: engines read it instead of the next commits."""
     if BEYOND_LOG not in snapshot.segment.problems:
         return
     listing = list_log(table.storage)  # once more: a writer may have added commits and compaction in between
@@ -515,9 +511,7 @@ def require_possible(snapshot: Snapshot, request: CommitRequest, act: Act | None
 
 
 def _require_allowed(storage: ReadStorage, request: CommitRequest, base: Base) -> None:
-    """Raise Refused where the protocol forbids a commit, or the catalog of the table cannot be told of it; UsageError
-    where its texts are none.
-    """
+    """Raise Refused where the protocol or the catalog of the table forbids a commit; UsageError for its texts."""
     managed = managed_store(storage)
     require_allowed(request, base, by_catalog=managed is not None)
     if managed is not None:

@@ -450,9 +450,7 @@ def _search(
 
 
 def _enablement(table: TableHandle, listing: LogListing, known: Snapshot | None) -> tuple[int, int] | None:
-    """Return (version, epoch milliseconds) of the start of in-commit timestamps, by the newest version that can be
-    rebuilt; None without them.
-    """
+    """Return (version, epoch milliseconds) of the start of in-commit timestamps; None without them."""
     for version in reversed(listing.reconstructable[-8:]):
         try:
             snapshot = (

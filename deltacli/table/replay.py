@@ -320,9 +320,7 @@ class _Held:
             self.flush()
 
     def flush(self) -> None:
-        """Append the collected survivors to the tail; where they do not fit the columns, find and name the faulty
-        commit and its line.
-        """
+        """Append the collected survivors to the tail; where they do not fit, name the faulty commit and its line."""
         rows, ends, self._rows, self._ends = self._rows, self._ends, NarrowRows(), []
         self._bytes = 0
         try:

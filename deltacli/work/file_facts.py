@@ -330,10 +330,7 @@ def footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, 
 
 
 def _measured(files: TableFiles, path: str) -> FileFault | None:
-    """Return the fault shown by the end of a file that cannot be opened; None if the end is valid.
-
-    The file may be encrypted, truncated, or not a Parquet file.
-    """
+    """Return the fault in the end of an unopenable file (encrypted, truncated, not Parquet); None if it is valid."""
     storage, inner = files.locate(path)
     try:
         size = storage.stat(inner).size_bytes

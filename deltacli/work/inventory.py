@@ -502,10 +502,7 @@ def _read_manifest(
 
 
 def _files_only(rows: RecordBatch, columns: InventoryColumns) -> RecordBatch:
-    """Return the rows without directories, delete markers and versions that are not the latest.
-
-    Rows that may be one of these are left out, too.
-    """
+    """Return the rows that are certainly current files: no directories, delete markers or older versions."""
     for name, wanted in ((columns.is_directory, False), (columns.is_marker, False), (columns.is_latest, True)):
         if name is None or not rows.num_rows:
             continue

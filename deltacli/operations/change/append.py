@@ -268,10 +268,7 @@ def _refused(column: str, why: str, code: str) -> Refused:
 
 
 def _value_of_missing(column: StructField, kind: ArrowType) -> ArrowScalar:
-    """Return the value of a column that the rows lack: its default where that is a literal, else null.
-
-    Raises Refused for a column that rows need a value of, and for other expressions.
-    """
+    """Return the value of a missing column: its literal default, else null. Raises Refused where it needs another."""
     text = column.metadata.get(DEFAULT_KEY)
     if isinstance(text, str) and (found := _literal(text, kind)) is not None:
         return found

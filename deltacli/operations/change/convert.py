@@ -113,9 +113,7 @@ class PartitionColumn(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """The columns that a file of the user names, as in a schemaString, and its partition columns, None if it has none;
-    `configuration` are the properties of column mapping.
-    """
+    """The columns that a file of the user names, its partition columns, if any, and the column mapping."""
 
     fields: tuple[Mapping[str, Any], ...]
     partitions: tuple[str, ...] | None
@@ -775,9 +773,7 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 
 
 def _common(one: Any, other: Any) -> Any:
-    """Return the type that both can be read as, None without one: whole numbers of up to 32 bits, which files store
-    alike, widen; fields of structs are those of both.
-    """
+    """Return the type that both can be read as: small whole numbers widen, structs have the fields of both."""
     if one == other:
         return one
     if isinstance(one, str) or isinstance(other, str):

@@ -261,9 +261,7 @@ def _features(snapshot: Snapshot, plan: PropertiesPlan) -> FeaturesPlan | None:
 
 
 def _properties_request(snapshot: Snapshot, plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:
-    """Return the commit with the operation name of Delta-Spark, which depends on the row ids of all files if they must
-    have some from then on; None where nothing changes.
-    """
+    """Return the commit, which depends on the row ids of all files if they must have some; None without changes."""
     if plan.metadata is None:
         return None
     changed = {change.key for change in plan.changes}

@@ -215,9 +215,7 @@ def enable(
 
 
 def _backfill(table: TableHandle, counts: Mapping[_File, int], commit: Callable[..., object]) -> None:
-    """Give ids to files until none is left. Commits follow each other without reading the table again, which is read
-    once more at the end. A checkpoint follows some of them.
-    """
+    """Give ids to files, commit by commit, with some checkpoints; the table is read once more at the end."""
     groups, last = _Groups(counts), None
     while True:
         done = commit(groups.request, after=last)

@@ -187,9 +187,7 @@ def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> Checkpoin
 
 
 def _from_older_log(snapshot: Snapshot) -> Snapshot:
-    """Return the same state, rebuilt without the checkpoints of its own version where older files suffice, so that a
-    rewritten checkpoint does not repeat a fault.
-    """
+    """Return the state rebuilt without checkpoints of its version, if it can be: a fault is not repeated then."""
     if snapshot.segment.checkpoint is None or snapshot.segment.checkpoint.version != snapshot.version:
         return snapshot
     table, listing = snapshot.table, snapshot.listing
@@ -291,9 +289,7 @@ class _Forms(NamedTuple):
 
 
 def _is_form(instance: segment.CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
-    """Return True if a checkpoint has the requested form. Complete parts are never rewritten: parts that --force writes
-    in addition have another number of parts.
-    """
+    """Return True for the requested form. Complete parts are never rewritten: `force` adds another number of parts."""
     if instance.kind is not layout.file_kind:
         return False
     if layout is not Layout.MULTI_PART:

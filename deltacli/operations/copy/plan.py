@@ -333,9 +333,7 @@ def _start_of(listing: LogListing) -> tuple[int, bool]:
 
 
 def _range(listing: LogListing, request: CopyRequest, there: _Target, target: Storage, start: int) -> tuple[int, int]:
-    """Return the first and the last version, which an earlier run has determined where the target has commits. `start`
-    is the first that can be copied.
-    """
+    """Return the first and the last version, as an earlier run determined them. `start`: the first possible one."""
     newest, note = listing.newest_version, there.note
     first, last = (newest if request.newest else start), newest
     if note is not None and there.version >= 0:
@@ -479,9 +477,7 @@ def _extra(
     last: int,
     request: CopyRequest,
 ) -> Iterator[LogFile]:
-    """Yield the commits and checkpoints of the target that the source does not have, but for the commit that gave the
-    copy its id and the checkpoint that it begins with.
-    """
+    """Yield commits and checkpoints that only the target has, except that of its id and that which it begins with."""
     names, note = {file.name for file in source}, there.note
     begins = None if note is None else note.first_version
     end = None if request.last is None else last

@@ -50,11 +50,7 @@ _ANOTHER = "checkpoint.unreadable"
 
 
 def _other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
-    """Return the same version, rebuilt from the oldest possible start; None where that is the start of `snapshot`, or
-    cannot be read.
-
-    `validate` compares with this state.
-    """
+    """Return the version rebuilt from the oldest start, with which `validate` compares; None without another start."""
     if snapshot.segment.checkpoint is None:
         return None
     listing = list_log(table.storage, progress=table.progress)

@@ -630,9 +630,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
 
 
 def _refusals_of_streams(plan: ExpiryPlan) -> Iterator[Refusal]:
-    """Yield what objects to the plan since the queries were read: another one that cannot be protected, or one that
-    needs older versions than the plan keeps.
-    """
+    """Yield queries that, since they were read, cannot be protected or need versions that the plan does not keep."""
     guard = _guard(read_snapshot(plan.basis.table), plan.request)
     if guard is None:
         return

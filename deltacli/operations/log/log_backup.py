@@ -288,9 +288,7 @@ def _read_hint(storage: ReadStorage) -> bytes | None:
 
 
 def _read(storage: ReadStorage, file: log_copy.StoredFile, *, hint: bytes | None) -> bytes | None:
-    """Return the bytes of a log file; None for one that was cleaned up in the meantime. Raises CommitCorrupt for a
-    commit that has become shorter since it was listed.
-    """
+    """Return the bytes of a log file; None if cleaned up meanwhile. Raises CommitCorrupt for a shortened commit."""
     if file.name == HINT_NAME:
         return hint
     try:
@@ -373,9 +371,7 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
 def _require_no_later_ones(
     backup: _Backup, files: Mapping[str, log_copy.StoredFile], judged: Sequence[_Judged]
 ) -> None:
-    """Raise Refused for new commits below those of a backup which is ahead of the log: it was rolled back or replaced,
-    and the backup would be a mixture that was never a log.
-    """
+    """Raise Refused for new commits below those of a backup ahead of the log, which was rolled back or replaced."""
     listed = {} if backup.listed is None else backup.listed.files
     newest = log_copy.versioned(files.values()).newest_version
     held = log_copy.versioned(entry.stored for entry in listed.values())

@@ -644,9 +644,7 @@ def _verify(storage: ReadStorage, written: Sequence[RestoreItem], engine: Engine
 
 
 def _require_alone(plan: LogRestorePlan, storage: ReadStorage) -> None:
-    """Raise ConflictLost where another writer created a commit between those of the backup, or rolled the log back, so
-    that its newest version cannot be rebuilt.
-    """
+    """Raise ConflictLost where another writer created a commit of the backup's range, or rolled the log back."""
     restored = [item.version for item in plan.writes if item.file.stored.path.kind is LogFileKind.COMMIT]
     last = max(restored, default=-1)
     now = versioned((list_whole_log(storage) or {}).values())

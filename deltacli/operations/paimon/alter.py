@@ -189,9 +189,7 @@ def _pause(machine: Machine, repetition: int) -> None:
 
 
 def _on_top_of(schema: Schema) -> Schema:
-    """Return the next version, with the same fields. Its greatest id grows as if it had one more, because
-    other writers count on from versions that were replaced.
-    """
+    """Return the next version, with the same fields. The highest id grows, because other writers count on from it."""
     return replace(schema, id=schema.id + 1, highest_field_id=schema.highest_field_id + 1)
 
 

@@ -140,10 +140,7 @@ def _schema_at(storage: ReadStorage, branch: str, schema_id: int, ids: Sequence[
 def _snapshot_at(
     storage: ReadStorage, engine: Engine, point: Point, tags: Sequence[table_files.MetadataFile]
 ) -> SnapshotFile | None:
-    """Return the snapshot of a point; the newest one where neither a snapshot nor a tag is named, None without any.
-
-    A snapshot that expired is found by its tag.
-    """
+    """Return the snapshot of a point, the newest by default, None without any. A tag finds an expired one."""
     if point.tag is not None:
         return _content(_named(tags, point.tag, "tag", [tag.name for tag in tags]))
     snapshots = table_files.read_snapshots(storage, engine, point.branch)

@@ -573,10 +573,7 @@ def find_schema_users(
 
 
 def _missing_snapshots(storage: ReadStorage, branch: str, files: BranchFiles) -> Iterator[Missing]:
-    """Yield snapshots that a complete listing would have: holes, and the one that the hint names as the newest.
-
-    Paimon expires snapshots from the oldest on, without holes.
-    """
+    """Yield missing snapshots: holes, which no expiration leaves, and the one that the hint names as the newest."""
     directory = f"{branch_root(branch)}{SNAPSHOT_DIRECTORY}"
     numbers = [int(file.name) for file in files.snapshots]
     newest = max(numbers, default=0)

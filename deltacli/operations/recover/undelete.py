@@ -125,9 +125,7 @@ def _proofs(
     offers: Sequence[dict[str, StoredFile]],
     present: Mapping[str, StoredFile],
 ) -> Proofs | None:
-    """Return what proves the files that sources offer, None where they offer nothing; what is above the newest version
-    and unproven is taken out of `offers`.
-    """
+    """Return what proves the offered files, None without any; unproven ones above the log leave `offers`."""
     if not any(offers):
         return None
 
@@ -212,9 +210,7 @@ def _require_one_table(
 
 
 def _held_back(plan: UndeletePlan) -> UndeletePlan:
-    """Return a plan without the commits above the newest version that can be read then: the table can be read now, and
-    no reader may see a commit whose files are not there.
-    """
+    """Return a plan without commits above the newest readable version: no reader may see one without its files."""
     log = plan.log
     assert log is not None
     newest = max(log.version_before, -1 if plan.newest_readable is None else plan.newest_readable)
@@ -269,9 +265,7 @@ def _plan_log(
     version: int | None,
     overwritten: Sequence[Overwritten],
 ) -> tuple[log_files.LogPlan, Sequence[Source]]:
-    """Plan the log with what can be read; with what must be brought back unread where that has more of the log, and is
-    not of a table that was here before.
-    """
+    """Plan the log with what can be read; with unread files where these have more of it and are of this table."""
     readable = [source for source in sources if source.is_readable]
     read = [offer for source, offer in zip(sources, offers, strict=True) if source.is_readable]
     log: log_files.LogPlan | None = None

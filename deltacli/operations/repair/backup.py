@@ -363,9 +363,7 @@ def _has_expired(kept: BackupFile, noted: BackupManifest, listing: LogListing, o
 
 
 def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:
-    """Yield the files to put, except a hint that others have written since. Raises Refused where another one of the
-    files was changed, so that it is not what was kept.
-    """
+    """Yield the files to put, except a hint written since. Raises Refused where another of the files has changed."""
     for one in plan.puts:
         path = one.kept.path
         if {one.replaced} == {agreed.get(path), kept.get(path)}:

@@ -268,9 +268,7 @@ def _intact(
 
 
 def _unreadable_content(named: Named, findings: Sequence[Finding]) -> Iterator[tuple[bytes, str]]:
-    """Yield the keys of data files whose rows cannot be read, although their footers can, and of vectors that cannot be
-    applied, although their files are as they should be.
-    """
+    """Yield the keys of data files with unreadable rows and of vectors that do not apply, whose files are sound."""
     keys: dict[tuple[str, bool], list[bytes]] = {}
     for path, data, vector in zip(named.paths, named.data, named.vectors, strict=True):
         for is_vector, key in ((False, data), (True, vector)):

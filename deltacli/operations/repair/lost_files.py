@@ -480,9 +480,7 @@ def plan_doubled(
 def _doubled(
     table: TableHandle, version: int, listing: LogListing, now: Snapshot
 ) -> tuple[RecordBatch, RecordBatch] | None:
-    """Return the adds that a commit removes, with whatever vector, and those of its new files, which are live and have
-    their rows; None where that is not known.
-    """
+    """Return the removed adds of a commit and its new files, which have their rows; None where that is unknown."""
     file = listing.commits.get(version)
     if file is None or version == 0:
         return None

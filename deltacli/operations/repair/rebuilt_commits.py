@@ -467,9 +467,7 @@ class _Rebuilding:
                 yield {"domainMetadata": domain_of(name, known[name], removed=True)}
 
     def _mark(self, before: int | None, adds: pyarrow.Table, later: Sequence[int]) -> Iterator[Action]:
-        """Yield the high-water mark of row ids that a later commit raised: the last id of the files, if the next one
-        is the first of the later commit.
-        """
+        """Yield the high-water mark that a later commit raised: the last id, where its first row id follows."""
         old = NO_MARK if before is None else before
         starts, records = adds["baseRowId"].to_pylist(), _records(adds)
         ends = [start + rows - 1 for start, rows in zip(starts, records, strict=True) if None not in (start, rows)]

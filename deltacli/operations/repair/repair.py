@@ -117,9 +117,7 @@ def _planned(
     validation: Validation | None,
     diverged: Sequence[DivergedError],
 ) -> RepairPlan:
-    """Return the plan with some of the sources. The logs of others are `diverged`: nothing comes from there, and what
-    depends on one of the commits that differ is refused.
-    """
+    """Return the plan with some of the sources. What depends on a commit that differs in `diverged` logs is refused."""
     asked = replace(request, sources=sources)
     choice = RuleChoice(request.level, request.select)
     findings = () if validation is None else validation.findings
@@ -252,9 +250,7 @@ def _sorted(findings: Sequence[Finding], choice: RuleChoice) -> tuple[Findings, 
 
 
 def _family_of(finding: Finding) -> Family | None:
-    """Return what plans the steps for a finding. Rules of commits judge the lines of compactions and of checkpoints in
-    JSON, too: no commit is damaged there.
-    """
+    """Return what plans the steps for a finding. Rules of commits judge lines of compactions and checkpoints, too."""
     family = row_of(finding.rule.id).family
     if family is not Family.LOG or not finding.rule.id.startswith("commit."):
         return family

@@ -182,9 +182,7 @@ def _told(lost: NeededFiles, problems: ArrowArray, reasons: ArrowArray, stay: Ar
 
 
 class _Elsewhere:
-    """What of some files is not in a file of the table: those outside of it, and vectors outside of it or in the log.
-    `unseen` counts files that stay and may not be opened.
-    """
+    """What of some files is not in a file of the table. `unseen` counts files that stay and may not be opened."""
 
     def __init__(self, table: TableHandle, adds: RecordBatch, *, has_files: bool) -> None:
         self._table, self._files = table, table.files()

@@ -225,9 +225,7 @@ def _units(judged: Sequence[SourceJudgement], snapshot: Snapshot) -> ArrowTable:
 
 
 def _places_below(table: TableHandle, checkpoint: StreamCheckpoint) -> tuple[str, ...]:
-    """Return the path of a checkpoint directory relative to the table, what a directory has that is the table's own,
-    nothing where it is elsewhere.
-    """
+    """Return the path of a checkpoint directory in the table, or what it holds of the table's own; else nothing."""
     roots, place = (table.uri, *table.storage.aliases), checkpoint.uri
     if isinstance(checkpoint.storage, LocalStorage):
         if not isinstance(table.storage, LocalStorage):

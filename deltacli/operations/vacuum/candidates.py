@@ -412,9 +412,7 @@ def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope
 
 
 def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: int) -> None:
-    """Add the files that another table needs, with its relative paths made absolute. A clone may retain removed files
-    for longer than its source.
-    """
+    """Add the files that another table needs, which may retain removed files for longer, by absolute paths."""
     root = encoded_root(other.table.uri)
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
     listing = list_log(other.table.storage, progress=other.table.progress)
@@ -658,9 +656,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
 def _without_doubtful(
     rows: pyarrow.Table, choice: CandidateChoice
 ) -> tuple[pyarrow.Table, pyarrow.Table, pyarrow.Table, Unreadable | None]:
-    """Return the rows that the newest version may lack, those that it lost, and those for which that is unknown, with
-    the reason. Checkpoints do not name change data.
-    """
+    """Return the rows that the newest version may lack: those it lost, and unknown ones with the reason."""
     if choice.find_doubts is None or not rows.num_rows:
         return rows, rows.slice(0, 0), rows.slice(0, 0), None
     found = choice.find_doubts(rows.column("hash").combine_chunks())

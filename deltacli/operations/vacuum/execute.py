@@ -363,9 +363,7 @@ class Deletions:
         return [bool(is_missing) for piece in found for is_missing in piece]
 
     def _check(self, rows: pyarrow.Table, gone: ArrowArray) -> tuple[ArrowArray, list[Batch]]:
-        """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
-        the check is too old.
-        """
+        """Return which rows newer commits name, and batches of the others that are not `gone`, to begin in time."""
         allowed = permit(self.table.stores, self.table.machine.now_ms())
         spared = self.newer.needed(rows.column("path").combine_chunks())
         return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), allowed))

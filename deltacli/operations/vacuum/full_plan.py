@@ -344,9 +344,7 @@ def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | N
 
 @contextmanager
 def _begun(storage: ReadStorage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
-    """Return the listing, made while the log is read if the store answers several calls at once; on a local disk that
-    would not be faster.
-    """
+    """Return the listing, made while the log is read if that is faster: not on a local disk."""
     if storage.capabilities.cheap_listing or storage.capabilities.parallel_reads == 1:
         yield listing
         return

@@ -189,9 +189,7 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
 
 
 def _on_disk(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowTable]:
-    """Return the rows whose files exist, with their actual sizes, and the recent ones; on a store where checking is
-    expensive, all rows as in the log.
-    """
+    """Return the rows whose files exist, with actual sizes, and recent ones; all rows where checks are expensive."""
     rows = rows.combine_chunks()
     rows = pc.take(rows, pc.sort_indices(rows.column("path").combine_chunks()))
     storage = setting.table.storage

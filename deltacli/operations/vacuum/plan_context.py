@@ -269,9 +269,7 @@ def _first_config(snapshot: Snapshot, references: References) -> TableConfigurat
 
 
 def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfiguration | None) -> int:
-    """Return the shortest of the table's own retentions in the log, for any engine: checkpoints of that time may lack
-    tombstones that would protect files now.
-    """
+    """Return the shortest own retention in the log: checkpoints of that time may lack tombstones."""
     if first is None:
         return 0
     configurations = [snapshot.properties, first.properties]
@@ -666,9 +664,7 @@ def _guarded(setting: PlanContext, guard: StreamGuard, needed: ArrowArray) -> tu
 
 
 def _copied_ms(setting: PlanContext) -> int | None:
-    """Return the newest time of a log whose commits are all retained, though the table was created before the cutoff:
-    it was copied. None for other logs.
-    """
+    """Return the newest time of a copied log: all its commits are retained, the table is older. None for others."""
     references = setting.references
     created = [action.get("createdTime") for action in references.metadata]
     is_old = any(isinstance(moment, int) and moment < setting.cutoff_ms for moment in created)
@@ -798,9 +794,7 @@ def _is_repairable(setting: PlanContext, instance: CheckpointInstance) -> bool:
 
 
 def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[CheckpointInstance]:
-    """Return the checkpoints from the first one that lacks one of these files to the newest, ascending. Later
-    checkpoints lack a lost file, too, so only few of them are read.
-    """
+    """Return the checkpoints from the first that lacks one of these files on; later ones lack a lost file, too."""
     used = setting.snapshot.segment.checkpoint
     if used is None:
         return ()

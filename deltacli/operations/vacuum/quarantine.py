@@ -206,9 +206,7 @@ class Quarantine:
         return copy_file(self._table.storage, path, size_bytes, self._storage, target=there, digest=digest)
 
     def _require_same(self, path: str, there: str, size_bytes: int, outcome: Creation, sent: bytes) -> bytes:
-        """Return the SHA-256 of a copy that has the bytes of the file. Raises Refused where it was there before and is
-        another file, StorageFailed where it was written wrongly.
-        """
+        """Return the SHA-256 of an equal copy. Raises Refused for an older other file, StorageFailed for a bad copy."""
         if isinstance(outcome, Created) and self._within is None:
             same = sent if sha256_of(self._storage, there, size_bytes) == sent else None
         else:

@@ -162,9 +162,7 @@ class NewerCommits:
                 self._take([rows._replace(path=made_absolute(rows.path, root)) for rows in references])
 
     def _require_known_clones(self) -> None:
-        """Raise Refused where a shallow clone was made since the plan, or cannot be opened: which files it needs, and
-        needed before, only a new plan tells.
-        """
+        """Raise Refused where a shallow clone is new or cannot be opened: only a new plan knows what it needs."""
         clones = find_clones(self._table, [tail.table for tail in self._others], self._known)
         if clones is None:
             return
@@ -202,9 +200,7 @@ class NewerCommits:
 
 
 class _LogTail:
-    """The commits of a log that come after a version, each read once. `past` is the file of that version, which has to
-    stay; None where it is not known.
-    """
+    """The commits after a version, each read once. `past`: the file of that version, which has to stay, if known."""
 
     def __init__(self, table: TableHandle, version: int, past: LogFile | None = None) -> None:
         self.table = table
@@ -228,9 +224,7 @@ class _LogTail:
         return references, is_other
 
     def _listed(self) -> list[LogFile]:
-        """Return the unread commits, in order. Raises Refused where one in between is missing, or the last one read has
-        changed, so that the log is another one.
-        """
+        """Return the unread commits, in order. Raises Refused where one is missing or the last one read has changed."""
         # All names of a version begin with its digits, also that of a checkpoint, which comes before the commit.
         start = f"{self._seen + 1 if self.last is None else self._seen:020d}"
         for _ in range(2):  # a listing may miss a concurrently created file but contain the next one

@@ -441,9 +441,7 @@ class FileInspector:
     def _rows_of(
         self, views: Iterable[LiveAdds], step: WeighedStep
     ) -> Iterator[tuple[LiveAdds, dict[int, file_facts.VectorRead], list[file_facts.FileFacts]]]:
-        """Yield each view with its vectors and the answers about its rows. One view is read at a time, because its
-        vectors are held in memory.
-        """
+        """Yield each view with its vectors, held in memory one view at a time, and the answers about its rows."""
         assert self._questions is not None
         shared = {CHECKS: self._of_table}
         for live in views:

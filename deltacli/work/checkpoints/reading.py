@@ -170,10 +170,7 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # An
 
 
 def _longest(source: Any, chunk: Any, start: int, header: PageHeader) -> int:  # Any: pyarrow has no types
-    """Return an estimate of the value length in a page.
-
-    For a dictionary it is the longest length, because any value may repeat; otherwise it is the mean.
-    """
+    """Return an estimate of the value length in a page: the longest of a dictionary, otherwise the mean."""
     if header.kind != DICTIONARY_PAGE:
         return header.unpacked_bytes // max(header.values, 1)
     if header.unpacked_bytes * ROWS_A_BATCH <= MAX_COLUMN_BYTES:
@@ -572,10 +569,7 @@ _Path = tuple[str, ...]
 
 
 def _with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pyarrow.RecordBatch:
-    """Return a batch whose INT96 columns, given by the names that lead to them, are timestamps in UTC.
-
-    Only fields of structs are checked, and no value is copied.
-    """
+    """Return a batch whose INT96 columns at these paths, in structs, are UTC timestamps. No value is copied."""
     if not int96_paths:
         return batch
     columns = [
@@ -738,10 +732,7 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
 
 
 def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
-    """Return the JSON text of statistics. If it is missing, it is derived from the struct statistics.
-
-    Spec: Checkpoint Schema (writeStatsAsJson=false).
-    """
+    """Return statistics as JSON, derived from the struct where they are missing. Spec: Checkpoint Schema."""
     texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
     if texts is not None and not texts.null_count:
         return texts

@@ -119,10 +119,7 @@ class CheckpointReader:
         return found
 
     def _read_top_level(self, after_small: Callable[[OpenedCheckpoint], None], open_files: ExitStack) -> None:
-        """Read the top-level files, which are not sidecars.
-
-        A few are kept open between reading their small actions and their file actions.
-        """
+        """Read the top-level files. A few are kept open between their small actions and their file actions."""
         found = self.found
         paths = [f"{LOG_DIRECTORY}/{file.name}" for file in found.instance.files]
         scanned: dict[str, ScannedLines] = {}
@@ -364,10 +361,7 @@ def checkpoint_blocks(
 
 
 def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
-    """Split blocks at line ends.
-
-    Without a `name`, a line above the size limit is yielded in pieces; with a `name`, it raises CommitCorrupt.
-    """
+    """Split blocks at line ends. A line above the limit is yielded in pieces, or with `name` raises CommitCorrupt."""
     rest = b""
     for block in blocks:
         end = block.rfind(b"\n") + 1

@@ -190,9 +190,7 @@ class _Reader:
             yield self._kept(columns, mask)
 
     def _with_row_ids(self, columns: dict[str, Any], first: int) -> dict[str, Any]:
-        """Return the columns of rows, the first of which is row `first` of the file, with the ids and versions that
-        follow from its add where the file has none. Spec: Row Tracking.
-        """
+        """Return the columns of rows from `first` on, with the ids and versions of their add. Spec: Row Tracking."""
         if self._wanted.row_ids is None:
             return columns
         (ids, versions), file = self._wanted.row_ids, self._file
