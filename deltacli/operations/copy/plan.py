@@ -267,8 +267,10 @@ def _plan(
     note = there.note
     lag = _lag(listing, there, last)
     have = there.version
-    if not request.check:
-        _require_following(listing, have, last, target)
+    if not request.check and have >= 0:
+        expired = next((version for version in range(have + 1, last + 1) if version not in listing.commits), None)
+        if expired is not None:
+            raise _rewritten(f"commit {expired}, which follows what was copied, has expired", target)
     known = set() if request.check else {(one.name, one.size_bytes) for one in there.files}
     log = _log_files(source, listing, known, first, last)
     is_current = note is not None and note.is_complete and not request.check and have >= note.last_version
@@ -502,14 +504,6 @@ def _rewritten(why: str, target: Storage) -> errors.Refused:
         facts={"target": target.uri, "way out": "copy to a new directory"},
         hint=errors.command("history", limit=10),
     )
-
-
-def _require_following(listing: LogListing, have: int, last: int, target: Storage) -> None:
-    if have < 0:
-        return
-    expired = next((version for version in range(have + 1, last + 1) if version not in listing.commits), None)
-    if expired is not None:
-        raise _rewritten(f"commit {expired}, which follows what was copied, has expired", target)
 
 
 def _lag(listing: LogListing, there: _Target, last: int) -> Lag:

@@ -8,7 +8,7 @@ A run ends with the plan that is made afterwards: nothing it acted on is found a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -134,7 +134,8 @@ def _planned(
     if log.unrepaired and not log.work:
         log = plan_rebuilt(table, log, files, _damaged_names(by_family, files))
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
-        sound = _without_damaged(files, by_family[Family.LOG])
+        wrong = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in by_family[Family.LOG]}
+        sound = {name: file for name, file in files.items() if name not in wrong}
         open_sources(table, sources, sound, None if now is None else now.metadata.id)
     data = FilesPlan(Planned())
     if log.work:
@@ -190,11 +191,6 @@ def _damaged_names(findings: Findings, files: Mapping[str, StoredFile]) -> set[s
     versions = {one.place.version for one in findings[Family.CHECKPOINT]}
     paths = {name: file.path for name, file in files.items()}
     return named | {name for name, path in paths.items() if path.kind in CHECKPOINTS and path.version in versions}
-
-
-def _without_damaged(files: Mapping[str, StoredFile], findings: Iterable[Finding]) -> dict[str, StoredFile]:
-    damaged = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in findings}
-    return {name: file for name, file in files.items() if name not in damaged}
 
 
 def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
@@ -538,7 +534,10 @@ class Repair:
             if not gate.has_begun:
                 backup.discard()
             raise
-        _mark_found_again(outcome)
+        found = {(step.rule, step.place) for step in outcome.plan.steps}
+        for position, step in enumerate(outcome.steps):
+            if step.state is StepState.DONE and (step.rule, step.place) in found:
+                outcome.steps[position] = step._replace(state=StepState.FAILED, reason="it is found again")
         # Mark the planned steps that were not made, because their findings came up while the others were.
         why = "it was found while the repair ran; run the same command again"
         steps = (
@@ -593,12 +592,3 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
             )
         run.unneeded.clear()
     return is_whole
-
-
-def _mark_found_again(outcome: RepairOutcome) -> None:
-    """Mark the steps as failed whose findings are found again."""
-    found = {(step.rule, step.place) for step in outcome.plan.steps}
-    for position, step in enumerate(outcome.steps):
-        if step.state is StepState.DONE and (step.rule, step.place) in found:
-            why = "it is found again"
-            outcome.steps[position] = step._replace(state=StepState.FAILED, reason=why)

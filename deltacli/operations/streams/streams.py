@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -340,13 +340,6 @@ class _Named(NamedTuple):
     fault: Unreadable | None = None
 
 
-def require_delta_tables(tables: Iterable[TableHandle]) -> None:
-    """Raise UsageError for a share."""
-    for table in tables:
-        if isinstance(table.storage, StoreOfVersions):
-            raise UsageError(f"streams works on Delta tables only: the provider of {table.uri} decides what it keeps")
-
-
 def find_streams(
     request: StreamsRequest,
     tables: Sequence[TableHandle],
@@ -361,7 +354,9 @@ def find_streams(
 
     Raises what `find_checkpoints` raises, NotATable, UsageError for a share, and StorageFailed.
     """
-    require_delta_tables(tables)
+    for table in tables:
+        if isinstance(table.storage, StoreOfVersions):
+            raise UsageError(f"streams works on Delta tables only: the provider of {table.uri} decides what it keeps")
     found = find_checkpoints(request.names, open_, engine, progress=progress)
     named = [_read(table) for table in tables]
     placed = [(one, source, _tables_of(source, named)) for one in found for source in one.sources]

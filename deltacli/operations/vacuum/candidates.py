@@ -391,7 +391,11 @@ def collect_references(
     metadata: list[Action] = []
     for rows in named_files(table, listing, faults, metadata):
         collector.take_commits(rows)
-    _take_newest(collector, snapshot, scope)
+    for newest in snapshot.file_actions.narrow():
+        if newest.adds is not None and newest.adds.num_rows:
+            collector.take_live(newest.adds, scope)
+        if newest.removes is not None and newest.removes.num_rows:
+            collector.take_tombstones(newest.removes)
     for version in keep_versions:
         for batch in read_snapshot(table, version=version).file_actions.narrow():
             if batch.adds is not None and batch.adds.num_rows:
@@ -400,15 +404,6 @@ def collect_references(
         with of_protected(other.table.uri):
             _protect_table(other, collector, window.cutoff_ms)
     return collector.finish(listing, metadata, faults)
-
-
-def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope | None) -> None:
-    """Add the live files and the tombstones of the newest version."""
-    for batch in snapshot.file_actions.narrow():
-        if batch.adds is not None and batch.adds.num_rows:
-            collector.take_live(batch.adds, scope)
-        if batch.removes is not None and batch.removes.num_rows:
-            collector.take_tombstones(batch.removes)
 
 
 def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: int) -> None:

@@ -584,7 +584,7 @@ def execute_vacuum(
     chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
     require_free(chosen.commit_metadata)
-    require_executable(plan)
+    _require_executable(plan)
     if plan.made_from is None:
         plan = adopted(table, plan)
     table = bound(table, plan)
@@ -614,7 +614,10 @@ def execute_vacuum(
         if quarantine is not None:
             quarantine.require_filled()
         deletions.run()
-        _remove_directories(table, plan, found)
+        storage = table.writable()
+        for path in plan.directories if storage.capabilities.has_directories else ():  # deepest first
+            with suppress(StorageFailed):  # one that contains a file by now is kept
+                found.directories_removed += isinstance(storage.remove_directory(path), Deleted)
         status = "FAILED" if found.failed.count else "COMPLETED"
     finally:
         if logs:
@@ -705,8 +708,7 @@ def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
             write_last_vacuum(table.writable(), plan.horizon, plan.cutoff_ms, newest=newest)
 
 
-def require_executable(plan: VacuumPlan) -> None:
-    """Raise Refused for the first refusal of a plan."""
+def _require_executable(plan: VacuumPlan) -> None:
     if (refusal := plan.objection()) is not None:
         raise refusal
 
@@ -750,13 +752,3 @@ def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_
     else:
         assert isinstance(made, Committed)  # the request is never None
         outcome.end_version, outcome.end_status = made.version, status
-
-
-def _remove_directories(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
-    """Remove empty directories, deepest first; one that contains a file by now is kept."""
-    storage = table.writable()
-    if not storage.capabilities.has_directories:
-        return
-    for path in plan.directories:
-        with suppress(StorageFailed):
-            outcome.directories_removed += isinstance(storage.remove_directory(path), Deleted)

@@ -235,11 +235,6 @@ class VectorInspector:
             yield f"the rows of {plural(self._unread_files, 'file')} whose deletion vectors cannot be read"
 
 
-def descriptor_of(live: LiveAdds, row: int) -> Descriptor:
-    """Return the descriptor of the vector of a live file, without its null fields."""
-    return _stated(live.adds.column("deletionVector")[row].as_py())
-
-
 def _stated(descriptor: Descriptor) -> Descriptor:
     return {name: value for name, value in descriptor.items() if value is not None}
 
@@ -459,7 +454,8 @@ class FileInspector:
         columns = [live.adds.column(name) for name in names]
         for row in range(live.adds.num_rows):
             path, size, values, stats, base_row_id = (column[row].as_py() for column in columns)
-            vector = self._vectors.piece([(row, descriptor_of(live, row))]) if row in vectors else None
+            descriptor = _stated(live.adds.column("deletionVector")[row].as_py()) if row in vectors else None
+            vector = None if descriptor is None else self._vectors.piece([(row, descriptor)])
             yield RowPiece(
                 row,
                 self._listed.find(path),

@@ -18,7 +18,7 @@ from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file, read_vector
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, read_small_file, read_vector
 from deltacli.work.rows.row_reader import PlainReader, read_opened, read_rows
 from deltacli.work.task import TableFiles, TaskContext
 
@@ -236,13 +236,6 @@ class FindRefused:
             except SourceRefusedError as fault:
                 found.refused.append(fault.refused)
         return tuple(found.refused)
-
-
-def rows_for_new_file(
-    files: TableFiles, spec: RewriteSpec, source: DataFile, opened: OpenDataFile
-) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
-    yield from (renamed(batch, spec.schema) for batch in read_opened(files, spec.reading, source, opened))
 
 
 def renamed(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:

@@ -284,7 +284,8 @@ class OptionalRowChecks:
             schema = arrow_schema(columns)
             wanted = replace(wanted, columns=columns, schema=schema, whole_schema=schema, beside=beside)
         if stored is not None:
-            wanted = _with_row_numbers(wanted, names.take("row number"))
+            name = names.take("row number")
+            wanted = replace(wanted, schema=wanted.schema.append(pa.field(name, pa.int64())), row_numbers=name)
         checks = cls(wanted)
         if partitions:
             checks.questions[PARTITION_QUESTION] = _PartitionCheck(wanted, partitions)
@@ -351,11 +352,6 @@ def _finds(config: TableConfiguration, physical_name: str, name: str) -> FileCol
     return FileColumns(
         config.mapping_mode, lambda field: physical_name if field.name == name else config.physical_name(field)
     )
-
-
-def _with_row_numbers(wanted: ReadSpec, name: str) -> ReadSpec:
-    schema = wanted.schema.append(pa.field(name, pa.int64()))
-    return replace(wanted, schema=schema, row_numbers=name)
 
 
 _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}:?[0-9]{2})\Z")

@@ -148,17 +148,12 @@ def _session() -> Any:  # Any: a connection
     """Return the in-memory database of this thread."""
     session = getattr(_local, "session", None)
     if session is None or _local.process != os.getpid():
-        session = _local.session = _connected()
-        _local.process = os.getpid()
-    return session
+        import duckdb
 
-
-def _connected() -> Any:
-    import duckdb
-
-    session = duckdb.connect(":memory:", config=dict(_SETTINGS))
-    for statement in _AFTERWARDS:
-        session.execute(statement)
+        session = duckdb.connect(":memory:", config=dict(_SETTINGS))
+        for statement in _AFTERWARDS:
+            session.execute(statement)
+        _local.session, _local.process = session, os.getpid()
     return session
 
 
