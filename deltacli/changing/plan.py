@@ -13,6 +13,7 @@ from deltacli.storage import Failed
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
+    from deltacli.table.handle import TableHandle
 
 NAMED_FAILURES = 1_000
 
@@ -35,6 +36,37 @@ class Whole:
 
     def shortfall(self) -> None:
         """Return None: nothing is left undone."""
+
+
+class OnTable:
+    """A plan or an outcome with the table of its basis, bound to the directory where it was planned."""
+
+    __slots__ = ()
+    basis: Basis
+
+    @property
+    def table(self) -> TableHandle:
+        return self.basis.table
+
+
+class OnTableAt:
+    """A plan or an outcome with the URI of the table of its basis."""
+
+    __slots__ = ()
+    basis: Basis
+
+    @property
+    def table(self) -> str:
+        return self.basis.table.uri
+
+
+class Unopposed:
+    """A plan without objections: what forbids it is found before it is planned."""
+
+    __slots__ = ()
+
+    def objection(self) -> None:
+        """Return None."""
 
 
 @dataclass(frozen=True, slots=True)

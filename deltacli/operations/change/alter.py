@@ -16,7 +16,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible, require_text
-from deltacli.changing.plan import OneCommit
+from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.changing.preflight import broken_rules
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
@@ -188,15 +188,11 @@ class AlterationRequest:
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
 @dataclass(frozen=True, repr=False)
-class AlterationOutcome(OneCommit):
+class AlterationOutcome(OneCommit, OnTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: AlterationRequest
     evolution: Evolution
-
-    @property
-    def table(self) -> TableHandle:
-        return self.basis.table
 
     @property
     def read_version(self) -> int:

@@ -21,7 +21,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import Whole
+from deltacli.changing.plan import OnTable, Unopposed, Whole
 from deltacli.core.errors import Refused, command
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
@@ -241,7 +241,7 @@ _BARRIERS = 3
 
 @short_repr("name", "version", "commits=versions", "steps", "is_made")
 @dataclass(repr=False)
-class FeatureDrop(Whole):
+class FeatureDrop(Whole, OnTable, Unopposed):
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
 
     basis: Basis
@@ -258,10 +258,6 @@ class FeatureDrop(Whole):
     is_made: bool = False
 
     @property
-    def table(self) -> TableHandle:
-        return self.basis.table
-
-    @property
     def version(self) -> int:
         return self.basis.version
 
@@ -269,9 +265,6 @@ class FeatureDrop(Whole):
     def is_noop(self) -> bool:
         """Return False: a feature that is not there cannot be dropped."""
         return False
-
-    def objection(self) -> None:
-        """Return None: what cannot be dropped is not planned."""
 
     def effects(self) -> Iterator[str]:
         yield from self.steps

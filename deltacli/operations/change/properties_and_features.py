@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OneCommit
+from deltacli.changing.plan import OneCommit, OnTableAt
 from deltacli.core.errors import DeltacliError, Refused, command
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_ranges, short_repr
@@ -71,16 +71,12 @@ class PropertyEdits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardedCommit(OneCommit):
+class GuardedCommit(OneCommit, OnTableAt):
     """A commit that a guard may refuse."""
 
     refused: Refused | None = None
     """Why it is not made; the plan is then what a guard refuses."""
     dry_run: bool = True
-
-    @property
-    def table(self) -> str:
-        return self.basis.table.uri
 
     @property
     def version(self) -> int:

@@ -24,7 +24,7 @@ from deltacli.arrow import pa
 from deltacli.arrow.batches import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import Shortfall
+from deltacli.changing.plan import OnTable, Shortfall
 from deltacli.changing.preflight import TWICE
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
@@ -123,7 +123,7 @@ class StatsRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class StatsPlan:
+class StatsPlan(OnTable):
     """The files of a version whose statistics are to be computed. `due`: how many of them get other ones, None if they
     were not read, `refused`: those that cannot be read.
     """
@@ -140,10 +140,6 @@ class StatsPlan:
     refused: tuple[RefusedFile, ...] = ()
     twice: Set[bytes] = frozenset()
     """Canonical paths that several live files have: each would be added again in the place of the other."""
-
-    @property
-    def table(self) -> TableHandle:
-        return self.basis.table
 
     @property
     def is_noop(self) -> bool:

@@ -14,7 +14,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OneCommit
+from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, adding, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.typing import Json
@@ -76,7 +76,7 @@ class WideningImpact:
 
 @short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
 @dataclass(frozen=True, repr=False)
-class WideningOutcome(OneCommit):
+class WideningOutcome(OneCommit, OnTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: WidenRequest
@@ -84,10 +84,6 @@ class WideningOutcome(OneCommit):
     clients: tuple[ClientAccess, ...]
     impact: WideningImpact | None = None
     refused_files: tuple[Refusal, ...] = field(default=())
-
-    @property
-    def table(self) -> TableHandle:
-        return self.basis.table
 
     @property
     def read_version(self) -> int:

@@ -18,7 +18,7 @@ import orjson
 
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, put_derived, require_derivable
-from deltacli.changing.plan import Whole
+from deltacli.changing.plan import Unopposed, Whole
 from deltacli.core import errors
 from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
@@ -138,7 +138,7 @@ class ChecksumStatus(StrEnum):
 
 @short_repr("version", "status", "fields", "differences")
 @dataclass(frozen=True, repr=False)
-class ChecksumReport(Whole):
+class ChecksumReport(Whole, Unopposed):
     """One checksum file; `differences` are (field, value in the file, value in the log)."""
 
     basis: Basis
@@ -162,9 +162,6 @@ class ChecksumReport(Whole):
     def is_noop(self) -> bool:
         """True where there is a file, whatever it holds."""
         return self.status is not ChecksumStatus.MISSING
-
-    def objection(self) -> None:
-        """Return None: what forbids a checksum is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
         yield self.path
@@ -387,7 +384,7 @@ _FILES = ("add", "remove")
 
 @short_repr("first", "last", "size_bytes", "commit_bytes", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class Compaction(Whole):
+class Compaction(Whole, Unopposed):
     """A compaction that was written, existed already, or would be written (`dry_run`)."""
 
     basis: Basis
@@ -403,9 +400,6 @@ class Compaction(Whole):
     dry_run: bool = True
 
     is_noop = False
-
-    def objection(self) -> None:
-        """Return None: what forbids a compaction is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
         yield self.path

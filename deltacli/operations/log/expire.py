@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
-from deltacli.changing.plan import Failures, Undone
+from deltacli.changing.plan import Failures, OnTableAt, Undone
 from deltacli.core.errors import (
     CheckpointUnreadable,
     FileMissing,
@@ -158,7 +158,7 @@ class ExpiredFile(NamedTuple):
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True, repr=False)
-class ExpiryPlan:
+class ExpiryPlan(OnTableAt):
     """The files to delete, in the order of deletion. Nothing has been done."""
 
     basis: Basis
@@ -179,10 +179,6 @@ class ExpiryPlan:
     """A version to write a checkpoint of, where there is none before the cutoff."""
     streams: tuple[GuardedQuery, ...] = ()
     """The queries of Spark that stand in the table, where they are to be protected."""
-
-    @property
-    def table(self) -> str:
-        return self.basis.table.uri
 
     @property
     def newest_version(self) -> int:

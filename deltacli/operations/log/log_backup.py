@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.plan import Amount, Whole
+from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core import errors
 from deltacli.core.progress import reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
@@ -34,7 +34,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class BackupPlan:
+class BackupPlan(OnTableAt, Unopposed):
     """The files to copy. `carried` are in the backup already, `missing` those of them that the log lost."""
 
     basis: Basis
@@ -52,15 +52,8 @@ class BackupPlan:
     is_noop: ClassVar[bool] = False
 
     @property
-    def table(self) -> str:
-        return self.basis.table.uri
-
-    @property
     def backup(self) -> str:
         return self.destination.uri
-
-    def objection(self) -> None:
-        """Return None: what forbids a backup is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
         return (file.name for file in self.copies)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.plan import Amount, Whole
+from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -101,7 +101,7 @@ class RestoreItem:
 
 @short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
 @dataclass(frozen=True, slots=True, repr=False)
-class LogRestorePlan:
+class LogRestorePlan(OnTableAt, Unopposed):
     """The plan of a restore: `writes` in their order, and the files that are kept.
 
     `claim` is the commit that an active writer would create next, if the restore creates it.
@@ -122,19 +122,12 @@ class LogRestorePlan:
     """Whether the newest version can be rebuilt once all is written."""
 
     @property
-    def table(self) -> str:
-        return self.basis.table.uri
-
-    @property
     def backup(self) -> str:
         return self.source.uri
 
     @property
     def is_noop(self) -> bool:
         return not self.writes
-
-    def objection(self) -> None:
-        """Return None: what forbids a restore is found before it is planned."""
 
     def effects(self) -> Iterator[str]:
         return (f"{item.action.value} {item.file.name}" for item in self.writes)

@@ -18,7 +18,7 @@ from typing import ClassVar, assert_never
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
-from deltacli.changing.plan import Whole
+from deltacli.changing.plan import OnTableAt, Whole
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import Json
@@ -316,7 +316,7 @@ class AlterRequest:
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
 @dataclass(frozen=True, slots=True, repr=False)
-class AlterOutcome(Whole):
+class AlterOutcome(Whole, OnTableAt):
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
     where there is nothing to do. `committed` is the id of the version that was created.
     """
@@ -331,10 +331,6 @@ class AlterOutcome(Whole):
     others: Mapping[str, Schema | None] = field(default_factory=dict)
     """The newest schemas of the other branches; None where one cannot be read."""
     has_snapshots: bool = False
-
-    @property
-    def table(self) -> str:
-        return self.basis.table.uri
 
     @property
     def is_noop(self) -> bool:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
-from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
+from deltacli.changing.plan import NO_FILES, Amount, Failures, OnTableAt, Undone
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
 from deltacli.core.typing import Json
 from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural, short_repr
@@ -98,7 +98,7 @@ class SchemaVacuumRequest(NamedTuple):
 
 @short_repr("files", "candidates", "refusals")
 @dataclass(frozen=True, slots=True, repr=False)
-class SchemaVacuumPlan:
+class SchemaVacuumPlan(OnTableAt):
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
 
     basis: Basis
@@ -106,10 +106,6 @@ class SchemaVacuumPlan:
     now_ms: int
     files: tuple[SchemaFile, ...]
     refusals: tuple[Refusal, ...] = ()
-
-    @property
-    def table(self) -> str:
-        return self.basis.table.uri
 
     @property
     def is_noop(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.plan import Amount, OnTable
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -240,7 +240,7 @@ class Unrepaired(NamedTuple):
 
 @short_repr("version", "planned", "unrepaired", "refusals", "is_partial")
 @dataclass(frozen=True, eq=False, repr=False)
-class RepairPlan:
+class RepairPlan(OnTable):
     """The changes in the order in which they are made, and the steps that ask for them.
 
     `is_partial`: more is planned once these steps are done, because the rest cannot be judged before. `refusals` stop
@@ -259,11 +259,6 @@ class RepairPlan:
     is_partial: bool = False
     backup: str | None = None
     """Where replaced files are kept; None where nothing is replaced."""
-
-    @property
-    def table(self) -> TableHandle:
-        """The table, bound to the directory where it was planned."""
-        return self.basis.table
 
     @property
     def is_noop(self) -> bool:

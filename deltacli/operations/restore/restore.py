@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import Shortfall
+from deltacli.changing.plan import OnTable, Shortfall
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -145,7 +145,7 @@ class Noticing(NamedTuple):
     "refusals",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class RestorePlan:
+class RestorePlan(OnTable):
     """What a restore would do. Nothing has been done."""
 
     basis: Basis
@@ -171,10 +171,6 @@ class RestorePlan:
     """What changes in schema and properties; None: nothing."""
     checked_at: float
     """When the files were looked at, by the monotonic clock of this process."""
-
-    @property
-    def table(self) -> TableHandle:
-        return self.basis.table
 
     @property
     def is_noop(self) -> bool:
