@@ -101,8 +101,6 @@ class StatsRequest:
     all: bool = option("All files: wrong statistics are replaced, too.", default=False)
     read: str = option(
         "What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
-        "footers|rows",
-        Kind.CHOICE,
         default=ReadFrom.FOOTERS,
         choices=ReadFrom,
     )

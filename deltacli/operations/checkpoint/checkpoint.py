@@ -25,7 +25,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import Kind, option, require_known_word
+from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
 from deltacli.delta.checkpoint.layout import (
@@ -90,26 +90,17 @@ class CheckpointRequest:
 
     version: int | None = None
     layout: str | None = option(
-        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]",
-        "auto|classic|multi-part|v2",
-        Kind.CHOICE,
-        choices=LayoutChoice,
+        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]", choices=LayoutChoice
     )
     parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
     rows_per_file: int | None = option(
         f"Actions per sidecar or part.  [default: {DEFAULT_ROWS_A_SIDECAR} per sidecar]", "N"
     )
     v2_top: str = option(
-        "Format of the main file of a V2 checkpoint.  [default: json]",
-        "json|parquet",
-        Kind.CHOICE,
-        default=TopFile.JSON,
-        choices=TopFile,
+        "Format of the main file of a V2 checkpoint.  [default: json]", default=TopFile.JSON, choices=TopFile
     )
     stats: str = option(
         "Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
-        "keep|json|struct|both",
-        Kind.CHOICE,
         default=StatsForm.KEEP,
         choices=StatsForm,
     )

@@ -64,8 +64,6 @@ class RepairRequest:
     level: str = option(
         "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
         "[default: storage]",
-        "log|storage|footers|data",
-        Kind.CHOICE,
         default=LevelChoice.STORAGE,
         choices=LevelChoice,
     )

@@ -94,8 +94,6 @@ class VacuumRequest:
     )
     mode: str = option(
         "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
-        "full|lite",
-        Kind.CHOICE,
         default=Mode.FULL,
         choices=Mode,
         policy="Source of candidates: a listing, or the log only.",

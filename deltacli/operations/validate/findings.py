@@ -71,8 +71,6 @@ class ValidateRequest:
     level: str = option(
         "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
         "[default: log]",
-        "log|storage|footers|data",
-        Kind.CHOICE,
         default=LevelChoice.LOG,
         choices=LevelChoice,
         policy="Level of the check.",
