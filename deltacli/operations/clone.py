@@ -416,7 +416,6 @@ def _is_incomplete(source: Snapshot, lost: tuple[ProblemFile, ...]) -> errors.Re
 
 
 def _request(plan: ClonePlan) -> CommitRequest:
-    """Return the commit of a clone, with the operation of Delta-Spark."""
     source, now = plan.source, plan.basis.snapshot
     rows = plan.files.rows or 0
     domains = [

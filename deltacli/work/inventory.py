@@ -255,7 +255,6 @@ def _binary(name: str, values: Any) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """Return the values of a column without dictionary encoding."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 

@@ -524,7 +524,6 @@ class _Converting:
                 yield Conflict(path, place, f"field id {found or 'none'}", f"field id {expected or 'of the mapping'}")
 
     def _partition_values(self, path: str) -> list[tuple[str, str | None]]:
-        """Return the values of a file by physical name."""
         values = _values_of(path.rpartition("/")[0]) or []
         physical = {name: stored for stored, name in self._spelled.items()}
         found = []

@@ -341,7 +341,6 @@ def _steps(snapshot: Snapshot, name: str, removal: feature_changes.Removal, *, t
 
 
 def _preparations(snapshot: Snapshot, name: str, removal: feature_changes.Removal) -> Iterator[str]:
-    """Yield what has to go before the feature."""
     for key in removal.unset:
         if key in snapshot.properties:
             yield f"unset {key}"

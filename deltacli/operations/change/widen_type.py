@@ -256,7 +256,6 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
 
 
 def _described(change: PlannedChange, schema: Json) -> dict[str, Json]:
-    """Return a changed field as in the history of the table."""
     found = schema
     for step in change.place.field_address:
         found = found[step]

@@ -552,7 +552,6 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
 
 
 def _sidecar_count(plan: CheckpointPlan, by_piece: Sequence[tuple[CheckpointPiece | None, Counts]]) -> int:
-    """Return the number of sidecars that the writer makes of these rows."""
     most = plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
     rows = {piece: files.count + tombstones.count - tombstones.expired for piece, (files, tombstones) in by_piece}
     divided = sidecar_pieces(plan.snapshot.file_actions.pieces, most)

@@ -344,7 +344,6 @@ class _Run:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def _copy_log(self) -> dict[int, CopiedCommit]:
-        """Copy the files of the log, and return the commits."""
         plan, progress = self._plan, self._table.progress
         if plan.makes_start:
             self._write_start()

@@ -621,7 +621,6 @@ def _data_file(storage: ReadStorage, directory: str, depth: int) -> str | None:
 
 
 def _write_permits(subject: Subject, report: AccessReport) -> dict[str, Permit]:
-    """Create, replace and delete a scratch file."""
     scratch = Scratch()
     name = scratch.name("access")
     try:

@@ -262,7 +262,6 @@ def _encode(computed: Mapping[str, Any]) -> bytes:
 
 
 def _beyond_64_bits(value: object) -> Iterator[int]:
-    """Yield the integers in a value that exceed 64 bits."""
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             yield value

@@ -361,7 +361,6 @@ def read_paimon_history(
 def _versions(
     schemas: Mapping[int, Schema | Unreadable], references: table_files.SchemaReferences, *, with_manifests: bool
 ) -> list[SchemaVersion]:
-    """Return the versions, oldest first."""
     first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
     latest = max(schemas, default=None)
     knows_users = with_manifests and not references.broken

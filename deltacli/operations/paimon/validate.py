@@ -140,7 +140,6 @@ def _check_branch(
 
 
 def _denied(contents: Iterable[Schema | Unreadable]) -> Iterator[Unreadable]:
-    """Yield the schemas that cannot be read for lack of permission."""
     for content in contents:
         if isinstance(content, Unreadable) and content.code == table_files.NO_PERMISSION:
             yield content

@@ -386,7 +386,6 @@ def _with_data(
     snapshot: Snapshot,
     plan: UndeletePlan,
 ) -> UndeletePlan:
-    """Add the data files and vectors of the version."""
     needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
         is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape"))

@@ -524,7 +524,6 @@ class _Rebuilding:
                     raise UnknownError(f"the damaged commit has another {kind} that can be read")
 
     def _lines(self) -> Iterator[Action]:
-        """Yield the lines of the damaged commit that are whole."""
         for line in (self._damaged or b"").split(b"\n"):
             try:
                 found = json.loads(line)
@@ -534,7 +533,6 @@ class _Rebuilding:
                 yield found
 
     def _found_info(self) -> Action | None:
-        """Return the commitInfo of the damaged commit, if it can still be read."""
         found = next((line["commitInfo"] for line in self._lines() if "commitInfo" in line), None)
         return found if isinstance(found, dict) else None
 

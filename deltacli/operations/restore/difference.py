@@ -146,7 +146,6 @@ def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -
 def _check(
     table: TableHandle, adds: RecordBatch, every: NeededFiles, *, footers: bool
 ) -> Iterator[tuple[NeededFiles, Iterator[ProblemFile]]]:
-    """Yield the files in the table that cannot be used, if there are any."""
     if not every.files.num_rows:
         return
     comes_back = _come_back(table, adds, every)

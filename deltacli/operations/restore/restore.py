@@ -735,7 +735,6 @@ def _comes_back(adds: RecordBatch, ids: metadata.ReturningIds) -> RecordBatch:
 
 
 def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
-    """Return the files that came back and are gone by now."""
     found = plan.difference
     count = found.added_amount.files
     if not count:

@@ -369,7 +369,6 @@ def _create_delta_table(source: DescribedSchema) -> str:
 
 
 def _not_in_spark(source: DescribedSchema) -> Iterator[ConversionLoss]:
-    """Yield what the statement cannot state."""
     for column in () if source.delta is None else source.delta.fields:
         yield from _not_in_type(column.data_type, column.name)
         for key in column.metadata:

@@ -108,20 +108,17 @@ class References(NamedTuple):
     def with_viewed(self, hashes: pyarrow.Array) -> References:
         """Protect the files that manifests name."""
         alone = self._unprotected(hashes)
-        return self._protecting(alone)._replace(viewed=alone)
+        return self._replace(protected=pa.concat_arrays([self.protected, alone]), viewed=alone)
 
     def with_streamed(self, hashes: pyarrow.Array) -> References:
         """Protect the files that queries need."""
         alone = self._unprotected(hashes)
-        return self._protecting(alone)._replace(streamed=alone)
+        return self._replace(protected=pa.concat_arrays([self.protected, alone]), streamed=alone)
 
     def _unprotected(self, hashes: pyarrow.Array) -> pyarrow.Array:
         for others in (self.live, self.live_written, self.protected):
             hashes = pc.filter(hashes, pc.invert(pc.is_in(hashes, value_set=others)))
         return hashes
-
-    def _protecting(self, hashes: pyarrow.Array) -> References:
-        return self._replace(protected=pa.concat_arrays([self.protected, hashes]))
 
 
 def removal_schema() -> pyarrow.Schema:
@@ -339,7 +336,6 @@ class ReferenceCollector:
                 self.protected.add(pc.drop_null(files))
 
     def _take_vectors(self, ids: Any) -> Any:  # Any: pyarrow has no types
-        """Return the hashes of the files of deletion vectors, if there are any."""
         return pc.drop_null(self._vector_files(pc.filter(ids, pc.not_equal(ids, ""))))
 
     def _vector_files(self, ids: Any) -> Any:  # Any: pyarrow has no types
@@ -427,7 +423,6 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
 
 
 def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types
-    """Yield live files and unexpired tombstones."""
     if batch.adds is not None and batch.adds.num_rows:
         yield batch.adds
     if batch.removes is not None and batch.removes.num_rows:

@@ -354,7 +354,6 @@ class Deletions:
         return Group(rows, spared, batches, batches, missing)
 
     def _gone(self, rows: pyarrow.Table) -> list[bool]:
-        """Return which files of rows do not exist."""
         paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
         if self.table.storage.capabilities.cheap_listing:
             return [size < 0 for size in self.table.storage.stat_many(paths)[0]]

@@ -152,7 +152,6 @@ class SortedSha256:
             self._directory = None
 
     def _held_blocks(self) -> Iterator[pa.Array]:
-        """Yield the lines in memory in order."""
         runs = list(self._sorted)
         if self._held:
             lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])

@@ -141,7 +141,6 @@ class Sources:
             yield ahead.popleft()
 
     def _located(self, source: DataFile) -> _Found:
-        """Return a file with its vector read."""
         file = replace(source, constants=self.constants) if self.constants else source
         if file.vector is not None and file.deleted is None:
             with _naming(file):

@@ -370,7 +370,6 @@ def find_beside(wanted: ReadSpec, column: StructField, stored: pa.Schema) -> Fil
 
 
 def _numbers(first: int, count: int) -> ArrowArray:
-    """Return so many numbers from the first one on."""
     return pc.add(_first_numbers(max(ROWS_A_BATCH, count)).slice(0, count), first)
 
 
