@@ -297,10 +297,7 @@ __all__ = ["FIXED", "RowCounts", "RowDiff"]
 
 
 class RowDiff:
-    """The rows of two versions by key. Each call of `changes` reads both versions once.
-
-    Raises UsageError for columns that cannot be a key of both.
-    """
+    """The rows of two versions by key, read by each call of `changes`. Raises UsageError for columns of no key."""
 
     def __init__(self, before: Snapshot, after: Snapshot, key: Sequence[str], temp_dir: str | None = None) -> None:
         self._sides = before, after

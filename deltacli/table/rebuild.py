@@ -94,10 +94,7 @@ def rebuild(
 
 
 def without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
-    """Rebuild the same version as if its checkpoint, which breaks `rule`, did not exist.
-
-    Raises what `rebuild` raises where no older start exists.
-    """
+    """Rebuild the same version as if its checkpoint, which breaks `rule`, did not exist. Raises as `rebuild`."""
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
         return snapshot

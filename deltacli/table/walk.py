@@ -47,10 +47,7 @@ if TYPE_CHECKING:
 
 
 def kind_at(storage: ReadStorage, directory: str) -> str | None:
-    """Return the format of the table in a directory, None without one; the root's own log is ignored.
-
-    Raises FileMissing where there is no such directory.
-    """
+    """Return the format of the table in a directory, None without one (the root's log apart). Raises FileMissing."""
     names = [name for name in storage.list_directories(directory) if directory or name != LOG_DIRECTORY]
     kind = kind_of_directories(names)
     if kind is not None:

@@ -77,10 +77,7 @@ class InventoryColumns(NamedTuple):
 
     @classmethod
     def choose(cls, names: Sequence[str], place: str, *, is_encoded: bool = False) -> Self:
-        """Find the columns among those of a file, ignoring case and `_` between words.
-
-        Raises Unreadable, with the columns found, if path, size or time is missing.
-        """
+        """Find columns, ignoring case and `_` between words. Raises Unreadable if path, size or time is missing."""
         known: dict[str, list[str]] = {}
         for name in names:
             known.setdefault(name.strip().replace("_", "").lower(), []).append(name)
@@ -450,10 +447,7 @@ class Inventory:
 
 
 def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequence[str]) -> Inventory:
-    """Return the inventory at a path or URI, for the table whose root has the URIs `roots`.
-
-    Raises Unreadable (`vacuum.inventory`), and any error of the store.
-    """
+    """Return the inventory of the table whose root has the URIs `roots`. Raises Unreadable (`vacuum.inventory`)."""
     directory, name = split_place(place)
     storage = open_other(directory)
     if storage.kind_of(name) is PathKind.DIRECTORY:

@@ -240,10 +240,7 @@ class TableFiles:
         return inner_path(path) if is_relative and decode(path) != path else None
 
     def is_refused(self, path: str) -> bool:
-        """Return whether `locate` is already known to raise PathExternal, at a fraction of its cost.
-
-        The refusal is recorded. Returns False if only `locate` can decide.
-        """
+        """Return whether `locate` certainly raises PathExternal, at a fraction of its cost. A refusal is recorded."""
         if not _ABSOLUTE.match(path):
             return False
         place = _place_of(path)

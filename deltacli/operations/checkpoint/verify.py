@@ -52,10 +52,7 @@ class Verification:
 
 
 def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Iterator[Verification]:
-    """Verify every complete checkpoint, oldest first, or those of one version.
-
-    Raises VersionAbsent where that version has none, and NotATable.
-    """
+    """Verify every complete checkpoint, oldest first, or those of one version. Raises VersionAbsent, NotATable."""
     listing = list_log(table.storage, progress=table.progress)
     chosen = sorted(checkpoint for checkpoint in listing.checkpoints if version in (None, checkpoint.version))
     if version is not None and not chosen:

@@ -139,10 +139,7 @@ def plan_probes(table: str, subject: Subject) -> StorageReport:
 
 
 def probe_storage(table: str, subject: Subject, clock: Clock, progress: Progress = SILENT) -> StorageReport:
-    """Run the probes on scratch files, and delete these, also where a probe raises.
-
-    Raises StorageFailed where the store cannot be reached.
-    """
+    """Run the probes on scratch files, which are deleted in any case. Raises StorageFailed for an unreachable store."""
     bench = Bench(subject, clock)
     report = StorageReport(table, subject.kind, subject.endpoint, scratch=bench.scratch.prefix)
     try:

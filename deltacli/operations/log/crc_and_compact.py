@@ -527,10 +527,7 @@ def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[s
 
 
 def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
-    """Return the newest action of each key, by kind and key; nothing expires, removed domains are kept.
-
-    The key of a file action occurs under one kind only: that of the newest.
-    """
+    """Return the newest action of each key, which of a file has one kind; nothing expires, removed domains stay."""
     found: dict[Key, Action] = {}
     for kind, action in actions:
         match kind:

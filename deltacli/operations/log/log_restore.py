@@ -102,10 +102,7 @@ class RestoreItem:
 @short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
 @dataclass(frozen=True, slots=True, repr=False)
 class LogRestorePlan(OnTableAt, Unopposed):
-    """The plan of a restore: `writes` in their order, and the files that are kept.
-
-    `claim` is the commit that an active writer would create next, if the restore creates it.
-    """
+    """`writes` in their order, and files to keep. `claim`: the commit that a writer would create next, if restored."""
 
     basis: Basis
     source: Storage
@@ -255,10 +252,7 @@ def _require_complete(source: ReadStorage) -> BackupList:
 
 
 def require_real_directories(storage: ReadStorage, names: Iterable[str]) -> None:
-    """Raise Refused where a directory to write to inside the log is a link.
-
-    The list of a backup is not trusted, and a file would be written to the target of the link.
-    """
+    """Raise Refused where a directory to write to is a link: the list of a backup is not trusted."""
     for directory in sorted({name.rpartition("/")[0] for name in names} - {""}):
         if has_link(storage, LOG_DIRECTORY, directory):
             raise Refused(

@@ -82,10 +82,7 @@ class PaimonSnapshot:
 
 
 def read_paimon_snapshot(table: TableHandle, point: Point) -> PaimonSnapshot:
-    """Return the schema and the snapshot at a point.
-
-    Raises NotATable, VersionAbsent for a schema, snapshot or tag that does not exist, and Unreadable.
-    """
+    """Return the schema and the snapshot at a point. Raises NotATable, VersionAbsent for a wrong point, Unreadable."""
     storage, engine = table.storage, table.engine
     table_files.require_paimon(storage)
     table_files.require_branch(storage, point.branch)

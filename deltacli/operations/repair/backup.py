@@ -100,10 +100,7 @@ class Backup:
         return f"{self.store.uri}/{self.directory}"
 
     def keep(self, paths: Iterable[str]) -> None:
-        """Copy files of the table, before they are replaced or moved; one that is missing is left out.
-
-        Raises StorageFailed where a copy differs.
-        """
+        """Copy files before they are replaced or moved, except missing ones. Raises StorageFailed for a wrong copy."""
         names = {one.path for one in self.kept}
         fresh = [one for path in dict.fromkeys(paths) if path not in names and (one := self._copy(path)) is not None]
         if fresh:

@@ -105,10 +105,7 @@ def save_plan(plan: VacuumPlan, path: str) -> None:
 
 
 def read_plan(path: str) -> VacuumPlan:
-    """Read a plan as it was saved.
-
-    Raises UsageError where there is no such file, Unreadable (`vacuum.plan-unreadable`) where it was changed.
-    """
+    """Read a plan as it was saved. Raises UsageError for no file, Unreadable for one that was changed."""
     _require_readable(path)
     try:
         header, rows = _read(path)

@@ -209,10 +209,7 @@ def _too_large(path: str, reason: str) -> CheckpointUnreadable:
 # -- read checkpoints --------------------------------------------------------------------------------------------------
 
 MAX_JSON_BYTES = 256 << 20
-"""Maximum size of a JSON checkpoint. It is held as values, which take at least six times its size in memory.
-
-Writers put file actions into sidecars.
-"""
+"""Most bytes of a JSON checkpoint, which takes six times its size in memory: writers put file actions into sidecars."""
 
 
 class CheckpointPiece(NamedTuple):
@@ -263,10 +260,7 @@ def checkpoint_faults(path: str) -> Iterator[None]:
 
 
 def open_checkpoint(stores: TableStores, instance: CheckpointInstance) -> CheckpointContents:
-    """Open a checkpoint without its sidecars, and read its small actions.
-
-    Raises CheckpointUnreadable, naming the file and what is missing.
-    """
+    """Open a checkpoint without its sidecars, and read its small actions. Raises CheckpointUnreadable."""
     contents = CheckpointContents([], [], [], ())
     for file in instance.files:
         path = f"{LOG_DIRECTORY}/{file.name}"
@@ -684,10 +678,7 @@ def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no ty
 
 
 def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
-    """Return the actions of one kind in a batch of a checkpoint, in the types of `schema`; None if there are none.
-
-    Fields that the checkpoint lacks are null.
-    """
+    """Return the actions of one kind in a batch, as of `schema`, with null for missing fields; None without any."""
     actions = valid_rows(batch, kind, source)
     if actions is None:
         return None

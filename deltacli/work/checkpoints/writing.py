@@ -308,10 +308,7 @@ def _read_back(source: Any) -> Iterator[None]:
 
 
 def write_lines(place: str, actions: Sequence[tuple[str, JsonObject]], *, name: str | None = None) -> bytes:
-    """Write the lines of a JSON checkpoint and return them. Errors refer to it as `name`.
-
-    Raises StorageFailed, and CommitCorrupt for a value that a checkpoint cannot represent.
-    """
+    """Write the lines of a JSON checkpoint, `name` in errors, and return them. Raises StorageFailed, CommitCorrupt."""
     try:
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:

@@ -47,10 +47,7 @@ class CommitBlock(NamedTuple):
 
 
 class NarrowBlock(NamedTuple):
-    """One block in narrow columns, without keys decided by newer commits.
-
-    Also holds the hashes of its keys (see `hash_column`), and its small actions.
-    """
+    """A block in narrow columns, without keys decided by newer commits; the hashes of its keys; its small actions."""
 
     adds: pa.RecordBatch
     removes: pa.RecordBatch
@@ -92,10 +89,7 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
 
 
 def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
-    """Read a block in columns. Lines that Arrow cannot parse are parsed one by one.
-
-    Raises CommitCorrupt (with the line number in the block, not in the file).
-    """
+    """Read a block in columns, or line by line. Raises CommitCorrupt with the line number in the block."""
     lines, name = read_lines(storage, block), block.file.name
     small: list[tuple[str, Action]] = []
     if (adds := alike_adds(lines)) is not None:

@@ -338,10 +338,7 @@ def commit_blocks(storage: ReadStorage, file: LogFile, kinds: Kinds, unjudged: U
 def checkpoint_blocks(
     storage: ReadStorage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
 ) -> Iterator[bytes]:
-    """Yield the actions of a checkpoint in blocks of whole lines: its top-level files first, then its sidecars.
-
-    Raises CheckpointUnreadable, naming the file.
-    """
+    """Yield a checkpoint in blocks of whole lines, its sidecars last. Raises CheckpointUnreadable, naming the file."""
     sidecars: list[str] = []
     for file in instance.files:
         if file.path.is_json:

@@ -65,10 +65,7 @@ class VectorPlace(NamedTuple):
 
 
 def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
-    """Return the rows that a vector deletes, with its checksum, size and cardinality verified.
-
-    Raises DataUnreadable (`dv.*`), naming the vector and its file.
-    """
+    """Return the rows that a vector deletes, fully verified. Raises DataUnreadable (`dv.*`), naming vector and file."""
     shown = "its descriptor"
     try:
         place = find_vector(files, descriptor)
@@ -95,10 +92,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
 
 
 def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None:
-    """Return the place of a vector; None if it is inline in its descriptor.
-
-    Raises VectorFaultError, and UsageError for an unrecognized scheme.
-    """
+    """Return the place of a vector, None if it is inline. Raises VectorFaultError, UsageError for an unknown scheme."""
     if wrong := fault_of(dict(descriptor)):
         raise VectorFaultError("dv.bad-descriptor", wrong[1])
     kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
@@ -357,10 +351,7 @@ def _at(
 
 
 def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
-    """Return the content of a small file; None for one that is not small, or larger than the log says.
-
-    Raises DataUnreadable and PathExternal.
-    """
+    """Return the content of a small file, None for others. Raises DataUnreadable and PathExternal."""
     storage, place = files.locate(file.path)
     with data_faults(file):
         return _content(files, file, storage, place)

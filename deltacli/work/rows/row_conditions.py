@@ -319,10 +319,7 @@ class Unchecked:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that every row has to satisfy.
-
-    `assumes_utc`: it depends on the time zone of the writer's session, and is evaluated for UTC.
-    """
+    """A condition for every row. `assumes_utc`: it depends on the writer's time zone, and is evaluated for UTC."""
 
     text: str
     translation: Translation
