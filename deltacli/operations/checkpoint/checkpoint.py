@@ -5,7 +5,7 @@ Spec: Checkpoints; Writer Requirements; Last Checkpoint File.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -542,7 +542,9 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
     by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms, as_checkpoint=True))
-    files, tombstones = _total(counts for _, counts in by_piece)
+    files, tombstones = FileCounts(), TombstoneCounts()
+    for _, counted in by_piece:
+        files, tombstones = files + counted[0], tombstones + counted[1]
     if plan.layout is Layout.MULTI_PART:
         _part_count(plan)
     sidecars = _sidecar_count(plan, by_piece) if plan.layout is Layout.V2 else 0
@@ -578,13 +580,6 @@ def _actions(plan: CheckpointPlan, counts: Counts, *, sidecars: int = 0, with_ex
         "sidecar": sidecars,
     }
     return {kind: count for kind, count in found.items() if count}
-
-
-def _total(counts: Iterable[Counts]) -> Counts:
-    files, tombstones = FileCounts(), TombstoneCounts()
-    for counted in counts:
-        files, tombstones = files + counted[0], tombstones + counted[1]
-    return files, tombstones
 
 
 def update_last_checkpoint(storage: Storage, listing: segment.LogListing, written: WrittenCheckpoint) -> int | None:

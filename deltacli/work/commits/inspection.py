@@ -196,7 +196,8 @@ class CheckpointReader:
     def _read_file_actions(self, parquet: OpenParquet) -> None:
         schemas = action_schemas()
         columns = parquet.columns
-        others = _other_actions(parquet)
+        known, fields = {"add", "remove", *SMALL_ACTIONS}, parquet.file.schema_arrow
+        others = [field.name for field in fields if field.name not in known and pa.types.is_struct(field.type)]
         bytes_per_row = self.found.file_sizes[parquet.path] / max(parquet.file.metadata.num_rows, 1)
         for group in range(parquet.file.metadata.num_row_groups):
             wanted = [name for name in ("add.path", "remove.path") if columns.has(name)]
@@ -285,14 +286,6 @@ class CheckpointReader:
 
     def _place(self, path: str) -> Place:
         return Place(path, None, self.found.instance.version)
-
-
-def _other_actions(parquet: OpenParquet) -> list[str]:
-    """Return the columns of actions that do not belong in a checkpoint, and of unrecognized actions."""
-    known = {"add", "remove", *SMALL_ACTIONS}
-    return [
-        field.name for field in parquet.file.schema_arrow if field.name not in known and pa.types.is_struct(field.type)
-    ]
 
 
 def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:

@@ -16,7 +16,7 @@ from deltacli.core.errors import DataUnreadable
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
-from deltacli.delta.schema.file_columns import FileColumn, Hybrid, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
+from deltacli.delta.schema.file_columns import FileColumn, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds, recorded_name
 from deltacli.delta.schema.variants import TYPED, not_a_type
 from deltacli.work.rows.data_files import (
@@ -236,9 +236,13 @@ class _Columns:
             if column.name in wanted.beside:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
                 self._require_ids(wanted, column, opened.schema)
-        present = [column for column in self._found.values() if column is not None]
+        by_name = {name: column for name, column in self._found.items() if column is not None}
+        present = [*by_name.values()]
         self._require_no_instants(stored, opened.parquet)
-        self._hybrid = self._hybrid_columns(opened.parquet)
+        # Spark wrote these in the calendar that was Julian before 1582.
+        schema, marks = opened.parquet.metadata.schema, opened.parquet.metadata.metadata
+        hybrid = ((name, hybrid_column(schema, column.leaves, marks)) for name, column in by_name.items())
+        self._hybrid = {name: found for name, found in hybrid if found is not None}
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         positions = sorted({column.position for column in present})
         self._place = {position: place for place, position in enumerate(positions)}
@@ -248,13 +252,6 @@ class _Columns:
         name = recorded_name(column)
         if column.name in (wanted.row_ids or ()) and self._found[column.name] is None and name in stored.names:
             raise DataUnreadable(f"column {name} holds the ids of rows, but cannot be read", code="data.type-mismatch")
-
-    def _hybrid_columns(self, parquet: ParquetReader) -> dict[str, Hybrid]:
-        """Return the columns that Spark wrote in the calendar that was Julian before 1582."""
-        schema, marks = parquet.metadata.schema, parquet.metadata.metadata
-        present = ((name, column) for name, column in self._found.items() if column is not None)
-        found = ((name, hybrid_column(schema, column.leaves, marks)) for name, column in present)
-        return {name: hybrid for name, hybrid in found if hybrid is not None}
 
     def _require_no_instants(self, columns: Sequence[StructField], parquet: ParquetReader) -> None:
         """Raise DataUnreadable for a shredded variant of INT96 values, which Arrow has as timestamps without a zone."""
