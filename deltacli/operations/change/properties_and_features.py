@@ -160,9 +160,7 @@ class PropertiesChange:
     edits: PropertyEdits
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> PropertiesOutcome:
-        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
-        and what `read_snapshot` raises.
-        """
+        """Plan it, with what a guard refuses. Raises UsageError, Refused, and what `read_snapshot` raises."""
         edits = self.edits
         require_free(edits.commit_metadata)
         snapshot = now or read_snapshot(table)
@@ -351,9 +349,7 @@ class FeaturesAddition:
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeaturesOutcome:
-        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
-        and what `read_snapshot` raises.
-        """
+        """Plan it, with what a guard refuses. Raises UsageError, Refused, and what `read_snapshot` raises."""
         require_free(self.commit_metadata)
         snapshot = now or read_snapshot(table)
 

@@ -151,9 +151,7 @@ def newest_first(storage: ReadStorage, table_id: str) -> list[str]:
 
 
 class CopyChecksum(NamedTuple):
-    """What is noted of a copy: its bytes; the SHA-256 of what passed through this process, or the tag that the store
-    gave the copy that it made by itself.
-    """
+    """What is noted of a copy: its bytes, and the SHA-256 of what this process sent, or the tag of the store's copy."""
 
     size_bytes: int
     sha256: bytes | None = None

@@ -194,9 +194,7 @@ class _Elsewhere:
         self._vectors: list[Action] = pc.filter(vectors, pc.is_null(keys.of_vectors(ids).keys)).to_pylist()
 
     def problems(self, *, footers: bool) -> Iterator[ProblemFile]:
-        """Yield what is wrong: bytes, and of what comes back vectors, and with `footers` the numbers of rows. Raises
-        PathExternal and StorageFailed.
-        """
+        """Yield faults of bytes, returning vectors and, by `footers`, rows. Raises PathExternal, StorageFailed."""
         outside = [add for add in self._outside if self._files.inside(add["path"]) is None]
         if not outside and not self._vectors:
             return

@@ -237,9 +237,7 @@ class StreamQuery(NamedTuple):
 
     @property
     def finding(self) -> Finding:
-        """The worst verdict of the directory and its sources. A source that may be in several tables has a verdict
-        where it is the same in all of them.
-        """
+        """The worst verdict of the directory and its sources; of several possible tables one that they share."""
         found = [self.checkpoint.finding]
         for name in dict.fromkeys(one.source.name for one in self.sources):
             here = [one.finding or OK for one in self.sources if one.source.name == name]
