@@ -138,9 +138,7 @@ def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
 
 
 def lasting_basis(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
-    """Return the basis of a plan that may be stored, for an act that cannot be taken back. Raises Refused where the
-    log, listed since, has another past.
-    """
+    """Return the basis of a plan that may be stored. Raises Refused where the log, listed since, has another past."""
     basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
     require_same(basis, listing)
     return basis

@@ -185,7 +185,6 @@ class Gate(Generic[P, Done]):
 
     @property
     def was_planned_again(self) -> bool:
-        """Return True if what is executed was planned behind another writer."""
         return self.plan is not self._agreed
 
     @property
@@ -217,9 +216,7 @@ class Gate(Generic[P, Done]):
             require_unchanged(at)
 
     def again(self, plan: P) -> P:
-        """Take a plan that was made again. Raises Refused where it is refused, ConflictLost where nobody agreed to its
-        effects.
-        """
+        """Take a plan that was made again. Raises Refused, and ConflictLost where nobody agreed to its effects."""
         if (refusal := plan.objection()) is not None:
             raise refusal
         if self._consent is not None and not plan.is_noop and plan_id(plan) != self._consent:

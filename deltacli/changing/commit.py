@@ -161,9 +161,7 @@ class NothingToDo:
 
 @dataclass(frozen=True)
 class Dropped(NothingToDo):
-    """Another writer has changed the files of a request that is given up then (`OnConflict.DROP`): no version was
-    created.
-    """
+    """Another writer has changed the files of a request (`OnConflict.DROP`): no version was created."""
 
     reason: str
 
@@ -265,9 +263,7 @@ class _Made(NamedTuple):
         return self.past is None or before == self.past or (isinstance(self.past, OwnCommit) and before is not None)
 
     def require_past(self, table: TableHandle) -> None:
-        """Look at the version before again: after a while by a listing, so that a version that was made and lost since
-        is not taken; on a disk always.
-        """
+        """Look at the version before again: a listing also shows a version that was made and lost since."""
         waited = table.machine.monotonic() - self.looked_at > FRESH_SECONDS
         if waited and isinstance(self.past, LogFile):
             require_still_newest(table.writable(), self.past)
@@ -304,9 +300,7 @@ def _make(
 
 
 def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:
-    """Raise Refused where a log compaction covers versions after the newest one: engines would read it instead of the
-    next commits. Spec: Log Compaction Files.
-    """
+    """Raise Refused where a log compaction covers later versions: engines read it instead of the next commits."""
     if BEYOND_LOG not in snapshot.segment.problems:
         return
     listing = list_log(table.storage)  # once more: a writer may have added commits and compaction in between
@@ -466,9 +460,7 @@ class _Sender:
         return lost, listing.newest_version
 
     def _fetch(self, files: Sequence[LogFile]) -> None:
-        """Read small commits at the same time, where the store remembers them: one after the other is as slow as some
-        writers commit.
-        """
+        """Read small commits at once where the store remembers them: one by one is as slow as some writers commit."""
         at_once = self._table.storage.capabilities.parallel_reads
         small = [commit_location(file) for file in files if file.size_bytes <= _FETCHED_BYTES]
         if not self._table.storage.capabilities.cheap_listing and len(small) > 1:
@@ -525,9 +517,7 @@ def require_possible(snapshot: Snapshot, request: CommitRequest, act: Act | None
 
 
 def _require_allowed(storage: ReadStorage, request: CommitRequest, base: Base) -> None:
-    """Raise Refused where the protocol forbids a commit, or the catalog of the table cannot be told of it; UsageError
-    where its texts are none.
-    """
+    """Raise Refused where the protocol or the catalog of the table forbids a commit; UsageError for its texts."""
     managed = managed_store(storage)
     require_allowed(request, base, by_catalog=managed is not None)
     if managed is not None:
@@ -561,9 +551,7 @@ def _base(snapshot: Snapshot | None, request: CommitRequest, before: Committed |
 
 
 def _with_row_id_mark(base: Base, snapshot: Snapshot, request: CommitRequest) -> Base:
-    """Return the base with the highest row id that was ever assigned. Raises Refused where new rows need ids and that
-    one is not known.
-    """
+    """Return the base with the highest row id ever assigned. Raises Refused where new rows need an unknown one."""
     domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
     if domain is None:
         return base
@@ -660,7 +648,6 @@ class _LogMemory:
         return _RememberedFile(*known)
 
     def tag(self, path: str, opened: Any) -> str:  # Any: a file, as in the port
-        """Return an identifier of the content of an opened file."""
         return opened.stored_tag if isinstance(opened, _RememberedFile) else self._inner.tag(path, opened)
 
     def _has_room(self, path: str, size: int) -> bool:

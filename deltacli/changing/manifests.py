@@ -52,7 +52,6 @@ class LiveManifests:
 
     @property
     def paths(self) -> Iterable[str]:
-        """Return the paths of the manifests below the table."""
         return self._ranges.keys()
 
     def size(self, path: str) -> int:
@@ -66,9 +65,7 @@ class LiveManifests:
 
 
 def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refusal, ...]]:
-    """Return the manifests of a version, or why it cannot have any: a list of files says nothing of renamed columns and
-    of deleted rows.
-    """
+    """Return the manifests of a version, or why it cannot have any: they say nothing of renames and deleted rows."""
     table = snapshot.table
     if snapshot.config.mapping_mode != "none":
         message = (
@@ -147,25 +144,20 @@ class ManifestsPlan:
 
     @property
     def is_noop(self) -> bool:
-        """True where the directory has what the version needs."""
         return not self.differences
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what happens to each manifest."""
         return (f"{one.problem} {one.path}" for one in self.differences)
 
     @property
     def to_write(self) -> list[str]:
-        """Return the manifests that are missing or differ."""
         return [one.path for one in self.differences if one.problem != "extra"]
 
     @property
     def to_delete(self) -> list[str]:
-        """Return the manifests of partitions without files."""
         return [one.path for one in self.differences if one.problem == "extra"]
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
@@ -190,11 +182,9 @@ class ManifestsOutcome:
     failures: Failures = field(default_factory=Failures)
 
     def so_far(self) -> str:
-        """Return how many manifests were written."""
         return f"{self.written:,} of {plural(len(self.plan.to_write), 'manifest')} written"
 
     def shortfall(self) -> Undone:
-        """Return which manifests could not be deleted."""
         return self.failures.shortfall(
             "manifest",
             code="manifests.not-deleted",
@@ -277,9 +267,7 @@ def _content(lines: Iterable[bytes]) -> bytes:
 
 
 def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
-    """Write the manifests of a plan that differ, then delete those of partitions without files. Raises what the storage
-    raises.
-    """
+    """Write the manifests that differ, then delete those of partitions without files. Raises what storage raises."""
     plan = outcome.plan
     assert plan.live is not None
     live = plan.live
@@ -303,25 +291,20 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
             outcome.deleted += path.endswith(_NAME)
     if store.capabilities.has_directories:
         for path in extras:
-            _remove_empty(store, path.rpartition("/")[0])
+            directory = path.rpartition("/")[0]
+            while directory != MANIFESTS and not isinstance(store.remove_directory(directory), Failed):
+                directory = directory.rpartition("/")[0]
 
 
 def _checksum_of(path: str) -> str:
     return f"{path.removesuffix(_NAME)}{_HADOOP_CHECKSUM}"
 
 
-def _remove_empty(store: Storage, directory: str) -> None:
-    while directory != MANIFESTS and not isinstance(store.remove_directory(directory), Failed):
-        directory = directory.rpartition("/")[0]
-
-
 # -- after a commit of a change ----------------------------------------------------------------------------------------
 
 
 def write_again(table: TableHandle) -> Iterator[str]:
-    """Write the manifests of the newest version, and yield why they could not be written: the commit before is made, so
-    it is no error.
-    """
+    """Write the manifests of the newest version. Yield why they could not be written: the commit before is made."""
     way_out = command("manifest", table=table.address)
     try:
         for _ in range(_TRIES):

@@ -13,6 +13,7 @@ from deltacli.storage import Failed
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
+    from deltacli.table.handle import TableHandle
 
 NAMED_FAILURES = 1_000
 
@@ -37,6 +38,37 @@ class Whole:
         """Return None: nothing is left undone."""
 
 
+class OnTable:
+    """A plan or an outcome with the table of its basis, bound to the directory where it was planned."""
+
+    __slots__ = ()
+    basis: Basis
+
+    @property
+    def table(self) -> TableHandle:
+        return self.basis.table
+
+
+class OnTableAt:
+    """A plan or an outcome with the URI of the table of its basis."""
+
+    __slots__ = ()
+    basis: Basis
+
+    @property
+    def table(self) -> str:
+        return self.basis.table.uri
+
+
+class Unopposed:
+    """A plan without objections: what forbids it is found before it is planned."""
+
+    __slots__ = ()
+
+    def objection(self) -> None:
+        """Return None."""
+
+
 @dataclass(frozen=True, slots=True)
 class OneCommit(Whole):
     """A change of one commit, planned or made. `committed_version` is None where nothing was committed."""
@@ -45,7 +77,6 @@ class OneCommit(Whole):
     committed_version: int | None = field(default=None, kw_only=True)
 
     def so_far(self) -> str:
-        """Return what was committed."""
         version = "a version" if self.committed_version is None else f"version {self.committed_version}"
         return f"{version} was committed"
 
@@ -59,7 +90,6 @@ class Amount(NamedTuple):
 
     @classmethod
     def of(cls, sizes: Iterable[int]) -> Amount:
-        """Return the amount of files of these sizes."""
         found = list(sizes)
         return cls(len(found), sum(found))
 
@@ -101,7 +131,6 @@ class Failures:
             self.named.append((path, failure.reason))
 
     def as_json(self) -> list[Json]:
-        """Return those that are named."""
         return [{"path": path, "reason": reason} for path, reason in self.named]
 
     def shortfall(self, what: str, *, code: str, has_deleted: bool, hint: str | None = None, where: str = "") -> Undone:

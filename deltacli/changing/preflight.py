@@ -89,7 +89,6 @@ def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest)
 
 
 def _refusal(finding: Finding) -> Refusal:
-    """Return the refusal of a change for an error that the table has."""
     rule = finding.rule.id
     return Refusal(rule, f"the table breaks a rule: {finding.message}", str(command("validate", select=[rule])))
 
@@ -131,9 +130,7 @@ def _errors(
     previous: TableConfiguration | None = None,
     memory: dict[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given, as far as
-    it may stop an act.
-    """
+    """Yield what `validate` calls an error of a protocol and a metadata (after others), if it may stop an act."""
     from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD, Severity
     from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 

@@ -38,9 +38,7 @@ class Between(NamedTuple):
 
 
 class FilesAgree(NamedTuple):
-    """A data file that no other commit names, and that commit `agreed` of the copy adds, is in the table: histories are
-    one up to there.
-    """
+    """A data file that only commit `agreed` of the copy adds is in the table: histories are one up to there."""
 
     version: int
     agreed: int

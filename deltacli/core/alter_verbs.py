@@ -57,5 +57,4 @@ class Details:
 
     @property
     def removes(self) -> bool:
-        """True where nothing is to be there any more."""
         return self.drop or self.none

@@ -15,9 +15,7 @@ SCHEMA_VERSION = 1
 
 
 def dumps(value: object, *, indent: bool = False) -> bytes:
-    """Return JSON in UTF-8. Values that orjson refuses (lone surrogates, NaN, integers beyond 64 bits) are written by
-    the standard library.
-    """
+    """Return JSON in UTF-8. The standard library writes what orjson refuses: lone surrogates, NaN, large integers."""
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
     except (TypeError, ValueError):

@@ -222,7 +222,6 @@ class Command(str):
         return found
 
     def with_options(self, **options: object) -> Command:
-        """Return the command with more options."""
         return spelling().command(self.operation, self.table, self.arguments, {**self.options, **options})
 
 
@@ -355,7 +354,6 @@ class ShellSpelling(Spelling):
         return Command(line, operation, table, arguments, options)
 
     def fill(self, hint: str, table: str) -> str:
-        """Fill the table into a hint, quoted."""
         return fill_hint(hint, table)
 
 
@@ -367,9 +365,7 @@ def _word(value: object, place: str = "VALUE") -> str:
         return " ".join(map(_word, value))
     if isinstance(value, Mapping):
         return " ".join(_pair(key, inner) for key, inner in value.items())
-    if isinstance(value, DoubleQuoted):
-        return f'"{value}"'
-    return quoted(str(value))
+    return f'"{value}"' if isinstance(value, DoubleQuoted) else quoted(str(value))
 
 
 def _pair(key: str, value: object) -> str:
@@ -554,7 +550,6 @@ class DeltacliError(Exception):
 
     @property
     def message(self) -> str:
-        """What failed, as one line."""
         return self.said_first + self.reason
 
     @message.setter

@@ -58,9 +58,7 @@ def _has_extra(package: str, extra: str) -> bool:
 
 
 def _installed_from() -> tuple[str, dict[str, bool] | None]:
-    """Return the directory or the file from which deltacli was installed, else its name on an index, and what is known
-    of the directory, None where it is none.
-    """
+    """Return the directory, file or name on an index that deltacli came from, and what is known of a directory."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote

@@ -238,10 +238,7 @@ def _physical_bytes() -> int:
 # -- waiting for threads -----------------------------------------------------------------------------------------------
 
 POLL_SECONDS = 0.1
-"""Seconds of a single wait.
-
-A signal that arrives just before the main thread starts to wait does not wake it, and on Windows no signal does.
-"""
+"""Seconds of a single wait: a signal just before it begins does not end it, and on Windows no signal does."""
 _collector = [0]
 """The thread that collects garbage; 0 if none does."""
 

@@ -214,7 +214,6 @@ class LongJobs:
         self.shows_nothing = inner is SILENT
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
-        """Start a step of the listener."""
         self._look(what, f"{total or 0:,} {unit}", unit, total or 0)
         return self._inner.step(what, unit=unit, total=total)
 
@@ -225,7 +224,6 @@ class LongJobs:
         return weighed(self._inner, what, unit=unit, total=total, weight=weight)
 
     def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
-        """Start an operation of the listener."""
         return planned(self._inner, what, costs)
 
     def _look(self, what: str, amount: str, unit: str, total: int) -> None:

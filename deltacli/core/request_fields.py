@@ -89,7 +89,9 @@ ALLOW_STREAM_LOSS = Option(
 def option(
     meaning: str, metavar: str | None = None, kind: Kind | None = None, *, default: Any = None, **others: Any
 ) -> Any:  # Any: a field of any type
-    """Return a field of a request: None without a `default`. `others`: as in `Option`."""
+    """Return a field of a request: None without a `default`. `others`: as in `Option`; `choices` alone are a choice."""
+    if kind is None and (choices := others.get("choices")) is not None:
+        metavar, kind = "|".join(choices), Kind.CHOICE
     return shared(Option(meaning, metavar, kind, **others), default)
 
 
@@ -123,7 +125,6 @@ class _Fields:
 
     @property
     def annotations(self) -> dict[str, object]:
-        """The fields with their types."""
         request = self._request.load() if isinstance(self._request, Lazy) else self._request
         return {one.name: one.type for one in fields(request)}  # type: ignore[arg-type]
 

@@ -70,7 +70,6 @@ class Divergence(NamedTuple):
     catalog: Json
 
     def as_json(self) -> dict[str, Json]:
-        """Return it as in a document."""
         return {"kind": self.kind.value, "name": self.name, "log": self.log, "catalog": self.catalog}
 
 
@@ -98,7 +97,6 @@ class CatalogStatus:
 
     @property
     def agrees(self) -> bool:
-        """Return True where nothing differs."""
         return not self.divergence
 
     def as_json(self) -> dict[str, Any]:
@@ -130,7 +128,7 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
     view, now_ms = managed.log.view, table.clock()
     if unreadable is not None and not of_versions:
         found.append(Divergence(DivergenceKind.VERSION, str(view.latest), unreadable.message, "ratified"))
-    if not is_address_of(store, _normal(view.table.location)):
+    if not is_address_of(store, re.sub(r"^s3[an]://", "s3://", view.table.location.rstrip("/"))):
         found.append(Divergence(DivergenceKind.LOCATION, "location", store.uri, view.table.location))
     waiting = [commit for version, commit in sorted(view.commits.items()) if version not in published]
     if unreported := [version for version in view.commits if version in published]:
@@ -179,11 +177,6 @@ def _latest_published(published: Set[int], latest: int) -> int | None:
         return None
     first = min(known)
     return next(version for version in count(first) if version + 1 not in published or version == latest)
-
-
-def _normal(location: str) -> str:
-    """Return the address of a table in the spelling of stores."""
-    return re.sub(r"^s3[an]://", "s3://", location.rstrip("/"))
 
 
 def _of_versions(managed: ManagedStore, published: Set[int]) -> Iterator[Divergence]:
@@ -302,7 +295,6 @@ class StagedFile(NamedTuple):
     age_ms: int
 
     def as_json(self) -> dict[str, Json]:
-        """Return it as in a document."""
         return {
             "path": self.path,
             "version": self.version,
@@ -386,15 +378,12 @@ class PublishPlan:
 
     @property
     def is_noop(self) -> bool:
-        """True where the catalog holds no commit."""
         return not self.items
 
     def objection(self) -> Refused | None:
-        """Return why nothing can be published."""
         return self.refusal
 
     def effects(self) -> Iterator[str]:
-        """Yield the versions that are published."""
         yield from (f"version {one.version} is published" for one in self.items)
 
 
@@ -413,7 +402,6 @@ class PublishOutcome(Whole):
         return self.plan.latest_published if self.reported is None else self.reported
 
     def so_far(self) -> str:
-        """Return what was published."""
         return f"{plural(len(self.published), 'version')} published"
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
@@ -449,7 +437,6 @@ class Publish:
         return PublishPlan(Basis(table, view.latest, now_ms), tuple(items), view.published, refusal)
 
     def outcome(self, plan: PublishPlan) -> PublishOutcome:
-        """Return that nothing was published yet."""
         return PublishOutcome(plan)
 
     def execute(self, gate: Gate[PublishPlan, PublishOutcome]) -> None:

@@ -90,31 +90,25 @@ class ClonePlan:
 
     @property
     def target(self) -> str:
-        """The URI of the clone."""
         return self.basis.table.uri
 
     @property
     def version(self) -> int:
-        """The version that is cloned."""
         return self.source.version
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:
-        """What known clients do with absolute paths."""
         return clients_after([ABSOLUTE_PATHS])
 
     def objection(self) -> errors.Refused | None:
-        """Return the error of the refusals, None without any."""
         return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what is created, and what is written to the source."""
         yield f"{plural(self.files.files, 'file')} of {self.source.table.uri}"
         if self.note is not None:
             yield from (f"a note in {NOTES} of {one}" for one in ("the source", *(root.uri for root in self.roots)))
 
     def so_far(self) -> str:
-        """Return what was done."""
         return "the clone was created"
 
     def shortfall(self) -> Shortfall | None:
@@ -194,7 +188,6 @@ class Clone:
         return ClonePlan(basis, source, metadata, *files, note, roots, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:
-        """Return the plan: nothing was done yet."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[ClonePlan, ClonePlan]) -> None:
@@ -332,9 +325,7 @@ def _info_of(storage: ReadStorage, commit: LogFile) -> Action:
 
 
 def _takes(root: Storage, note: CloneNote | None) -> bool:
-    """Write a note of a clone, and return whether that is certain: the note in the source protects it, too, while the
-    source is there.
-    """
+    """Write a note of a clone, and return whether that is certain. The note in the source protects it, too."""
     if note is None:
         return False
     try:
@@ -425,7 +416,6 @@ def _is_incomplete(source: Snapshot, lost: tuple[ProblemFile, ...]) -> errors.Re
 
 
 def _request(plan: ClonePlan) -> CommitRequest:
-    """Return the commit of a clone, with the operation of Delta-Spark."""
     source, now = plan.source, plan.basis.snapshot
     rows = plan.files.rows or 0
     domains = [
@@ -487,8 +477,7 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def batches() -> Iterator[tuple[str, RecordBatch]]:
-        for rows in source.file_actions.map_actions("add", from_root):
-            yield "add", rows
+        yield from (("add", rows) for rows in source.file_actions.map_actions("add", from_root))
 
     return lambda slot: encoded_files(batches, slot)
 

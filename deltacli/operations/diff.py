@@ -131,7 +131,6 @@ class FileDiff:
 
     @cached_property
     def found(self) -> Difference:
-        """Which files differ."""
         return difference_of(self.before.files, self.after.files)
 
     @cached_property
@@ -155,12 +154,10 @@ class FileDiff:
 
     @cached_property
     def added(self) -> Amount:
-        """The files that only the second version has."""
         return amount_of(self.found.target, pc.and_not(self.found.added, self.revectored.in_after))
 
     @cached_property
     def removed(self) -> Amount:
-        """The files that only the first version has."""
         return amount_of(self.found.now, pc.and_not(self.found.removed, self.revectored.in_before))
 
     def changes(self) -> Iterator[tuple[str, RecordBatch]]:
@@ -209,9 +206,7 @@ def _all_of(side: Snapshot) -> Batches:
 
 
 def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot] | None:
-    """Return both versions rebuilt from one checkpoint; None where they have none, or where the commits between are
-    larger than the other checkpoint.
-    """
+    """Return both versions rebuilt from one checkpoint; None where they have none, or that would read more."""
     if isinstance(before.table.storage, StoreOfVersions):
         return None
     older, newer = sorted((before, after), key=lambda side: side.version)
@@ -302,10 +297,7 @@ __all__ = ["FIXED", "RowCounts", "RowDiff"]
 
 
 class RowDiff:
-    """The rows of two versions by key. Each call of `changes` reads both versions once.
-
-    Raises UsageError for columns that cannot be a key of both.
-    """
+    """The rows of two versions by key, read by each call of `changes`. Raises UsageError for columns of no key."""
 
     def __init__(self, before: Snapshot, after: Snapshot, key: Sequence[str], temp_dir: str | None = None) -> None:
         self._sides = before, after
@@ -317,7 +309,6 @@ class RowDiff:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns of the key."""
         return self.columns.key
 
     @property
@@ -331,7 +322,6 @@ class RowDiff:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no row differs."""
         return not (self.counts.added or self.counts.removed or self.counts.changed)
 
     def as_json(self) -> dict[str, Json]:
@@ -468,7 +458,6 @@ class Changed(NamedTuple):
     after: Json
 
     def as_json(self, label: str = "name") -> dict[str, Json]:
-        """Return the change as in documents."""
         return {label: self.name, "from": self.before, "to": self.after}
 
 
@@ -488,7 +477,6 @@ class TableDiff:
 
     @cached_property
     def column_changes(self) -> list[Change]:
-        """The changes of columns and of their metadata."""
         return [one for one in self.schema.changes if one.kind not in _SHOWN_ELSEWHERE]
 
     @property
@@ -498,17 +486,14 @@ class TableDiff:
 
     @cached_property
     def properties(self) -> list[Changed]:
-        """The table properties that differ."""
         return _differing(self.before.properties, self.after.properties)
 
     @cached_property
     def metadata(self) -> list[Changed]:
-        """The name and the description, where they differ."""
         return _differing(*({"name": one.name, "description": one.description} for one in self._metadata))
 
     @cached_property
     def partitioning(self) -> Changed | None:
-        """The partition columns, where they differ."""
         old, new = (list(one.partition_columns) for one in self._metadata)
         return None if old == new else Changed("partitionColumns", old, new)
 
@@ -532,17 +517,14 @@ class TableDiff:
 
     @cached_property
     def domains(self) -> list[Changed]:
-        """The domains whose configuration differs."""
         return _differing(*({one.domain: one.configuration for one in side.domains} for side in self.sides))
 
     @property
     def sides(self) -> tuple[Snapshot, Snapshot]:
-        """Both versions."""
         return self.before, self.after
 
     @cached_property
     def is_equal(self) -> bool:
-        """Whether nothing differs."""
         small = (self.schema_changes, self.properties, self.metadata, self.protocol, self.domains)
         files = self.files.added.files or self.files.removed.files or self.files.revectored.after.files
         if any(small) or self.partitioning or files:

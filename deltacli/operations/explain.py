@@ -76,7 +76,6 @@ class Supposed(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The change as it is asked for."""
         return f"{self.kind}={self.name}" + (f":{self.data_type}" if self.data_type else "")
 
 
@@ -112,12 +111,10 @@ class ExplainRequest:
 
     @property
     def named(self) -> list[tuple[str, str | None]]:
-        """The clients with their versions."""
         return [_client(text) for text in self.clients]
 
     @property
     def supposed(self) -> list[Supposed]:
-        """The changes."""
         return [_change(text) for text in self.changes]
 
 
@@ -171,7 +168,6 @@ class Explained(NamedTuple):
 
     @property
     def loses(self) -> bool:
-        """Whether the changes take access from the client."""
         pairs = ((self.before.reads, self.access.reads), (self.before.writes, self.access.writes))
         return any(old is True and new is False for old, new in pairs)
 
@@ -298,9 +294,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
 
 
 def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
-    """Return the traits of a version, also of the paths and the partition values of its files. Raises what reading them
-    does.
-    """
+    """Return the traits of a version, its paths and partition values included. Raises what reading them does."""
     config = snapshot.config
     traits = traits_of(config, [one.domain for one in snapshot.domains])
     if _has_files_elsewhere(snapshot):
@@ -411,7 +405,6 @@ class State(NamedTuple):
 
     @property
     def traits(self) -> frozenset[str]:
-        """The traits of the version."""
         return traits_of(self.config, self.domains)
 
 

@@ -49,7 +49,7 @@ from deltacli.table.api_arguments import optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import Names, key_digests, missing_files, whole
+from deltacli.table.live_files import key_digests, missing_files, whole
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
@@ -81,9 +81,7 @@ _BYTES_COMPARED = 64 << 20
 
 
 class ReadCommit(NamedTuple):
-    """A commit: the files that it adds and removes, in narrow columns, its change data, and its small actions; where it
-    is damaged, only why.
-    """
+    """A commit: files added and removed (narrow columns), change data, small actions; only why where it is damaged."""
 
     version: int
     adds: tuple[RecordBatch, ...] = ()
@@ -318,7 +316,11 @@ def version_files(
         is_lost, is_unseen = (pc.is_in(spans[name], value_set=one[of_kind]) for one in (lost, unseen))
         found = _covered(spans.filter(is_lost), len(steps)), _covered(spans.filter(is_unseen), len(steps))
         kinds.append([_part(*flags) for flags in zip(*found, strict=True)])
-    recorded = _recorded(changes, lost, unseen)
+    recorded: dict[int, Part] = {}  # what is there of the change data that the commits recorded
+    for names, part in ((unseen, Part.UNKNOWN), (lost, Part.MISSING)):
+        for change in changes:
+            is_of = pc.or_(pc.is_in(change.path, value_set=names[0]), pc.is_in(change.vector, value_set=names[1]))
+            recorded.update(dict.fromkeys(pc.unique(pc.filter(change.version, is_of)).to_pylist(), part))
     until = _earliest(spans, len(steps))
     files = [
         VersionFiles(
@@ -422,16 +424,6 @@ def _earliest(spans: ArrowTable, versions: int) -> list[int]:
     return found
 
 
-def _recorded(changes: Sequence[FileReferences], lost: Names, unseen: Names) -> dict[int, Part]:
-    """Return by version what is there of the change data that its commit recorded."""
-    found: dict[int, Part] = {}
-    for names, part in ((unseen, Part.UNKNOWN), (lost, Part.MISSING)):
-        for one in changes:
-            is_of = pc.or_(pc.is_in(one.path, value_set=names[0]), pc.is_in(one.vector, value_set=names[1]))
-            found.update(dict.fromkeys(pc.unique(pc.filter(one.version, is_of)).to_pylist(), part))
-    return found
-
-
 # -- the reach of a table ----------------------------------------------------------------------------------------------
 
 
@@ -454,7 +446,6 @@ class Reached(NamedTuple):
 
     @property
     def is_readable(self) -> bool:
-        """Whether all that a reader of the rows needs is there."""
         return self.log == self.data_files == self.vectors == Part.THERE
 
 
@@ -553,7 +544,6 @@ class TableReach:
 
     @property
     def readable(self) -> list[int]:
-        """Return the versions that can be read."""
         return [version for version, one in self.versions.items() if one.is_readable]
 
     def as_json(self) -> JsonObject:

@@ -92,7 +92,6 @@ class VersionEnds:
 
     @property
     def ends(self) -> tuple[int | VersionTime | None, int | VersionTime | None]:
-        """Both ends."""
         first, last = (
             version if timestamp_ms is None else VersionTime(timestamp_ms)
             for version, timestamp_ms in (
@@ -133,9 +132,7 @@ Self = TypeVar("Self", bound=Named)
 
 
 def named(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Return the method with errors whose hints name the table, also for arguments of a wrong kind, and only plan where
-    the call did.
-    """
+    """Return the method with errors whose hints name the table, also for arguments of a wrong kind."""
 
     @wraps(method)
     def call(self: Self, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
@@ -369,9 +366,7 @@ def require_kinds(method: Callable[..., object], arguments: tuple[object, ...], 
 
 @cache
 def _parameters(method: Callable[..., object]) -> tuple[tuple[str, object, bool], ...]:
-    """Return name, annotation, and whether it takes any number of arguments, of the parameters of a method behind the
-    first one. The module `inspect` takes 5 ms to import.
-    """
+    """Return name, annotation and whether it is variadic of each parameter but the first. `inspect` imports in 5 ms."""
     function: Any = method  # Any: has attributes of a function, or is `_Fields`
     while hasattr(function, "__wrapped__") and not hasattr(function, "annotations"):
         function = function.__wrapped__

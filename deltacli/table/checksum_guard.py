@@ -55,9 +55,7 @@ def contradiction(snapshot: Snapshot, files: int | None = None, size_bytes: int 
 
 
 def _differing(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields of the metadata and of the protocol that a checksum file has otherwise, after `metadata` or
-    `protocol`.
-    """
+    """Yield the fields that a checksum file has otherwise, after the word `metadata` or `protocol`."""
     metadata, protocol = checksum.get("metadata"), checksum.get("protocol")
     with suppress(CommitCorrupt):
         if isinstance(metadata, dict):
@@ -80,9 +78,7 @@ def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> N
 
 
 def require_configuration_as_in_checksum(snapshot: Snapshot) -> None:
-    """Raise Refused where `N.crc` has another protocol or metadata: a commit would make those of a wrong checkpoint the
-    newest ones.
-    """
+    """Raise Refused where `N.crc` has another protocol or metadata: a commit would keep a wrong checkpoint's."""
     _require_none(contradiction(snapshot))
 
 

@@ -55,7 +55,6 @@ class Demand(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is demanded."""
         return _NOT_NULL if isinstance(self.owner, str) else str(self.owner.text)
 
     def __str__(self) -> str:
@@ -153,7 +152,9 @@ class DemandCheck:
             for demand, mask in zip(self._demands, is_open, strict=True)
             if demand.owner not in self._of_partitions
         ]
-        every = _any_of([mask for _, mask in rest], adds.num_rows)
+        every = pa.repeat(False, adds.num_rows)
+        for _, mask in rest:
+            every = pc.or_(every, mask)
         if pc.any(every).as_py():
             self._read(pc.filter(adds, every), [(demand, pc.filter(mask, every)) for demand, mask in rest])
 
@@ -237,13 +238,6 @@ def _depends_on_zone(demand: Demand, config: TableConfiguration) -> bool:
         return translate_condition(demand.condition, config.schema or StructType(())).assumes_utc
     except NotTranslated:
         return True
-
-
-def _any_of(masks: Sequence[ArrowArray], count: int) -> ArrowArray:
-    every = pa.repeat(False, count)
-    for mask in masks:
-        every = pc.or_(every, mask)
-    return every
 
 
 def _take_answer(found: FoundRows, demand: Demand, fact: FileFacts, path: str) -> None:

@@ -156,9 +156,7 @@ class _Search:
             self.failures.append((pattern, NotATable("no table matches this pattern", code="table.path-missing")))
 
     def _add_below(self, target: Target) -> bool:
-        """Add a table, or those below a directory; return whether there was any or the directory was searched
-        before.
-        """
+        """Add a table, or those below a directory; return whether any was found or it was searched before."""
         is_seen = identity(target.storage, "") in self._seen
         for below, is_paimon in self._search(target, "", 0):
             is_seen = True

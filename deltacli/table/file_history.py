@@ -63,10 +63,7 @@ class NamedFiles:
         return sum(map(len, self._rows.values()))
 
     def take(self, actions: Iterable[tuple[str, Action]], file: LogFile) -> Iterator[FileReferences]:
-        """Append the actions of a commit, and yield each batch that is full.
-
-        Raises CommitCorrupt for an action whose file cannot be determined.
-        """
+        """Append the actions of a commit, and yield full batches. Raises CommitCorrupt for one of an unknown file."""
         for count, (kind, action) in enumerate(actions, 1):
             if kind == "metaData":
                 self.metadata.append(action)
@@ -148,7 +145,6 @@ class NamedKeys(NamedTuple):
     versions: pyarrow.Array
 
     def where(self, mask: ArrowArray) -> NamedKeys:
-        """Return the rows of a mask."""
         return NamedKeys(*(pc.filter(column, mask) for column in self))
 
 

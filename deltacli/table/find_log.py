@@ -65,9 +65,7 @@ def find_log(
 def find_lost_versions(
     storage: ReadStorage, listing: segment.LogListing, hint_version: int
 ) -> tuple[str, str, str] | None:
-    """Return the rule, the file and the words where the hint or a checksum proves that versions after the newest one
-    were lost; else None.
-    """
+    """Return rule, file and words where the hint or a checksum proves that newer versions were lost; else None."""
     newest = listing.newest_version
     if max(hint_version, *listing.checksums, -1) <= newest:
         return None

@@ -87,13 +87,10 @@ class TableHandle:
 
     @property
     def storage(self) -> ReadStorage:
-        """The store of the table, to be read."""
         return self.stores.storage
 
     def writable(self) -> Storage:
-        """Return the store of the table, to be written. A change takes that of its gate, which has looked at the table
-        again.
-        """
+        """Return the store of the table, to be written. A change takes that of its gate, which has looked again."""
         return self.stores.storage
 
     @property

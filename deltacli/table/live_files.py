@@ -379,9 +379,7 @@ def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
 def chosen_actions(
     snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
-    """Yield the live files of a version that `chosen` selects among those with these `keys`, with all their fields or
-    some.
-    """
+    """Yield the live files that `chosen` selects among those with these `keys`, with all fields or some."""
     for rows, mask in marked_actions(snapshot, keys, chosen, where, fields):
         if pc.any(mask).as_py():
             yield pc.filter(rows, mask)
@@ -478,10 +476,7 @@ Names = tuple[ArrowArray, ArrowArray]
 def missing_files(
     table: TableHandle, paths: ArrowArray, ids: ArrowArray, listed: Callable[[ArrowArray], ArrowArray] | None = None
 ) -> tuple[Names, Names]:
-    """Return the files that are missing, and those that may not be looked at. `listed` is as for `look_for`.
-
-    Raises StorageFailed.
-    """
+    """Return missing files, and those not to be looked at; `listed` as for `look_for`. Raises StorageFailed."""
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     paths, ids = pc.unique(paths), pc.unique(ids)
     of_paths, of_ids = keys.of_log(paths), keys.of_vectors(ids)

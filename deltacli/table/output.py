@@ -38,9 +38,7 @@ Piece = TypeVar("Piece", outputs.RowsPiece, outputs.ActionsPiece)
 
 
 class ListedActions(Protocol):
-    """The file actions of a version, `FileActions`, which cannot be imported here because it uses this
-    module.
-    """
+    """The file actions of a version: `FileActions`, which uses this module and cannot be imported here."""
 
     @property
     def table(self) -> TableHandle: ...
@@ -61,12 +59,10 @@ class WrittenDirectory:
 
     @property
     def rows(self) -> int:
-        """The number of rows in all files."""
         return sum(file.rows for file in self.files)
 
     @property
     def size_bytes(self) -> int:
-        """The size of all files."""
         return sum(file.size_bytes for file in self.files)
 
 

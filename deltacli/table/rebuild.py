@@ -94,10 +94,7 @@ def rebuild(
 
 
 def without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
-    """Rebuild the same version as if its checkpoint, which breaks `rule`, did not exist.
-
-    Raises what `rebuild` raises where no older start exists.
-    """
+    """Rebuild the same version as if its checkpoint, which breaks `rule`, did not exist. Raises as `rebuild`."""
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
         return snapshot
@@ -113,7 +110,8 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
             if first_fault is not None:
                 raise first_fault from None
             if isinstance(fault, errors.LogIncomplete) and managed_store(table.storage) is not None:
-                fault.hint = _hint_of_catalog(log.listing)
+                readable, status = hint_readable(log.listing), errors.command("catalog status")
+                fault.hint = status if readable is None else f"{readable}   # or see what the catalog has: {status}"
             raise
         try:
             state = _read_state(table, log, segment, rejected)
@@ -132,12 +130,6 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
                 raise
             first_fault = first_fault or fault
             rejected[segment.checkpoint] = fault.code
-
-
-def _hint_of_catalog(listing: LogListing) -> str:
-    """Return the commands for a table of a catalog whose log has a gap: no file is brought back to it."""
-    readable, status = hint_readable(listing), errors.command("catalog status")
-    return status if readable is None else f"{readable}   # or see what the catalog has: {status}"
 
 
 def _read_state(
@@ -300,9 +292,7 @@ def committed_at(table: TableHandle, listing: LogListing, version: int, *, known
     """Return when a version was committed, in epoch milliseconds; None where its commit is missing. `listing` is the
     whole log; `known` a version that need not be rebuilt.
     """
-    if version not in listing.commits:
-        return None
-    return _search(table, listing, 0, known)[2](version)
+    return _search(table, listing, 0, known)[2](version) if version in listing.commits else None
 
 
 class VersionRange(NamedTuple):
@@ -405,9 +395,7 @@ def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
 
 
 def _list_dated(table: TableHandle, known: LogListing | None = None) -> LogListing:
-    """Return the log, listed from its start unless it is known. Raises where there is no version, or none with a
-    time.
-    """
+    """Return the log, listed from its start unless it is known. Raises without a version, or without a time."""
     listing = list_log(table.storage, progress=table.progress) if known is None else known
     listing.require_versions()
     if not listing.commits:
@@ -459,9 +447,7 @@ def _search(
 
 
 def _enablement(table: TableHandle, listing: LogListing, known: Snapshot | None) -> tuple[int, int] | None:
-    """Return (version, epoch milliseconds) of the start of in-commit timestamps, by the newest version that can be
-    rebuilt; None without them.
-    """
+    """Return (version, epoch milliseconds) of the start of in-commit timestamps; None without them."""
     for version in reversed(listing.reconstructable[-8:]):
         try:
             snapshot = (

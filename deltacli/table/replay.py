@@ -133,21 +133,14 @@ class LogTail:
 
 
 class LargeCommit(NamedTuple):
-    """What is remembered of a large commit: the hashes of the keys that occur more than once in it, and its keys if
-    older actions follow.
-    """
+    """A large commit: the hashes of keys that occur more than once in it, and its keys if older actions follow."""
 
     contested: frozenset[int]
     keys: Sequence[KeyIndex] = ()
 
 
 def read_tail(
-    storage: ReadStorage,
-    engine: Engine,
-    commits: Sequence[LogFile],
-    *,
-    older_follow: bool,
-    progress: Progress = SILENT,
+    storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool, progress: Progress = SILENT
 ) -> LogTail:
     """Read the commits after a checkpoint (ascending) once and return their result. Raises CommitCorrupt.
 
@@ -295,9 +288,7 @@ def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
 def read_contents(
     storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[LogFile, bytes | None]]:
-    """Yield the commits newest first with their bytes, None for a large one; several reads at a time where that is
-    faster.
-    """
+    """Yield the commits newest first with their bytes, None for a large one; several at a time where that is faster."""
 
     def read(file: LogFile) -> tuple[LogFile, bytes | None]:
         return file, None if is_large(file) else read_commit(storage, file)
@@ -312,9 +303,7 @@ def read_contents(
 
 
 class _Held:
-    """Collects survivors of several small commits into columns, because a batch per commit would cost more than the
-    commit.
-    """
+    """Collects survivors of several small commits: a batch per commit would cost more than the commit."""
 
     def __init__(self, tail: LogTail, storage: ReadStorage) -> None:
         self._tail = tail
@@ -331,9 +320,7 @@ class _Held:
             self.flush()
 
     def flush(self) -> None:
-        """Append the collected survivors to the tail; where they do not fit the columns, find and name the faulty
-        commit and its line.
-        """
+        """Append the collected survivors to the tail; where they do not fit, name the faulty commit and its line."""
         rows, ends, self._rows, self._ends = self._rows, self._ends, NarrowRows(), []
         self._bytes = 0
         try:

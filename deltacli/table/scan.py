@@ -321,7 +321,6 @@ class Scan(ArrowRows):
 
     @property
     def version(self) -> int:
-        """The version that is read."""
         return self._snapshot.version
 
     @cached_property
@@ -388,9 +387,7 @@ class Scan(ArrowRows):
 def live_data_files(
     adds: pyarrow.RecordBatch, config: TableConfiguration, selection: Selection, *, version: int | None = None
 ) -> list[DataFile]:
-    """Return the files of adds as `data_files` does. Raises DataUnreadable also where the ids of rows are wanted, and
-    an add has none.
-    """
+    """Return the files of adds as `data_files` does. Raises DataUnreadable also for an add without wanted row ids."""
     if selection.row_ids:
         lacking = pc.or_(pc.is_null(adds.column("baseRowId")), pc.is_null(adds.column("defaultRowCommitVersion")))
         if pc.any(lacking).as_py():

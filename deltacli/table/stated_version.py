@@ -152,9 +152,7 @@ _MOST_OF_COMMIT = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class StatedVersion:
-    """The state of a table at a version, without its file actions; `transactions` and `domains` are None where the
-    checksum lacks them.
-    """
+    """The state of a version without file actions. `transactions`, `domains`: None where the checksum lacks them."""
 
     table: TableHandle
     version: int

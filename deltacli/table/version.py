@@ -158,9 +158,7 @@ class Snapshot:
         return named_items(self.file_actions.map_actions("add", _same), self.name)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the removes of this state, including expired ones, as batches of the remove action's own fields, in no
-        particular order.
-        """
+        """Yield the removes of this state, expired ones included, as batches of the action's own fields, unordered."""
         return named_items(self.file_actions.map_actions("remove", _same), self.name)
 
     @property
@@ -271,9 +269,7 @@ class Snapshot:
 
 
 class FileActions(NamedTuple):
-    """The live files and tombstones of a version as plans read them: batches of the commits, row groups of the
-    checkpoint.
-    """
+    """The live files and tombstones of a version as plans read them: batches of commits, row groups of checkpoints."""
 
     snapshot: Snapshot
 
@@ -433,9 +429,7 @@ class FileActions(NamedTuple):
         several_at_once: bool,
         pieces: Sequence[CheckpointPiece] | None = None,
     ) -> Iterator[Result]:
-        """Yield the result of `work` for the batches of every row group, or of some, and report the rows of its footer
-        as progress.
-        """
+        """Yield the result of `work` for the batches of row groups, and report the rows of each as progress."""
         pieces = self.pieces if pieces is None else pieces
         total = sum(piece.group.rows for piece in pieces)
         with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:

@@ -47,10 +47,7 @@ if TYPE_CHECKING:
 
 
 def kind_at(storage: ReadStorage, directory: str) -> str | None:
-    """Return the format of the table in a directory, None without one; the root's own log is ignored.
-
-    Raises FileMissing where there is no such directory.
-    """
+    """Return the format of the table in a directory, None without one (the root's log apart). Raises FileMissing."""
     names = [name for name in storage.list_directories(directory) if directory or name != LOG_DIRECTORY]
     kind = kind_of_directories(names)
     if kind is not None:
@@ -94,9 +91,7 @@ def table_at(storage: ReadStorage) -> str | None:
 
 
 def tables_around(table: TableHandle) -> Iterator[str]:
-    """Yield the URIs of the Delta tables that contain a table, the nearest first; inaccessible directories are
-    skipped.
-    """
+    """Yield the URIs of the Delta tables around a table, nearest first; inaccessible directories are skipped."""
     for storage in stores_around(table):
         with suppress(errors.FileMissing, errors.PermissionRefused, errors.CredentialsMissing):
             if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):

@@ -170,8 +170,7 @@ class _Segments:
         """Yield the rows, and remove each file after its last batch."""
         self._segments[-1].finish()
         for segment in self._segments:
-            for number in range(len(segment)):
-                yield segment.read(number)
+            yield from (segment.read(number) for number in range(len(segment)))
             segment.close()
 
 
@@ -260,5 +259,4 @@ def _without_keys(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    for first in range(0, rows.num_rows, _ROWS_A_BATCH):
-        yield rows.slice(first, _ROWS_A_BATCH)
+    yield from (rows.slice(first, _ROWS_A_BATCH) for first in range(0, rows.num_rows, _ROWS_A_BATCH))

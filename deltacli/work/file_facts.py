@@ -133,9 +133,7 @@ class ListedFile(NamedTuple):
 
 
 class FilesInListing:
-    """Finds the files of a log in the listing of the table. `sizes` maps the path of every file below the table, not
-    encoded, to bytes.
-    """
+    """Finds the files of a log in the listing of the table. `sizes`: path (not encoded) to bytes."""
 
     def __init__(self, files: TableFiles, sizes: Mapping[str, int]) -> None:
         self._files, self._sizes = files, sizes
@@ -197,10 +195,7 @@ class FooterFiles:
             return None, unread(file.path, fault)
 
     def place(self, file: ListedFile) -> tuple[ReadStorage, str, int] | None:
-        """Return the store, the path in it and the size (bytes) of a file; None if a file of this table is missing.
-
-        Raises PathExternal.
-        """
+        """Return store, path and size (bytes) of a file; None for a missing one of this table. Raises PathExternal."""
         storage, inner = self._files.locate(file.path)
         if storage is not self._own:
             return storage, inner, storage.stat(inner).size_bytes
@@ -223,7 +218,6 @@ class ReadFooters:
     quick_seconds: ClassVar[float] = 0.0002
 
     def __call__(self, piece: FooterPiece, context: TaskContext) -> list[FooterRead]:
-        """Return the footers, in the order of the piece."""
         return FooterFiles(context).read(piece)
 
 
@@ -336,10 +330,7 @@ def footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, 
 
 
 def _measured(files: TableFiles, path: str) -> FileFault | None:
-    """Return the fault shown by the end of a file that cannot be opened; None if the end is valid.
-
-    The file may be encrypted, truncated, or not a Parquet file.
-    """
+    """Return the fault in the end of an unopenable file (encrypted, truncated, not Parquet); None if it is valid."""
     storage, inner = files.locate(path)
     try:
         size = storage.stat(inner).size_bytes
@@ -503,7 +494,6 @@ class ReadVectors:
     keeps_rows: bool
 
     def __call__(self, piece: VectorPiece, context: TaskContext) -> list[VectorRead]:
-        """Return the facts about each vector."""
         reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=self.keeps_rows)
         found = reader.read(piece.vectors)
         if self.keeps_rows:
@@ -610,10 +600,7 @@ class VectorReader:
         return read._replace(facts=facts)
 
     def _of_file(self, vectors: Sequence[tuple[Numbered, data_files.VectorPlace]]) -> list[VectorRead]:
-        """Return the vectors of one file.
-
-        An invalid version is reported once, without the faults that may result from it.
-        """
+        """Return the vectors of one file. An invalid version is reported once, without the faults that follow."""
         storage, path = vectors[0][1].storage, vectors[0][1].path
         is_own = storage is self._own
         try:
@@ -730,7 +717,6 @@ class ReadFootersAndVectors:
     quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
 
     def __call__(self, piece: FooterPiece | VectorPiece, context: TaskContext) -> list[FooterRead] | list[VectorRead]:
-        """Return the facts, in the order of the piece."""
         if isinstance(piece, VectorPiece):
             return ReadVectors(keeps_rows=False)(piece, context)
         return ReadFooters()(piece, context)

@@ -79,7 +79,6 @@ class StatisticsFromRows:
     """Reads the rows of files. Bounds are those of rows that are not deleted."""
 
     def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
-        """Return the statistics, in the order of the piece."""
         return [self._read(*one, context) for one in zip(piece.files, piece.vectors, strict=True)]
 
     def _read(self, file: ListedFile, vector: Descriptor | None, context: TaskContext) -> FileStatistics:
@@ -117,7 +116,6 @@ class StatisticsFromFooters:
     quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
 
     def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
-        """Return the statistics, in the order of the piece."""
         found = [FileStatistics()] * len(piece.files)
         by_schema: dict[bytes, list[tuple[int, Footer]]] = {}
         for row, (footer, fault) in enumerate(FooterFiles(context).read(piece.files)):

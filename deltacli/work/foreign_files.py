@@ -193,9 +193,7 @@ def leaves_within(place: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a
 
 
 def _schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
-    """Return the columns as in a schemaString. INT96 are instants, and times in nanoseconds keep their name in Arrow,
-    because no table has them.
-    """
+    """Return the columns as a schemaString. INT96 are instants; nanoseconds keep their name in Arrow."""
     described: Any = table_schema(stored)
     physical = iter(leaves)
     for place, field in zip(described["fields"], stored, strict=True):

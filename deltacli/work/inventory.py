@@ -77,10 +77,7 @@ class InventoryColumns(NamedTuple):
 
     @classmethod
     def choose(cls, names: Sequence[str], place: str, *, is_encoded: bool = False) -> Self:
-        """Find the columns among those of a file, ignoring case and `_` between words.
-
-        Raises Unreadable, with the columns found, if path, size or time is missing.
-        """
+        """Find columns, ignoring case and `_` between words. Raises Unreadable if path, size or time is missing."""
         known: dict[str, list[str]] = {}
         for name in names:
             known.setdefault(name.strip().replace("_", "").lower(), []).append(name)
@@ -114,7 +111,6 @@ class InventoryColumns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all columns that are read."""
         return [name for name in self[:-1] if isinstance(name, str)]
 
     def paths(self, rows: RecordBatch) -> ArrowArray:
@@ -256,7 +252,6 @@ def _binary(name: str, values: Any) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """Return the values of a column without dictionary encoding."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
@@ -328,8 +323,7 @@ def read_parquet(storage: ReadStorage, name: str, place: str) -> Rows:
         file = ParquetReader(source, pre_buffer=not is_near, buffer_size=BUFFER_BYTES if is_near else 0)
         columns = InventoryColumns.choose(file.schema_arrow.names, place)
         for group in range(file.metadata.num_row_groups):
-            for rows in file.read_columns(_ROWS_A_BATCH, group, columns.names):
-                yield rows, columns
+            yield from ((rows, columns) for rows in file.read_columns(_ROWS_A_BATCH, group, columns.names))
 
 
 def read_orc(storage: ReadStorage, name: str, place: str) -> Rows:
@@ -384,8 +378,7 @@ def read_csv(
                 ),
             ) as reader,
         ):
-            for rows in reader:
-                yield rows, columns
+            yield from ((rows, columns) for rows in reader)
 
 
 def _unpacked(source: Any, *, is_gzip: bool) -> Any:  # Any: as in the storage port; pyarrow has no types
@@ -431,10 +424,7 @@ class Inventory:
     newest_ms: int | None = field(default=None, init=False)
 
     def batches(self) -> Iterator[InventoryBatch]:
-        """Yield the files.
-
-        Each call reads the inventory again. Raises Unreadable (`vacuum.inventory`), naming the file.
-        """
+        """Yield the files; each call reads the inventory again. Raises Unreadable (`vacuum.inventory`)."""
         for rows, columns in self._read():
             with inventory_faults(self.place):
                 batch = self._judge(rows, columns)
@@ -457,10 +447,7 @@ class Inventory:
 
 
 def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequence[str]) -> Inventory:
-    """Return the inventory at a path or URI, for the table whose root has the URIs `roots`.
-
-    Raises Unreadable (`vacuum.inventory`), and any error of the store.
-    """
+    """Return the inventory of the table whose root has the URIs `roots`. Raises Unreadable (`vacuum.inventory`)."""
     directory, name = split_place(place)
     storage = open_other(directory)
     if storage.kind_of(name) is PathKind.DIRECTORY:
@@ -508,10 +495,7 @@ def _read_manifest(
 
 
 def _files_only(rows: RecordBatch, columns: InventoryColumns) -> RecordBatch:
-    """Return the rows without directories, delete markers and versions that are not the latest.
-
-    Rows that may be one of these are left out, too.
-    """
+    """Return the rows that are certainly current files: no directories, delete markers or older versions."""
     for name, wanted in ((columns.is_directory, False), (columns.is_marker, False), (columns.is_latest, True)):
         if name is None or not rows.num_rows:
             continue

@@ -163,7 +163,6 @@ class ActionColumns:
         return (_TYPE, *fields_of(self.kinds)) if self.fields is None else self.fields
 
     def schema(self) -> pa.Schema:
-        """Return the Arrow schema of the columns."""
         types = {field.name: field.type for kind in self.kinds for field in _schema_of(kind)}
         return pa.schema([(name, types.get(name, pa.string())) for name in self.names])
 
@@ -191,12 +190,10 @@ class ActionsPiece:
 
     @property
     def amount(self) -> int:
-        """The number of rows in the row groups, for progress."""
         return sum(piece.group.rows for piece in self.groups)
 
     @property
     def weight(self) -> int:
-        """The relative cost of the piece."""
         return self.amount
 
 
@@ -275,7 +272,6 @@ class RowsPiece:
 
     @property
     def weight(self) -> int:
-        """The relative cost of the piece."""
         return sum(map(_weight_of, self.files)) // self.part[1]
 
 
@@ -304,8 +300,7 @@ def plan_row_pieces(files: Iterable[DataFile]) -> Iterator[RowsPiece]:
     numbers = count()
     for group in _groups(chain(first, remaining), most):
         parts = min(_weight_of(group[0]) // most, _MOST_PARTS) if len(group) == 1 else 1
-        for part in range(max(parts, 1)):
-            yield RowsPiece(next(numbers), group, (part, max(parts, 1)))
+        yield from (RowsPiece(next(numbers), group, (part, max(parts, 1))) for part in range(max(parts, 1)))
 
 
 def _groups(files: Iterable[DataFile], most: int) -> Iterator[tuple[DataFile, ...]]:

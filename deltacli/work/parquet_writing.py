@@ -172,7 +172,6 @@ class ParquetStream:
 
     @property
     def footer(self) -> pyarrow.parquet.FileMetaData:
-        """The footer of the finished file."""
         return self._writer.metadata
 
     def abandon(self) -> None:

@@ -79,7 +79,6 @@ class SpillFile:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes written so far."""
         return int(self._file.tell())
 
     def add(self, batch: pa.RecordBatch) -> int:

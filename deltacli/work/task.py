@@ -122,7 +122,6 @@ class TaskContext:
 
     @property
     def storage(self) -> Storage:
-        """The store of the table."""
         return self.stores.storage
 
     @cached_property
@@ -136,7 +135,6 @@ class TaskContext:
         return self.stores.files()
 
     def shared(self, name: str) -> Any:  # Any: a value of the operation
-        """Return a value that was given to all pieces."""
         return self.values[name]
 
 
@@ -162,10 +160,7 @@ _URI = pattern(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
 def read_prefixes(prefixes: Iterable[str]) -> Allowed:
-    """Return the locations given by `--allow-external`: paths, `file:` URIs, or URIs of other stores.
-
-    Raises UsageError.
-    """
+    """Return the locations of `--allow-external`: paths, `file:` URIs, or URIs of other stores. Raises UsageError."""
     found: list[str] = []
     for prefix in prefixes:
         if prefix[:5].lower() == "file:":
@@ -245,10 +240,7 @@ class TableFiles:
         return inner_path(path) if is_relative and decode(path) != path else None
 
     def is_refused(self, path: str) -> bool:
-        """Return whether `locate` is already known to raise PathExternal, at a fraction of its cost.
-
-        The refusal is recorded. Returns False if only `locate` can decide.
-        """
+        """Return whether `locate` certainly raises PathExternal, at a fraction of its cost. A refusal is recorded."""
         if not _ABSOLUTE.match(path):
             return False
         place = _place_of(path)
@@ -275,10 +267,7 @@ class TableFiles:
         return self._elsewhere(path, start + without_dots(f"{directory}{inner}"))
 
     def may_look(self, path: str) -> bool:
-        """Return whether an absolute local path may be accessed: it is in the table or below an allowed prefix.
-
-        A refusal is recorded.
-        """
+        """Return whether a local path may be accessed: inside the table or an allowed prefix. Records a refusal."""
         place = without_dots(canonical(path))
         if not place.startswith("/") or self._is_allowed(place):
             return place.startswith("/")

@@ -16,7 +16,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible, require_text
-from deltacli.changing.plan import OneCommit
+from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.changing.preflight import broken_rules
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
@@ -104,9 +104,7 @@ class RowsInQuestion:
         return replace(evolution, refusals=refusals)
 
     def _fresh(self, adds: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the files that were not checked, and remember them. A new vector leaves fewer rows, but it may have
-        replaced another one.
-        """
+        """Return the files that were not checked, and remember them. A new vector may have replaced another one."""
         paths, vectors = adds.column("path").to_pylist(), adds.column("deletionVector").to_pylist()
         keys = [hash((path, vector and unique_id(vector))) for path, vector in zip(paths, vectors, strict=True)]
         mask = [key not in self._checked for key in keys]
@@ -165,9 +163,7 @@ def _violated(demand: Demand, found: FoundRows) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AlterationRequest:
-    """Changes to make in one commit, in this order: values or their JSON objects, and what may be done for them.
-    `dry_run` only plans.
-    """
+    """Changes to make in one commit, in this order: values or their JSON objects. `dry_run` only plans."""
 
     changes: Iterable[Change | JsonObject]
     enable: bool = option(
@@ -187,43 +183,33 @@ class AlterationRequest:
 
     @property
     def in_order(self) -> tuple[Change, ...]:
-        """The changes as values."""
         return cast("tuple[Change, ...]", self.changes)
 
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
 @dataclass(frozen=True, repr=False)
-class AlterationOutcome(OneCommit):
+class AlterationOutcome(OneCommit, OnTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: AlterationRequest
     evolution: Evolution
 
     @property
-    def table(self) -> TableHandle:
-        return self.basis.table
-
-    @property
     def read_version(self) -> int:
-        """The version that the change was planned on."""
         return self.basis.version
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return all reasons not to commit."""
         return self.evolution.refusals
 
     @property
     def is_noop(self) -> bool:
-        """True where the table already is as requested."""
         return self.evolution.is_noop
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what changes, the features that are added, and the consequences."""
         before, after = self.evolution.before.config, self.evolution.after.config
         for effect in self.evolution.due:
             words = (requests.KIND_OF[type(effect.change)], effect.subject, effect.before, effect.after)
@@ -298,7 +284,6 @@ class Alteration:
         return AlterationOutcome(basis_of(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[AlterationOutcome, AlterationOutcome]) -> None:

@@ -85,11 +85,9 @@ class AppendPlan(OneCommit):
         return cls(Basis(table, basis.version, basis.now_ms, basis.past), spec)
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield that rows are appended."""
         yield "append rows"
 
 
@@ -115,7 +113,6 @@ class Append:
         return AppendPlan(basis_of(snapshot), spec, errors_of_row_ids(snapshot))
 
     def outcome(self, plan: AppendPlan) -> AppendPlan:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[AppendPlan, AppendPlan]) -> None:
@@ -200,8 +197,13 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     columns, wanted = list[Source](), to_arrow.arrow_schema(fields)
     for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
-        if place is not None:
-            _require_fits(column, rows.field(place).type, kind)
+        if place is not None and not _fits(rows.field(place).type, kind):
+            raise Refused(
+                f"column {column.name} is {kind} in the table, and {rows.field(place).type} in the rows",
+                code="append.type",
+                facts={"column": column.name},
+                hint=f'frame.withColumn("{column.name}", frame["{column.name}"].cast("…"))',
+            )
         value = _value_of_missing(column, kind) if place is None else None
         found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
         columns.append(Source(column, place, value, int(found[1]) if found else None))
@@ -267,10 +269,7 @@ def _refused(column: str, why: str, code: str) -> Refused:
 
 
 def _value_of_missing(column: StructField, kind: ArrowType) -> ArrowScalar:
-    """Return the value of a column that the rows lack: its default where that is a literal, else null.
-
-    Raises Refused for a column that rows need a value of, and for other expressions.
-    """
+    """Return the value of a missing column: its literal default, else null. Raises Refused where it needs another."""
     text = column.metadata.get(DEFAULT_KEY)
     if isinstance(text, str) and (found := _literal(text, kind)) is not None:
         return found
@@ -307,16 +306,6 @@ def _literal(text: str, kind: ArrowType) -> ArrowScalar:
         return pa.scalar(plain).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-
-
-def _require_fits(column: StructField, found: ArrowType, wanted: ArrowType) -> None:
-    if not _fits(found, wanted):
-        raise Refused(
-            f"column {column.name} is {wanted} in the table, and {found} in the rows",
-            code="append.type",
-            facts={"column": column.name},
-            hint=f'frame.withColumn("{column.name}", frame["{column.name}"].cast("…"))',
-        )
 
 
 def _fits(found: Any, wanted: Any) -> bool:

@@ -97,9 +97,7 @@ class ConvertRequest:
 
 
 class Unknowable(NamedTuple):
-    """What nobody can know without the log, and what shows it: `removed-files`, `deleted-rows`, `renamed-columns`,
-    `dropped-columns`.
-    """
+    """What nobody can know without the log: `removed-files`, `deleted-rows`, `renamed-columns`, `dropped-columns`."""
 
     kind: str
     message: str
@@ -115,9 +113,7 @@ class PartitionColumn(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """The columns that a file of the user names, as in a schemaString, and its partition columns, None if it has none;
-    `configuration` are the properties of column mapping.
-    """
+    """The columns that a file of the user names, its partition columns, if any, and the column mapping."""
 
     fields: tuple[Mapping[str, Any], ...]
     partitions: tuple[str, ...] | None
@@ -137,7 +133,6 @@ class _Wanted(NamedTuple):
         return self.mode != "none"
 
     def physical(self, column: Mapping[str, Any]) -> str:
-        """Return the name of a column in files."""
         name = column.get("metadata", {}).get(PHYSICAL_NAME) if self.is_mapped else None
         return name if isinstance(name, str) else str(column["name"])
 
@@ -219,7 +214,6 @@ class ConvertPlan(OneCommit):
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return all reasons not to commit."""
         found = []
         if self.conflicts:
             first = self.conflicts[0]
@@ -236,7 +230,6 @@ class ConvertPlan(OneCommit):
         return tuple(found)
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         if not self.refusals:
             return None
         found = Refused.by(self.refusals)
@@ -249,7 +242,6 @@ class ConvertPlan(OneCommit):
         return found
 
     def effects(self) -> Iterator[str]:
-        """Yield the columns, the number of files, and what cannot be known."""
         yield f"{plural(self.amount.files, 'file')}, {self.amount.size_bytes:,} bytes"
         yield dumps(self.schema).decode()
         yield from (f"{one.name} {one.type}" for one in self.partitions)
@@ -306,13 +298,10 @@ class Convert:
         return _Converting(table, self.request, listed, given, wanted).plan(basis)
 
     def outcome(self, plan: ConvertPlan) -> ConvertPlan:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[ConvertPlan, ConvertPlan]) -> None:
-        """Commit version 0, if the directory still has the same files. Raises Refused (`convert.files-changed`), and
-        what `Gate.commit` raises.
-        """
+        """Commit version 0. Raises Refused (`convert.files-changed`), and what `Gate.commit` raises."""
 
         def look() -> bool:
             require_same_files(gate.plan.adds, list_data_files(gate.store, self.request.exclude).files)
@@ -535,7 +524,6 @@ class _Converting:
                 yield Conflict(path, place, f"field id {found or 'none'}", f"field id {expected or 'of the mapping'}")
 
     def _partition_values(self, path: str) -> list[tuple[str, str | None]]:
-        """Return the values of a file by physical name."""
         values = _values_of(path.rpartition("/")[0]) or []
         physical = {name: stored for stored, name in self._spelled.items()}
         found = []
@@ -551,7 +539,8 @@ class _Converting:
         found = []
         for place, name in enumerate(names):
             texts = sorted(text for text in values[place] if text is not None) if values else []
-            of_schema = self._type_of(name)
+            fields = () if self._wanted is None else self._wanted.fields
+            of_schema = next((str(one["type"]) for one in fields if one["name"] == name), None)
             if self._given is None and of_schema is None:
                 fitting = (kind for kind in _INFERRED if texts and all(_is_plain(kind, text) for text in texts))
                 found.append(PartitionColumn(name, next(fitting, "string"), inferred=True))
@@ -565,10 +554,6 @@ class _Converting:
                     self._conflicts.append(Conflict(directory, name, repr(text), f"{column.type}, as Delta writes it"))
         return tuple(found)
 
-    def _type_of(self, name: str) -> str | None:
-        fields = () if self._wanted is None else self._wanted.fields
-        return next((str(one["type"]) for one in fields if one["name"] == name), None)
-
     def _first_with(self, name: str, text: str) -> str:
         names = {name, *(physical for physical, one in self._spelled.items() if one == name)}
         values = ((path, _values_of(path.rpartition("/")[0]) or ()) for path in self._listed.files)
@@ -580,7 +565,9 @@ class _Converting:
         for text, path in self._schemas.items():
             for one in self._fields_of(path, text):
                 name, kind = one["name"], one["type"]
-                self._judge_type(path, name, kind)
+                for place, part in leaves_within(name, kind):
+                    if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
+                        self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
                 if name not in merged:
                     merged[name] = kind, path
                     continue
@@ -627,11 +614,6 @@ class _Converting:
                 for place in dropped:
                     self._dropped.setdefault(place, path)
         return [dict(one) for one in wanted.fields]
-
-    def _judge_type(self, path: str, column: str, kind: Any) -> None:
-        for place, part in leaves_within(column, kind):
-            if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
-                self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
 
     def _judge_names(self, fields: Sequence[Mapping[str, Any]]) -> None:
         """Note names that differ by case alone in a struct, that are there twice, or that engines refuse."""
@@ -790,9 +772,7 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 
 
 def _common(one: Any, other: Any) -> Any:
-    """Return the type that both can be read as, None without one: whole numbers of up to 32 bits, which files store
-    alike, widen; fields of structs are those of both.
-    """
+    """Return the type that both can be read as: small whole numbers widen, structs have the fields of both."""
     if one == other:
         return one
     if isinstance(one, str) or isinstance(other, str):

@@ -21,7 +21,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import Whole
+from deltacli.changing.plan import OnTable, Unopposed, Whole
 from deltacli.core.errors import Refused, command
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
@@ -241,7 +241,7 @@ _BARRIERS = 3
 
 @short_repr("name", "version", "commits=versions", "steps", "is_made")
 @dataclass(repr=False)
-class FeatureDrop(Whole):
+class FeatureDrop(Whole, OnTable, Unopposed):
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
 
     basis: Basis
@@ -258,12 +258,7 @@ class FeatureDrop(Whole):
     is_made: bool = False
 
     @property
-    def table(self) -> TableHandle:
-        return self.basis.table
-
-    @property
     def version(self) -> int:
-        """The version that it was planned on."""
         return self.basis.version
 
     @property
@@ -271,15 +266,10 @@ class FeatureDrop(Whole):
         """Return False: a feature that is not there cannot be dropped."""
         return False
 
-    def objection(self) -> None:
-        """Return None: what cannot be dropped is not planned."""
-
     def effects(self) -> Iterator[str]:
-        """Yield the steps."""
         yield from self.steps
 
     def so_far(self) -> str:
-        """Return what was committed."""
         if not self.versions:
             return "versions of the log were deleted"
         one = len(self.versions) == 1
@@ -351,7 +341,6 @@ def _steps(snapshot: Snapshot, name: str, removal: feature_changes.Removal, *, t
 
 
 def _preparations(snapshot: Snapshot, name: str, removal: feature_changes.Removal) -> Iterator[str]:
-    """Yield what has to go before the feature."""
     for key in removal.unset:
         if key in snapshot.properties:
             yield f"unset {key}"
@@ -386,12 +375,10 @@ class DropFeature:
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeatureDrop:
-        """Plan it. Raises as `plan_drop`."""
         truncates, metadata = self.truncate_history, self.commit_metadata
         return plan_drop(table, self.name, truncate_history=truncates, commit_metadata=metadata, now=now)
 
     def outcome(self, plan: FeatureDrop) -> FeatureDrop:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[FeatureDrop, FeatureDrop]) -> None:
@@ -547,9 +534,7 @@ class _Drop:
         return CommitRequest(OPERATION, {"batchId": "0"}, body=adds_without_ids(snapshot), reads=FilesAt(paths))
 
     def _tombstones(self, snapshot: Snapshot) -> CommitRequest | None:
-        """Record the files of vectors that older versions need: vacuum of a client without vectors would not know
-        them.
-        """
+        """Record the files of vectors that older versions need: a vacuum without vectors would not know them."""
         files = vector_files(snapshot)
         if not files:
             return None

@@ -28,7 +28,6 @@ class Manifests:
         return plan_manifests(table, now)
 
     def outcome(self, plan: ManifestsPlan) -> ManifestsOutcome:
-        """Return the outcome of a plan of which nothing was done yet."""
         return ManifestsOutcome(plan)
 
     def execute(self, gate: Gate[ManifestsPlan, ManifestsOutcome]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OneCommit
+from deltacli.changing.plan import OneCommit, OnTableAt
 from deltacli.core.errors import DeltacliError, Refused, command
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_ranges, short_repr
@@ -71,7 +71,7 @@ class PropertyEdits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardedCommit(OneCommit):
+class GuardedCommit(OneCommit, OnTableAt):
     """A commit that a guard may refuse."""
 
     refused: Refused | None = None
@@ -79,17 +79,10 @@ class GuardedCommit(OneCommit):
     dry_run: bool = True
 
     @property
-    def table(self) -> str:
-        """The URI of the table."""
-        return self.basis.table.uri
-
-    @property
     def version(self) -> int:
-        """The version that it was planned on."""
         return self.basis.version
 
     def objection(self) -> Refused | None:
-        """Return the error of the guard that objects, None without one."""
         return self.refused
 
 
@@ -111,11 +104,9 @@ class PropertiesOutcome(GuardedCommit):
 
     @property
     def is_noop(self) -> bool:
-        """True where the properties are as requested."""
         return self.plan.metadata is None
 
     def effects(self) -> Iterator[str]:
-        """Yield each property with its value before and after."""
         for one in self.plan.changes:
             values = ["(not set)" if value is None else value for value in (one.before, one.after)]
             yield f"{one.key}: {' -> '.join(values)}"
@@ -125,7 +116,6 @@ class PropertiesOutcome(GuardedCommit):
             yield "row ids for the rows of every file"
 
     def so_far(self) -> str:
-        """Return what was committed."""
         if not self.versions:
             return OneCommit.so_far(self)
         return f"{'version' if len(self.versions) == 1 else 'versions'} {format_ranges(self.versions)} committed"
@@ -170,9 +160,7 @@ class PropertiesChange:
     edits: PropertyEdits
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> PropertiesOutcome:
-        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
-        and what `read_snapshot` raises.
-        """
+        """Plan it, with what a guard refuses. Raises UsageError, Refused, and what `read_snapshot` raises."""
         edits = self.edits
         require_free(edits.commit_metadata)
         snapshot = now or read_snapshot(table)
@@ -196,7 +184,6 @@ class PropertiesChange:
         return PropertiesOutcome(basis_of(snapshot), edits, protocol, plan, features, backlog, refused=refused)
 
     def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
-        """Return the plan: nothing is committed yet."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
@@ -268,9 +255,7 @@ def _features(snapshot: Snapshot, plan: PropertiesPlan) -> FeaturesPlan | None:
 
 
 def _properties_request(snapshot: Snapshot, plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:
-    """Return the commit with the operation name of Delta-Spark, which depends on the row ids of all files if they must
-    have some from then on; None where nothing changes.
-    """
+    """Return the commit, which depends on the row ids of all files if they must have some; None without changes."""
     if plan.metadata is None:
         return None
     changed = {change.key for change in plan.changes}
@@ -326,11 +311,9 @@ class FeaturesOutcome(GuardedCommit):
 
     @property
     def is_noop(self) -> bool:
-        """True where the protocol has the features."""
         return self.plan.protocol_after is None
 
     def effects(self) -> Iterator[str]:
-        """Yield the features that are added, and what clients need."""
         yield from (f"feature {one.name}" for one in self.plan.added)
         yield from (f"readers: {self.plan.readers}", f"writers: {self.plan.writers}")
 
@@ -366,9 +349,7 @@ class FeaturesAddition:
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeaturesOutcome:
-        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
-        and what `read_snapshot` raises.
-        """
+        """Plan it, with what a guard refuses. Raises UsageError, Refused, and what `read_snapshot` raises."""
         require_free(self.commit_metadata)
         snapshot = now or read_snapshot(table)
 
@@ -384,7 +365,6 @@ class FeaturesAddition:
         return FeaturesOutcome(basis_of(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused)
 
     def outcome(self, plan: FeaturesOutcome) -> FeaturesOutcome:
-        """Return the plan: nothing is committed yet."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[FeaturesOutcome, FeaturesOutcome]) -> None:

@@ -42,9 +42,7 @@ _LONGEST_PAUSE = 2
 
 
 def files_to_rename(snapshot: Snapshot) -> tuple[int, int] | None:
-    """Return the number and the bytes of the files to copy; None without a mapping. Raises Refused where names or rules
-    forbid the change.
-    """
+    """Return the amount to copy; None without a mapping. Raises Refused where names or rules forbid the change."""
     if not uses_mapping(snapshot.config):
         return None
     _drafts(snapshot)

@@ -64,11 +64,9 @@ class Backlog(NamedTuple):
 
     @property
     def commits(self) -> int:
-        """Return how many commits give them ids."""
         return -(-self.files // FILES_PER_COMMIT)
 
     def as_json(self) -> JsonObject:
-        """Return it as in the document."""
         return {"files": self.files, "uncounted": self.uncounted, "commits": self.commits}
 
 
@@ -125,8 +123,6 @@ def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str
 
 
 def _lacking(snapshot: Snapshot) -> int:
-    """Return how many live files lack row ids."""
-
     def count(adds: RecordBatch) -> int:
         return pc.sum(_lacks_ids(adds)).as_py() or 0
 
@@ -135,13 +131,6 @@ def _lacking(snapshot: Snapshot) -> int:
 
 def _lacks_ids(adds: RecordBatch) -> ArrowArray:
     return pc.or_(*(pc.is_null(adds.column(name)) for name in _IDS))
-
-
-def _uncounted(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
-    """Return which files need ids and have no number of records, or one that may not count deleted rows: with too small
-    a number, rows of other files would get the same ids.
-    """
-    return pc.and_(pc.is_null(adds.column("baseRowId")), _unsure(snapshot, adds))
 
 
 def _unsure(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
@@ -226,9 +215,7 @@ def enable(
 
 
 def _backfill(table: TableHandle, counts: Mapping[_File, int], commit: Callable[..., object]) -> None:
-    """Give ids to files until none is left. Commits follow each other without reading the table again, which is read
-    once more at the end. A checkpoint follows some of them.
-    """
+    """Give ids to files, commit by commit, with some checkpoints; the table is read once more at the end."""
     groups, last = _Groups(counts), None
     while True:
         done = commit(groups.request, after=last)
@@ -273,7 +260,9 @@ class _Groups:
         """Return the commit of a group, without the files that others have touched; None if none is left."""
         if snapshot is not self._snapshot:
             if not assigns_row_ids(snapshot.protocol, snapshot.metadata):
-                raise suspended() if FEATURE in snapshot.protocol.supported_features else _without_feature()
+                if FEATURE in snapshot.protocol.supported_features:
+                    raise suspended()
+                raise ConflictLost("another writer dropped row tracking meanwhile", code="rowtracking.suspended")
             self._snapshot, self._left, self._group = snapshot, _grouped(snapshot), None
             self._touched = TouchedFiles()
         while True:
@@ -297,7 +286,6 @@ class _Groups:
 
     @property
     def is_touched(self) -> bool:
-        """Return True if another writer has touched files of the group."""
         return self._group is not None and bool(pc.any(self._touched.among(self._group)).as_py())
 
 
@@ -324,7 +312,8 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
 
 def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[_File, int]) -> RecordBatch:
     """Return adds with a number of records, those without from `known` or their footers. Raises DataUnreadable."""
-    places = pc.indices_nonzero(_uncounted(snapshot, adds)).to_pylist()
+    # With too small a number, as of one that does not count deleted rows, rows of other files would get the same ids.
+    places = pc.indices_nonzero(pc.and_(pc.is_null(adds.column("baseRowId")), _unsure(snapshot, adds))).to_pylist()
     if not places:
         return adds
     texts: list[str | None] = adds.column("stats").to_pylist()
@@ -349,7 +338,3 @@ def _with_records(text: str | None, rows: int, *, has_vector: bool) -> str:
     others = dict(known) if isinstance(known, dict) else {"tightBounds": False} if has_vector else {}
     others.pop("numRecords", None)
     return write_exactly({"numRecords": rows, **others})
-
-
-def _without_feature() -> ConflictLost:
-    return ConflictLost("another writer dropped row tracking meanwhile", code="rowtracking.suspended")

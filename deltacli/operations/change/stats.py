@@ -24,7 +24,7 @@ from deltacli.arrow import pa
 from deltacli.arrow.batches import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import Shortfall
+from deltacli.changing.plan import OnTable, Shortfall
 from deltacli.changing.preflight import TWICE
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
@@ -101,8 +101,6 @@ class StatsRequest:
     all: bool = option("All files: wrong statistics are replaced, too.", default=False)
     read: str = option(
         "What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
-        "footers|rows",
-        Kind.CHOICE,
         default=ReadFrom.FOOTERS,
         choices=ReadFrom,
     )
@@ -123,7 +121,7 @@ class StatsRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class StatsPlan:
+class StatsPlan(OnTable):
     """The files of a version whose statistics are to be computed. `due`: how many of them get other ones, None if they
     were not read, `refused`: those that cannot be read.
     """
@@ -142,10 +140,6 @@ class StatsPlan:
     """Canonical paths that several live files have: each would be added again in the place of the other."""
 
     @property
-    def table(self) -> TableHandle:
-        return self.basis.table
-
-    @property
     def is_noop(self) -> bool:
         """Whether there is nothing to do, as far as is known."""
         return not (self.files if self.due is None else self.due or self.refused)
@@ -159,7 +153,6 @@ class StatsPlan:
         """Return None: a file that cannot be read is left alone."""
 
     def effects(self) -> Iterator[str]:
-        """Yield how many files get statistics."""
         yield f"compute statistics of {plural(self.files, 'file')} from {self.request.read}"
 
     def chosen(self, adds: RecordBatch) -> RecordBatch:
@@ -376,13 +369,11 @@ class StatsOutcome:
         }
 
     def so_far(self) -> str:
-        """Return in words what was committed."""
         if not self.versions:
             return "nothing was committed"
         return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
 
     def shortfall(self) -> Shortfall | None:
-        """Return which files could not be read."""
         if not self.refused:
             return None
         first = self.refused[0]
@@ -404,11 +395,9 @@ class ComputeStats:
     examines: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> StatsPlan:
-        """Plan it. Raises as `plan_stats`."""
         return plan_stats(table, self.request, now, examines=self.examines)
 
     def outcome(self, plan: StatsPlan) -> StatsOutcome:
-        """Return that nothing was done yet."""
         return StatsOutcome(plan, refused=[*plan.refused])
 
     def execute(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:

@@ -14,7 +14,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OneCommit
+from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, adding, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.typing import Json
@@ -76,7 +76,7 @@ class WideningImpact:
 
 @short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
 @dataclass(frozen=True, repr=False)
-class WideningOutcome(OneCommit):
+class WideningOutcome(OneCommit, OnTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: WidenRequest
@@ -86,30 +86,21 @@ class WideningOutcome(OneCommit):
     refused_files: tuple[Refusal, ...] = field(default=())
 
     @property
-    def table(self) -> TableHandle:
-        return self.basis.table
-
-    @property
     def read_version(self) -> int:
-        """The version that the change was planned on."""
         return self.basis.version
 
     @property
     def is_noop(self) -> bool:
-        """True where the columns have these types already."""
         return self.plan.is_noop
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return all reasons not to commit."""
         return (*self.plan.all_refusals, *self.refused_files)
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what changes, the features and the property that are added, and the consequences."""
         yield from (f"{change.column} {change.from_type} -> {change.to_type}" for change in self.plan.due)
         yield from (f"feature {name}" for name in self.plan.added_features)
         yield from ["enables type widening"] if self.plan.enables_property else []
@@ -146,9 +137,7 @@ class WideningOutcome(OneCommit):
 
 @dataclass(frozen=True)
 class Widening:
-    """Wider types of columns, to be planned and committed. `with_impact` also counts the live files, which reads the
-    whole state.
-    """
+    """Wider types of columns, to be planned and committed. `with_impact` counts the live files, too."""
 
     act: ClassVar[Act] = Act.COMMIT
 
@@ -175,7 +164,6 @@ class Widening:
         return WideningOutcome(basis_of(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
 
     def outcome(self, plan: WideningOutcome) -> WideningOutcome:
-        """Return the plan: nothing is committed yet."""
         return plan
 
     def execute(self, gate: Gate[WideningOutcome, WideningOutcome]) -> None:
@@ -268,7 +256,6 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
 
 
 def _described(change: PlannedChange, schema: Json) -> dict[str, Json]:
-    """Return a changed field as in the history of the table."""
     found = schema
     for step in change.place.field_address:
         found = found[step]

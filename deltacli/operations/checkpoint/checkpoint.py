@@ -5,7 +5,7 @@ Spec: Checkpoints; Writer Requirements; Last Checkpoint File.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -25,7 +25,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import Kind, option, require_known_word
+from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
 from deltacli.delta.checkpoint.layout import (
@@ -86,32 +86,21 @@ open files is 256.
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointRequest:
-    """A request for a checkpoint. `if_behind`: do nothing unless this many commits were made since the last
-    checkpoint.
-    """
+    """A request for a checkpoint. `if_behind`: only after this many commits since the last checkpoint."""
 
     version: int | None = None
     layout: str | None = option(
-        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]",
-        "auto|classic|multi-part|v2",
-        Kind.CHOICE,
-        choices=LayoutChoice,
+        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]", choices=LayoutChoice
     )
     parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
     rows_per_file: int | None = option(
         f"Actions per sidecar or part.  [default: {DEFAULT_ROWS_A_SIDECAR} per sidecar]", "N"
     )
     v2_top: str = option(
-        "Format of the main file of a V2 checkpoint.  [default: json]",
-        "json|parquet",
-        Kind.CHOICE,
-        default=TopFile.JSON,
-        choices=TopFile,
+        "Format of the main file of a V2 checkpoint.  [default: json]", default=TopFile.JSON, choices=TopFile
     )
     stats: str = option(
         "Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
-        "keep|json|struct|both",
-        Kind.CHOICE,
         default=StatsForm.KEEP,
         choices=StatsForm,
     )
@@ -150,11 +139,9 @@ class CheckpointPlan:
     """What `force` accepts; the plan is then the one with it."""
 
     def objection(self) -> Refused | None:
-        """Return the refusal."""
         return self.refusal
 
     def effects(self) -> Iterator[str]:
-        """Yield the form of the checkpoint."""
         yield f"{self.layout.value} checkpoint of version {self.snapshot.version}"
 
     @property
@@ -191,9 +178,7 @@ def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> Checkpoin
 
 
 def _from_older_log(snapshot: Snapshot) -> Snapshot:
-    """Return the same state, rebuilt without the checkpoints of its own version where older files suffice, so that a
-    rewritten checkpoint does not repeat a fault.
-    """
+    """Return the state rebuilt without checkpoints of its version, if it can be: a fault is not repeated then."""
     if snapshot.segment.checkpoint is None or snapshot.segment.checkpoint.version != snapshot.version:
         return snapshot
     table, listing = snapshot.table, snapshot.listing
@@ -252,9 +237,7 @@ def plan_for_version(
 
 
 class _Forms(NamedTuple):
-    """The existing checkpoints of a version to be written: `present` has the same form, `others` are complete V1
-    checkpoints of another form.
-    """
+    """The existing checkpoints of a version: `present` has the form to write, `others` are complete V1 ones."""
 
     present: segment.CheckpointInstance | None
     others: tuple[segment.CheckpointInstance, ...]
@@ -297,9 +280,7 @@ class _Forms(NamedTuple):
 
 
 def _is_form(instance: segment.CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
-    """Return True if a checkpoint has the requested form. Complete parts are never rewritten: parts that --force writes
-    in addition have another number of parts.
-    """
+    """Return True for the requested form. Complete parts are never rewritten: `force` adds another number of parts."""
     if instance.kind is not layout.file_kind:
         return False
     if layout is not Layout.MULTI_PART:
@@ -393,7 +374,6 @@ class CheckpointResult(Whole):
     """The files that were written so far."""
 
     def so_far(self) -> str:
-        """Return how many files were written."""
         hint = "not updated" if self.hint_version is None else f"names version {self.hint_version}"
         return f"{plural(len(self.files) or self.published, 'file')} of the checkpoint written, _last_checkpoint {hint}"
 
@@ -436,7 +416,6 @@ class Checkpoint:
             raise
 
     def outcome(self, plan: CheckpointPlan) -> CheckpointResult:
-        """Return the result before the first file."""
         return CheckpointResult(plan, (), {}, 0, None, skipped=plan.is_noop)
 
     def execute(self, gate: Gate[CheckpointPlan, CheckpointResult]) -> None:
@@ -563,7 +542,9 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
     by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms, as_checkpoint=True))
-    files, tombstones = _total(counts for _, counts in by_piece)
+    files, tombstones = FileCounts(), TombstoneCounts()
+    for _, counted in by_piece:
+        files, tombstones = files + counted[0], tombstones + counted[1]
     if plan.layout is Layout.MULTI_PART:
         _part_count(plan)
     sidecars = _sidecar_count(plan, by_piece) if plan.layout is Layout.V2 else 0
@@ -573,7 +554,6 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
 
 
 def _sidecar_count(plan: CheckpointPlan, by_piece: Sequence[tuple[CheckpointPiece | None, Counts]]) -> int:
-    """Return the number of sidecars that the writer makes of these rows."""
     most = plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
     rows = {piece: files.count + tombstones.count - tombstones.expired for piece, (files, tombstones) in by_piece}
     divided = sidecar_pieces(plan.snapshot.file_actions.pieces, most)
@@ -600,13 +580,6 @@ def _actions(plan: CheckpointPlan, counts: Counts, *, sidecars: int = 0, with_ex
         "sidecar": sidecars,
     }
     return {kind: count for kind, count in found.items() if count}
-
-
-def _total(counts: Iterable[Counts]) -> Counts:
-    files, tombstones = FileCounts(), TombstoneCounts()
-    for counted in counts:
-        files, tombstones = files + counted[0], tombstones + counted[1]
-    return files, tombstones
 
 
 def update_last_checkpoint(storage: Storage, listing: segment.LogListing, written: WrittenCheckpoint) -> int | None:

@@ -106,7 +106,6 @@ class CheckpointFile:
     rows: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as in the document `deltacli.checkpoint`."""
         return {"path": self.path, "sizeBytes": self.size_bytes, "rows": self.rows}
 
 
@@ -427,9 +426,7 @@ class NewSidecars:
                 writing.withdraw(self._storage, paths)
 
     def _names(self) -> list[str]:
-        """Return the names of the sidecars of this run, including those of attempts that this process knows nothing
-        of.
-        """
+        """Return the names of the sidecars of this run, also of attempts that this process does not know of."""
         if self._were_spread:
             with suppress(DeltacliError):
                 return list(self._listed())

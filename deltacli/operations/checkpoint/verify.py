@@ -33,9 +33,7 @@ class CheckpointVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One checkpoint: `details` are the parts that differ, each as (name, of the checkpoint, of the log), or the reason
-    why it cannot be read.
-    """
+    """One checkpoint: `details` are differing parts (name, of the checkpoint, of the log), or why it cannot be read."""
 
     checkpoint: CheckpointInstance
     verdict: CheckpointVerdict
@@ -54,10 +52,7 @@ class Verification:
 
 
 def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Iterator[Verification]:
-    """Verify every complete checkpoint, oldest first, or those of one version.
-
-    Raises VersionAbsent where that version has none, and NotATable.
-    """
+    """Verify every complete checkpoint, oldest first, or those of one version. Raises VersionAbsent, NotATable."""
     listing = list_log(table.storage, progress=table.progress)
     chosen = sorted(checkpoint for checkpoint in listing.checkpoints if version in (None, checkpoint.version))
     if version is not None and not chosen:
@@ -67,8 +62,7 @@ def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Ite
             facts={"checkpoints": ", ".join(map(str, there[-10:])) or "none"},
             hint=command("checkpoint", verify=True) if there else command("checkpoint"),
         )
-    for instance in chosen:
-        yield verify_checkpoint(table, listing, instance, may_leave_out=True)
+    yield from (verify_checkpoint(table, listing, instance, may_leave_out=True) for instance in chosen)
 
 
 def verify_checkpoint(
@@ -108,7 +102,6 @@ def _summary(
 
 
 def _leaves_statistics_out(properties: Mapping[str, str]) -> bool:
-    """True if the table asks for checkpoints without statistics."""
     if STATS_AS_JSON not in properties:
         return False
     return not is_true(properties, STATS_AS_JSON) and not is_true(properties, STATS_AS_STRUCT)

@@ -52,9 +52,7 @@ _NOT_MENDED = ("copy.diverged", "copy.differs", "path.external")
 @short_repr("plan", "copied=copied.files", "dry_run")
 @dataclass(eq=False, repr=False)
 class CopyResult:
-    """What was copied. `verified` is what was compared with the source, None where nothing was; `differences` are those
-    that a check found.
-    """
+    """What was copied. `verified` is what was compared with the source; `differences` are what a check found."""
 
     plan: CopyPlan
     copied: Amount = field(default_factory=Amount)
@@ -74,7 +72,6 @@ class CopyResult:
     """Whether files were left to copy when the time was up."""
 
     def so_far(self) -> str:
-        """Return how many files were copied."""
         copied = f"{plural(self.copied.files, 'file')} copied"
         if self.can_continue is None and not self.is_out_of_time:
             return copied
@@ -129,7 +126,6 @@ class Copy:
         return plan_copy(table.here(), self.target, self.request)
 
     def outcome(self, plan: CopyPlan) -> CopyResult:
-        """Return the result before the first copy."""
         return CopyResult(plan, lag=plan.lag)
 
     def execute(self, gate: Gate[CopyPlan, CopyResult]) -> None:
@@ -146,9 +142,7 @@ class Copy:
 
 
 def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyResult:
-    """Compare a copy with its source by the level of the request; nothing is copied. Raises what `plan_copy` raises,
-    and the refusals of its plan.
-    """
+    """Compare a copy with its source by the level of the request. Raises what `plan_copy` raises, and its refusals."""
     table = table.here()
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.objection()) is not None:
@@ -350,7 +344,6 @@ class _Run:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def _copy_log(self) -> dict[int, CopiedCommit]:
-        """Copy the files of the log, and return the commits."""
         plan, progress = self._plan, self._table.progress
         if plan.makes_start:
             self._write_start()

@@ -69,7 +69,6 @@ class Lag:
     seconds: float | None
 
     def as_json(self) -> dict[str, Json]:
-        """Return the field of the document."""
         return {"versions": self.versions, "seconds": self.seconds}
 
 
@@ -128,11 +127,9 @@ class CopyPlan:
         return is_done and not self.files.num_rows and not self.log
 
     def objection(self) -> errors.Refused | None:
-        """Return the error for its refusals, None without one."""
         return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what is copied, in sum."""
         found = self.to_copy
         yield f"copy {plural(found.files, 'file')} of {found.size_bytes:,} bytes to {self.target.uri}"
 
@@ -146,7 +143,6 @@ class _Target(NamedTuple):
 
     @property
     def version(self) -> int:
-        """The newest version that it has."""
         return self.listing.newest_version
 
 
@@ -166,7 +162,12 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     listing = read_listing(source)
     if listing.is_empty:
         raise missing_log(table.storage)
-    there = _look_at(target, is_check=request.check)
+    note = read_note(target)
+    try:
+        files = list_log_files(target) if note is not None or request.check else []
+    except (errors.FileMissing, errors.NotATable):
+        files = []
+    there = _Target(note, files, read_listing(files))
     _require_ours(table, target, request, there)
     if not request.check and (there.note is None or not there.note.is_complete):
         _require_outside_of_tables(table, target)
@@ -215,15 +216,6 @@ def _require_outside_of_tables(table: TableHandle, target: Storage) -> None:
             facts={"target": target.uri, "table": around},
             hint="name a directory that is in no table",
         )
-
-
-def _look_at(target: Storage, *, is_check: bool) -> _Target:
-    note = read_note(target)
-    try:
-        files = list_log_files(target) if note is not None or is_check else []
-    except (errors.FileMissing, errors.NotATable):
-        files = []
-    return _Target(note, files, read_listing(files))
 
 
 def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, there: _Target) -> None:
@@ -275,8 +267,10 @@ def _plan(
     note = there.note
     lag = _lag(listing, there, last)
     have = there.version
-    if not request.check:
-        _require_following(listing, have, last, target)
+    if not request.check and have >= 0:
+        expired = next((version for version in range(have + 1, last + 1) if version not in listing.commits), None)
+        if expired is not None:
+            raise _rewritten(f"commit {expired}, which follows what was copied, has expired", target)
     known = set() if request.check else {(one.name, one.size_bytes) for one in there.files}
     log = _log_files(source, listing, known, first, last)
     is_current = note is not None and note.is_complete and not request.check and have >= note.last_version
@@ -341,9 +335,7 @@ def _start_of(listing: LogListing) -> tuple[int, bool]:
 
 
 def _range(listing: LogListing, request: CopyRequest, there: _Target, target: Storage, start: int) -> tuple[int, int]:
-    """Return the first and the last version, which an earlier run has determined where the target has commits. `start`
-    is the first that can be copied.
-    """
+    """Return the first and the last version, as an earlier run determined them. `start`: the first possible one."""
     newest, note = listing.newest_version, there.note
     first, last = (newest if request.newest else start), newest
     if note is not None and there.version >= 0:
@@ -487,9 +479,7 @@ def _extra(
     last: int,
     request: CopyRequest,
 ) -> Iterator[LogFile]:
-    """Yield the commits and checkpoints of the target that the source does not have, but for the commit that gave the
-    copy its id and the checkpoint that it begins with.
-    """
+    """Yield commits and checkpoints that only the target has, except that of its id and that which it begins with."""
     names, note = {file.name for file in source}, there.note
     begins = None if note is None else note.first_version
     end = None if request.last is None else last
@@ -514,14 +504,6 @@ def _rewritten(why: str, target: Storage) -> errors.Refused:
         facts={"target": target.uri, "way out": "copy to a new directory"},
         hint=errors.command("history", limit=10),
     )
-
-
-def _require_following(listing: LogListing, have: int, last: int, target: Storage) -> None:
-    if have < 0:
-        return
-    expired = next((version for version in range(have + 1, last + 1) if version not in listing.commits), None)
-    if expired is not None:
-        raise _rewritten(f"commit {expired}, which follows what was copied, has expired", target)
 
 
 def _lag(listing: LogListing, there: _Target, last: int) -> Lag:
@@ -644,7 +626,7 @@ class _Paths:
     def with_commits(self, listing: LogListing, begin: int, last: int) -> NeededFiles:
         """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""
         pa.default_memory_pool().release_unused()  # the state that is gone, or it is there beside the paths
-        none = _no_rows()
+        none = pa.array([], pa.string())
         parts = self._live = [_in_one_piece(joined([self._files(FileKind.DATA, none, none), *self._live]))]
         live = KeyIndex(whole(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
@@ -701,10 +683,6 @@ class _Paths:
 def _in_one_piece(needed: NeededFiles) -> NeededFiles:
     """Return the files with their paths in one array, which later steps use without a copy."""
     return needed._replace(files=needed.files.set_column(0, "path", whole(needed.files["path"])))
-
-
-def _no_rows() -> ArrowArray:
-    return pa.array([], pa.string())
 
 
 def _no_files() -> ArrowTable:

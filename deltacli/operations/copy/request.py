@@ -38,11 +38,7 @@ class CopyRequest:
     )
     check: bool = option("Compare the target with the source; copy nothing.", default=False)
     level: CopyLevel = option(
-        "What to compare with the source.  [default: storage]",
-        "storage|footers|data",
-        Kind.CHOICE,
-        choices=CopyLevel,
-        default=CopyLevel.STORAGE,
+        "What to compare with the source.  [default: storage]", choices=CopyLevel, default=CopyLevel.STORAGE
     )
     keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
     threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", Kind.COUNT)
@@ -76,12 +72,10 @@ class CopyRequest:
 
     @property
     def first(self) -> int | None:
-        """The first version that is asked for."""
         return self._range[0]
 
     @property
     def last(self) -> int | None:
-        """The last version that is asked for."""
         return self._range[1]
 
     @property

@@ -34,7 +34,6 @@ class Difference(NamedTuple):
     reason: str
 
     def as_json(self) -> dict[str, Json]:
-        """Return it as in the document."""
         return {"path": self.path, "problem": self.problem, "reason": self.reason}
 
 

@@ -72,9 +72,7 @@ _SOURCE = "source"
 _READS_PER_MONTH = 30.0
 _MOST = 1e12
 _SECONDS_PER_REQUEST, _AT_ONCE, _BYTES_PER_SECOND = 0.03, 16, 100e6
-"""For estimates of seconds: the time of one request to a remote store, how many a reader has under way, and the bytes
-that it reads per second.
-"""
+"""For estimates: seconds of a request to a remote store, requests at a time of a reader, bytes it reads per second."""
 REQUESTS_PER_FILE = 2
 """A reader asks for the footer of a data file, then for its columns."""
 LISTED_PER_REQUEST = 1_000

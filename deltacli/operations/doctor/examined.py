@@ -119,12 +119,10 @@ class Timeline:
 
     @property
     def operations(self) -> Counter[str]:
-        """How many commits each operation made."""
         return Counter(one.operation for one in self.commits)
 
     @property
     def engines(self) -> Counter[str]:
-        """How many commits each engine made."""
         return Counter(one.engine for one in self.commits)
 
     @property
@@ -292,7 +290,6 @@ class Examined:
 
     @property
     def target_bytes(self) -> int:
-        """The size of new files."""
         return 0 if self.optimize is None else self.optimize.rules.target_bytes
 
     @cached_property
@@ -301,7 +298,6 @@ class Examined:
 
     @cached_property
     def log_bytes(self) -> int:
-        """Their bytes."""
         stored = (*self.whole.sidecars, *self.whole.staged)
         return sum(one.size_bytes for one in self.whole.files) + sum(one.size_bytes for one in stored)
 
@@ -361,7 +357,6 @@ class TableReport:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that was examined."""
         return self.facts.snapshot
 
     @property
@@ -370,7 +365,6 @@ class TableReport:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Why advice may be missing."""
         return self.facts.notes
 
     def as_json(self, name: str | None = None) -> dict[str, Json]:

@@ -86,7 +86,6 @@ class LiveState:
 
     @property
     def count(self) -> int:
-        """The number of live files."""
         return len(self.live.columns.sizes)
 
     @cached_property
@@ -105,7 +104,6 @@ class LiveState:
 
     @cached_property
     def deleted_rows(self) -> int:
-        """The rows that deletion vectors hide."""
         return _sum(self.live.columns.deleted)
 
     @cached_property
@@ -120,9 +118,7 @@ class LiveState:
 
     @cached_property
     def classes(self) -> list[tuple[int, int | None, int, int]]:
-        """Return (lower limit, upper limit or None, files, bytes) of the classes of sizes from the first to the last in
-        use.
-        """
+        """Return (lower limit, upper limit or None, files, bytes) of the classes of sizes in use, and those between."""
         sizes = self.live.columns.sizes
         limits = [*CLASS_LIMITS, None]
         found = [(0, 0)]
@@ -227,10 +223,7 @@ class _TextReader(LiveReader):
 
 
 def live_state(snapshot: Snapshot, expected: int) -> LiveState:
-    """Return the live files of a version. `expected`: about how many there are.
-
-    Raises CommitCorrupt, CheckpointUnreadable, StorageFailed.
-    """
+    """Return the live files of a version, about `expected` many. Raises what reading them raises."""
     try:
         return _live_state(snapshot, LiveReader(snapshot, None), expected, is_typed=True)
     except DataUnreadable:

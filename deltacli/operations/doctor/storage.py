@@ -98,7 +98,6 @@ class StorageReport:
 
     @property
     def has_failed(self) -> bool:
-        """Return True where the exit code is that of findings."""
         return fails(self.findings)
 
     @property
@@ -140,10 +139,7 @@ def plan_probes(table: str, subject: Subject) -> StorageReport:
 
 
 def probe_storage(table: str, subject: Subject, clock: Clock, progress: Progress = SILENT) -> StorageReport:
-    """Run the probes on scratch files, and delete these, also where a probe raises.
-
-    Raises StorageFailed where the store cannot be reached.
-    """
+    """Run the probes on scratch files, which are deleted in any case. Raises StorageFailed for an unreachable store."""
     bench = Bench(subject, clock)
     report = StorageReport(table, subject.kind, subject.endpoint, scratch=bench.scratch.prefix)
     try:
@@ -486,14 +482,12 @@ class AccessReport:
 
     @property
     def has_failed(self) -> bool:
-        """Return True where the exit code is that of findings."""
         return fails(self.findings)
 
     def missing(self, command: Command) -> list[str]:
         return [name for name in command.needs if self.permits[name].state is Granted.NO]
 
     def state_of(self, command: Command) -> Granted:
-        """Return whether a command has what it needs."""
         states = {self.permits[name].state for name in command.needs}
         return next((state for state in (Granted.NO, Granted.UNKNOWN) if state in states), Granted.YES)
 
@@ -624,7 +618,6 @@ def _data_file(storage: ReadStorage, directory: str, depth: int) -> str | None:
 
 
 def _write_permits(subject: Subject, report: AccessReport) -> dict[str, Permit]:
-    """Create, replace and delete a scratch file."""
     scratch = Scratch()
     name = scratch.name("access")
     try:

@@ -315,8 +315,7 @@ def _samples(plan: OptimizePlan) -> Iterator[_Sample]:
     step = max(1, -(-len(bins) // _BINS))
     parts = [_part(plan, one) for one in bins[::step]]
     for opened in open_groups(plan, [parts]):
-        for one in opened:
-            yield _Sample(one.piece, _live_bytes(plan, plan.selection.places([one.bin])))
+        yield from (_Sample(one.piece, _live_bytes(plan, plan.selection.places([one.bin]))) for one in opened)
 
 
 def _part(plan: OptimizePlan, one: Bin) -> Bin:
@@ -346,9 +345,7 @@ def _live_bytes(plan: OptimizePlan, places: Sequence[int]) -> float:
 # -- advice on log and settings ----------------------------------------------------------------------------------------
 
 _INTERVALS_BEHIND, _FEWEST_BEHIND, _MANY_BEHIND = 2, 20, 100
-"""Commits since the checkpoint from which advice is given, in intervals of the table and at least, and from which it
-is a warning.
-"""
+"""Commits since the checkpoint from which advice is given (in intervals, and at least), and from which it warns."""
 _BYTES_BEHIND = 16 << 20
 _FEWEST_EXPIRED = 20
 _EXPIRED_BYTES = 10 << 20

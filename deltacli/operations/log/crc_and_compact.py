@@ -18,7 +18,7 @@ import orjson
 
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, put_derived, require_derivable
-from deltacli.changing.plan import Whole
+from deltacli.changing.plan import Unopposed, Whole
 from deltacli.core import errors
 from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
@@ -50,11 +50,7 @@ _ANOTHER = "checkpoint.unreadable"
 
 
 def _other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
-    """Return the same version, rebuilt from the oldest possible start; None where that is the start of `snapshot`, or
-    cannot be read.
-
-    `validate` compares with this state.
-    """
+    """Return the version rebuilt from the oldest start, with which `validate` compares; None without another start."""
     if snapshot.segment.checkpoint is None:
         return None
     listing = list_log(table.storage, progress=table.progress)
@@ -101,9 +97,7 @@ def _start(snapshot: Snapshot) -> str:
 def _differences(
     snapshot: Snapshot, computed: Mapping[str, Any], other: Snapshot, expected: Mapping[str, Any]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield the differences that `validate` would report; it ignores spellings and transactions that may have
-    expired.
-    """
+    """Yield the differences that `validate` would report: not those of spellings, or of expired transactions."""
     for name in _COUNTS:
         if computed.get(name) != expected.get(name):
             yield name, computed.get(name), expected.get(name)
@@ -144,7 +138,7 @@ class ChecksumStatus(StrEnum):
 
 @short_repr("version", "status", "fields", "differences")
 @dataclass(frozen=True, repr=False)
-class ChecksumReport(Whole):
+class ChecksumReport(Whole, Unopposed):
     """One checksum file; `differences` are (field, value in the file, value in the log)."""
 
     basis: Basis
@@ -162,7 +156,6 @@ class ChecksumReport(Whole):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that were computed."""
         return tuple(sorted(self.computed))
 
     @property
@@ -170,15 +163,10 @@ class ChecksumReport(Whole):
         """True where there is a file, whatever it holds."""
         return self.status is not ChecksumStatus.MISSING
 
-    def objection(self) -> None:
-        """Return None: what forbids a checksum is found before it is planned."""
-
     def effects(self) -> Iterator[str]:
-        """Yield the file."""
         yield self.path
 
     def so_far(self) -> str:
-        """Return what was written."""
         return f"{self.path} written"
 
     def as_json(self) -> dict[str, Any]:
@@ -223,7 +211,6 @@ class Checksum:
         return plan
 
     def outcome(self, plan: ChecksumReport) -> ChecksumReport:
-        """Return the plan: nothing is written yet."""
         return plan
 
     def execute(self, gate: Gate[ChecksumReport, ChecksumReport]) -> None:
@@ -275,7 +262,6 @@ def _encode(computed: Mapping[str, Any]) -> bytes:
 
 
 def _beyond_64_bits(value: object) -> Iterator[int]:
-    """Yield the integers in a value that exceed 64 bits."""
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             yield value
@@ -344,9 +330,7 @@ def _for_a_document(value: object) -> object:
 
 
 def _comparable(document: Mapping[str, Any]) -> dict[str, object]:
-    """Return the fields of a checksum normalized so that equivalent values are equal; a field of a wrong type is
-    unchanged and therefore differs.
-    """
+    """Return the fields of a checksum so that equivalent values are equal; one of a wrong type is unchanged."""
     found: dict[str, object] = {}
     for name, value in document.items():
         if value is not None:
@@ -399,7 +383,7 @@ _FILES = ("add", "remove")
 
 @short_repr("first", "last", "size_bytes", "commit_bytes", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class Compaction(Whole):
+class Compaction(Whole, Unopposed):
     """A compaction that was written, existed already, or would be written (`dry_run`)."""
 
     basis: Basis
@@ -416,15 +400,10 @@ class Compaction(Whole):
 
     is_noop = False
 
-    def objection(self) -> None:
-        """Return None: what forbids a compaction is found before it is planned."""
-
     def effects(self) -> Iterator[str]:
-        """Yield the file."""
         yield self.path
 
     def so_far(self) -> str:
-        """Return what was written."""
         return f"{self.path} written"
 
     def as_json(self) -> dict[str, Any]:
@@ -466,7 +445,6 @@ class LogCompaction:
         return Compaction(basis_of(snapshot), self.first, self.last, path, len(data), size, counts, kept)
 
     def outcome(self, plan: Compaction) -> Compaction:
-        """Return the compaction as one that is being written."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[Compaction, Compaction]) -> None:
@@ -549,10 +527,7 @@ def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[s
 
 
 def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
-    """Return the newest action of each key, by kind and key; nothing expires, removed domains are kept.
-
-    The key of a file action occurs under one kind only: that of the newest.
-    """
+    """Return the newest action of each key, which of a file has one kind; nothing expires, removed domains stay."""
     found: dict[Key, Action] = {}
     for kind, action in actions:
         match kind:

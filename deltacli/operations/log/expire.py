@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
-from deltacli.changing.plan import Failures, Undone
+from deltacli.changing.plan import Failures, OnTableAt, Undone
 from deltacli.core.errors import (
     CheckpointUnreadable,
     FileMissing,
@@ -25,14 +25,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import (
-    ALLOW_STREAM_LOSS,
-    IGNORE_STREAMS_OLDER,
-    PROTECT_STREAMS,
-    Kind,
-    option,
-    shared,
-)
+from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
 from deltacli.core.units import (
     DAY_MS,
     duration,
@@ -165,7 +158,7 @@ class ExpiredFile(NamedTuple):
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True, repr=False)
-class ExpiryPlan:
+class ExpiryPlan(OnTableAt):
     """The files to delete, in the order of deletion. Nothing has been done."""
 
     basis: Basis
@@ -188,34 +181,24 @@ class ExpiryPlan:
     """The queries of Spark that stand in the table, where they are to be protected."""
 
     @property
-    def table(self) -> str:
-        """The URI of the table."""
-        return self.basis.table.uri
-
-    @property
     def newest_version(self) -> int:
-        """The version that it was planned on."""
         return self.basis.version
 
     @property
     def now_ms(self) -> int:
-        """When it was planned."""
         return self.basis.now_ms
 
     @property
     def is_noop(self) -> bool:
-        """True where there is nothing to delete."""
         return not self.files
 
     def objection(self) -> Refused | None:
-        """Return the error of the first refusal, None without one."""
         if not self.refusals:
             return None
         override = self.refusals[0].override
         return Refused.by(self.refusals[:1], hint=adding(override) if override else None)
 
     def effects(self) -> Iterator[str]:
-        """Yield where the log will begin, and the files."""
         yield f"the log begins at version {self.boundary}"
         yield from (file.path for file in self.files)
 
@@ -416,9 +399,7 @@ def _named(file: LogFile, reason: ExpiryReason) -> ExpiredFile:
 def _unnamed_sidecars(
     table: TableHandle, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
 ) -> Iterator[ExpiredFile]:
-    """Return sidecars that no remaining checkpoint references, at least a day old; none where a checkpoint is
-    unreadable.
-    """
+    """Return sidecars of no remaining checkpoint, at least a day old; none where a checkpoint is unreadable."""
     if not whole.sidecars:
         return
     named: set[str] = set()
@@ -446,10 +427,7 @@ def without(whole: WholeLog, gone: Collection[str]) -> LogListing:
 
 
 def refusals_of(
-    snapshot: Snapshot,
-    listing: LogListing,
-    request: ExpiryRequest,
-    boundary: int | None,
+    snapshot: Snapshot, listing: LogListing, request: ExpiryRequest, boundary: int | None
 ) -> Iterator[Refusal]:
     """Yield the refusals. `listing` is the whole log; the listing of a snapshot may begin at the hint."""
     properties = snapshot.properties
@@ -533,11 +511,9 @@ class ExpiryOutcome:
         return left
 
     def so_far(self) -> str:
-        """Return how many files were deleted."""
         return f"{plural(self.deleted, 'file')} deleted"
 
     def shortfall(self) -> Undone:
-        """Return which files could not be deleted."""
         return self.failed.shortfall(
             "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
         )
@@ -572,7 +548,6 @@ class LogExpiry:
         return plan if refusal is None else replace(plan, refusals=(refusal,))
 
     def outcome(self, plan: ExpiryPlan) -> ExpiryOutcome:
-        """Return the outcome before the first deletion."""
         return ExpiryOutcome(plan)
 
     def execute(self, gate: Gate[ExpiryPlan, ExpiryOutcome]) -> None:
@@ -664,9 +639,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
 
 
 def _refusals_of_streams(plan: ExpiryPlan) -> Iterator[Refusal]:
-    """Yield what objects to the plan since the queries were read: another one that cannot be protected, or one that
-    needs older versions than the plan keeps.
-    """
+    """Yield queries that, since they were read, cannot be protected or need versions that the plan does not keep."""
     guard = _guard(read_snapshot(plan.basis.table), plan.request)
     if guard is None:
         return
@@ -744,9 +717,7 @@ def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
 
 
 def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
-    """Raise Refused where older commits, from which no version is rebuilt, add files that a checkpoint's state
-    lacks.
-    """
+    """Raise Refused where older commits, which rebuild no version, add files that a checkpoint's state lacks."""
     first, last = next((run for run in listing.commit_runs if run[0] <= state.version <= run[1]), (0, -1))
     commits = {
         version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)

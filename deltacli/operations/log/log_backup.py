@@ -13,12 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.plan import Amount, Whole
+from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core import errors
-from deltacli.core.progress import Progress, reported, weighed
+from deltacli.core.progress import reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
-from deltacli.engine.base import Engine
 from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_place, require_writable
@@ -35,10 +34,8 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class BackupPlan:
-    """The files to copy, in order. `carried` are the files in the backup already, `missing` those of them that were
-    deleted from the log.
-    """
+class BackupPlan(OnTableAt, Unopposed):
+    """The files to copy. `carried` are in the backup already, `missing` those of them that the log lost."""
 
     basis: Basis
     destination: Storage
@@ -55,20 +52,10 @@ class BackupPlan:
     is_noop: ClassVar[bool] = False
 
     @property
-    def table(self) -> str:
-        """The URI of the table."""
-        return self.basis.table.uri
-
-    @property
     def backup(self) -> str:
-        """The URI of the backup."""
         return self.destination.uri
 
-    def objection(self) -> None:
-        """Return None: what forbids a backup is found before it is planned."""
-
     def effects(self) -> Iterator[str]:
-        """Yield the files to copy."""
         return (file.name for file in self.copies)
 
 
@@ -84,7 +71,6 @@ class BackupResult(Whole):
     journal: log_copy.LogJournal = field(default_factory=log_copy.LogJournal)
 
     def so_far(self) -> str:
-        """Return how many files were copied."""
         return f"{plural(self.journal.written, 'file')} copied"
 
     @property
@@ -153,7 +139,12 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     Raises UsageError, NotATable, and Refused where the destination has other content.
     """
     storage, engine, progress = table.storage, table.engine, table.progress
-    _require_apart(storage, destination)
+    if is_inside(destination, storage) or is_inside(storage, destination):
+        raise errors.UsageError(
+            "a table and its backup cannot contain each other",
+            code="usage.backup",
+            facts={"table": storage.uri, "backup": destination.uri},
+        )
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
         raise errors.UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
@@ -221,11 +212,9 @@ class LogBackup:
     full: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> BackupPlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises what `plan_backup` raises."""
         return plan_backup(table, self.destination, full=self.full)
 
     def outcome(self, plan: BackupPlan) -> BackupResult:
-        """Return the result before the first copy."""
         return _result(plan, (), False)
 
     def execute(self, gate: Gate[BackupPlan, BackupResult]) -> None:
@@ -256,7 +245,13 @@ class LogBackup:
                     copied.append(log_copy.BackedUp(file.name, len(data), log_copy.digest(data), file.modified_ms))
                     gate.outcome.journal.written += 1
                 step.advance(weight=file.size_bytes)
-        _verify(destination, copied, engine, progress)
+        wrong = log_copy.differing(destination, copied, engine, "verifying", progress)
+        if wrong:
+            raise errors.StorageFailed(
+                f"{len(wrong)} of {len(copied)} copied files differ from what was written",
+                code="backup.copy-differs",
+                facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},
+            )
         _look(gate)
         result = _result(plan, tuple(copied), False)
         destination.put(BACKUP_LIST, result.listed.to_bytes())
@@ -286,9 +281,7 @@ def _read_hint(storage: ReadStorage) -> bytes | None:
 
 
 def _read(storage: ReadStorage, file: log_copy.StoredFile, *, hint: bytes | None) -> bytes | None:
-    """Return the bytes of a log file; None for one that was cleaned up in the meantime. Raises CommitCorrupt for a
-    commit that has become shorter since it was listed.
-    """
+    """Return the bytes of a log file; None if cleaned up meanwhile. Raises CommitCorrupt for a shortened commit."""
     if file.name == HINT_NAME:
         return hint
     try:
@@ -336,16 +329,6 @@ def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
         return None
 
 
-def _require_apart(storage: ReadStorage, destination: Storage) -> None:
-    """Raise UsageError where one of table and backup contains the other: they could be lost together or confused."""
-    if is_inside(destination, storage) or is_inside(storage, destination):
-        raise errors.UsageError(
-            "a table and its backup cannot contain each other",
-            code="usage.backup",
-            facts={"table": storage.uri, "backup": destination.uri},
-        )
-
-
 def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[_Judged]) -> None:
     """Raise Refused where the backup is of another table, or of another history of this one."""
     known = None if backup.listed is None else backup.listed.table_id
@@ -381,9 +364,7 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
 def _require_no_later_ones(
     backup: _Backup, files: Mapping[str, log_copy.StoredFile], judged: Sequence[_Judged]
 ) -> None:
-    """Raise Refused for new commits below those of a backup which is ahead of the log: it was rolled back or replaced,
-    and the backup would be a mixture that was never a log.
-    """
+    """Raise Refused for new commits below those of a backup ahead of the log, which was rolled back or replaced."""
     listed = {} if backup.listed is None else backup.listed.files
     newest = log_copy.versioned(files.values()).newest_version
     held = log_copy.versioned(entry.stored for entry in listed.values())
@@ -404,14 +385,4 @@ def _require_no_later_ones(
                 "next": "another DEST keeps both",
             },
             hint=errors.command("history"),
-        )
-
-
-def _verify(destination: Storage, copied: Sequence[log_copy.BackedUp], engine: Engine, progress: Progress) -> None:
-    wrong = log_copy.differing(destination, copied, engine, "verifying", progress)
-    if wrong:
-        raise errors.StorageFailed(
-            f"{len(wrong)} of {len(copied)} copied files differ from what was written",
-            code="backup.copy-differs",
-            facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},
         )

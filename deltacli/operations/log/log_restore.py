@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.plan import Amount, Whole
+from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -101,11 +101,8 @@ class RestoreItem:
 
 @short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
 @dataclass(frozen=True, slots=True, repr=False)
-class LogRestorePlan:
-    """The plan of a restore: `writes` in their order, and the files that are kept.
-
-    `claim` is the commit that an active writer would create next, if the restore creates it.
-    """
+class LogRestorePlan(OnTableAt, Unopposed):
+    """`writes` in their order, and files to keep. `claim`: the commit that a writer would create next, if restored."""
 
     basis: Basis
     source: Storage
@@ -122,29 +119,17 @@ class LogRestorePlan:
     """Whether the newest version can be rebuilt once all is written."""
 
     @property
-    def table(self) -> str:
-        """The URI of the table."""
-        return self.basis.table.uri
-
-    @property
     def backup(self) -> str:
-        """The URI of the backup."""
         return self.source.uri
 
     @property
     def is_noop(self) -> bool:
-        """True where the log lacks nothing."""
         return not self.writes
 
-    def objection(self) -> None:
-        """Return None: what forbids a restore is found before it is planned."""
-
     def effects(self) -> Iterator[str]:
-        """Yield what happens to each file."""
         return (f"{item.action.value} {item.file.name}" for item in self.writes)
 
     def amount(self, action: Action) -> Amount:
-        """Return the number of files with this action."""
         items = (*self.writes, *self.kept)
         return Amount.of(item.file.size_bytes for item in items if item.action is action)
 
@@ -267,10 +252,7 @@ def _require_complete(source: ReadStorage) -> BackupList:
 
 
 def require_real_directories(storage: ReadStorage, names: Iterable[str]) -> None:
-    """Raise Refused where a directory to write to inside the log is a link.
-
-    The list of a backup is not trusted, and a file would be written to the target of the link.
-    """
+    """Raise Refused where a directory to write to is a link: the list of a backup is not trusted."""
     for directory in sorted({name.rpartition("/")[0] for name in names} - {""}):
         if has_link(storage, LOG_DIRECTORY, directory):
             raise Refused(
@@ -329,9 +311,7 @@ def _require_same_table(
     *,
     is_empty: bool,
 ) -> None:
-    """Raise Refused for the backup of another table. A table may get another id and keep its history; an empty log
-    matches any backup.
-    """
+    """Raise Refused for the backup of another table. An id may change in a history; an empty log matches any backup."""
     if is_empty or listed.table_id is None:
         return
     if any(found.relation is _Relation.SAME for found in compared if found.is_commit):
@@ -453,9 +433,7 @@ def _is_hint(storage: ReadStorage) -> bool:
 
 
 def _require_readable(before: LogListing, after: Sequence[StoredFile]) -> bool:
-    """Return whether a log will be readable. Raises Refused where it is now and will not be, because the backup has
-    gaps.
-    """
+    """Return whether a log will be readable. Raises Refused where gaps of the backup would make it unreadable."""
     now = versioned({file.name: file for file in after}.values())
     is_readable = now.newest_version in now.reconstructable
     if is_readable or before.newest_version not in before.reconstructable:
@@ -479,9 +457,7 @@ def _require_sound(source: ReadStorage, writes: Sequence[RestoreItem], engine: E
 
 
 def _safe_order(writes: Sequence[RestoreItem], before: LogListing) -> tuple[list[RestoreItem], int | None]:
-    """Return the claimed commit and an order of writes in which an interrupted log reads as before, as after, or
-    not.
-    """
+    """Return the claimed commit and an order of writes in which an interrupted log reads as before or after, or not."""
     by_kind = defaultdict[str, list[RestoreItem]](list)
     for item in sorted(writes, key=lambda item: (-item.version, item.file.name)):
         by_kind[_group_of(item)].append(item)
@@ -521,7 +497,6 @@ class LogRestored(Whole):
     written: list[RestoreItem] = field(default_factory=list)
 
     def so_far(self) -> str:
-        """Return how many files were restored."""
         return f"{plural(len(self.written), 'file')} restored"
 
 
@@ -535,13 +510,11 @@ class LogRestore:
     replaces: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> LogRestorePlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises what `plan_restore` raises."""
         if (managed := managed_store(table.storage)) is not None:
             managed.refuse("log restore")
         return plan_log_restore(table, self.source, replace=self.replaces)
 
     def outcome(self, plan: LogRestorePlan) -> LogRestored:
-        """Return the outcome before the first file."""
         return LogRestored(plan)
 
     def execute(self, gate: Gate[LogRestorePlan, LogRestored]) -> None:
@@ -658,9 +631,7 @@ def _verify(storage: ReadStorage, written: Sequence[RestoreItem], engine: Engine
 
 
 def _require_alone(plan: LogRestorePlan, storage: ReadStorage) -> None:
-    """Raise ConflictLost where another writer created a commit between those of the backup, or rolled the log back, so
-    that its newest version cannot be rebuilt.
-    """
+    """Raise ConflictLost where another writer created a commit of the backup's range, or rolled the log back."""
     restored = [item.version for item in plan.writes if item.file.stored.path.kind is LogFileKind.COMMIT]
     last = max(restored, default=-1)
     now = versioned((list_whole_log(storage) or {}).values())

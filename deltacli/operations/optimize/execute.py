@@ -147,7 +147,6 @@ class OptimizeOutcome:
 
     @property
     def committed_version(self) -> int | None:
-        """The version of the last commit; None where nothing was committed."""
         return self.versions[-1] if self.versions else None
 
     def as_json(self) -> dict[str, Json]:
@@ -174,7 +173,6 @@ class OptimizeOutcome:
 
     @property
     def summary(self) -> str:
-        """Return in words what was committed."""
         if not self.versions:
             return "nothing was committed"
         first, last = self.versions[0], self.versions[-1]
@@ -183,7 +181,6 @@ class OptimizeOutcome:
         return f"{which} committed: {done}"
 
     def so_far(self) -> str:
-        """Return in words what was committed."""
         return self.summary
 
     def shortfall(self) -> Undone:
@@ -225,11 +222,9 @@ class Optimize:
     find: Find | None = None
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> OptimizePlan:
-        """Plan it. Raises as `plan_optimize`."""
         return plan_optimize(table, self.request, now, find=self.find)
 
     def outcome(self, plan: OptimizePlan) -> OptimizeOutcome:
-        """Return that nothing was done yet."""
         return OptimizeOutcome(plan)
 
     def execute(self, gate: Gate[OptimizePlan, OptimizeOutcome]) -> None:
@@ -264,7 +259,6 @@ class _Ready(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of the files."""
         return pc.sum(self.adds.column("size")).as_py() or 0
 
 
@@ -334,8 +328,7 @@ class _Run:
                 self._outcome.skipped[TIME_BUDGET] += sum(one.files for late in groups[place:] for one in late)
                 return
             self._opened.append(group)
-            for one in group:
-                yield one.piece
+            yield from (one.piece for one in group)
 
     def _ready(self, opened: OpenBin, result: Rewritten) -> _Ready:
         adds = opened.adds
@@ -434,9 +427,7 @@ def _is_worth_it(one: _Ready, plan: OptimizePlan) -> bool:
 
 
 class _Made:
-    """The request of one commit, made again for newer versions; `ready` are the bins that it has then, `dropped` those
-    that it had before.
-    """
+    """The request of one commit, made again for newer versions; `ready` are its bins, `dropped` those it had before."""
 
     def __init__(self, plan: OptimizePlan, ready: list[_Ready], watch: Watch) -> None:
         self._plan, self._watch = plan, watch

@@ -39,16 +39,12 @@ if TYPE_CHECKING:
 
 _DEAD_PER_BIN = 1_000
 LARGE, CLEAN, ALONE, FEW, MAX_BYTES = "large-enough", "nothing-to-purge", "alone", "min-files", "max-bytes"
-"""Why a file is left alone: its size, no deleted row in it, no other small file in its group, too few of them, the
-limit of this run.
-"""
+"""Why a file is left alone: size, no deleted row, no other small file in its group, too few, the limit of this run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The sizes and shares that decide; sizes in bytes. `purge`: nothing but the files that it names, and those with
-    vectors.
-    """
+    """The sizes (bytes) and shares that decide. `purge`: only the files that it names, and those with vectors."""
 
     target_bytes: int
     min_bytes: int
@@ -76,9 +72,7 @@ class FilesAtHand(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """Files that become one, or are sorted together: those at `order[start:stop]` of the selection. `outputs`: 0 where
-    no row is live.
-    """
+    """Files that become one, or are sorted together: `order[start:stop]` of a selection. `outputs`: 0 without rows."""
 
     start: int
     stop: int
@@ -91,7 +85,6 @@ class Bin(NamedTuple):
 
     @property
     def files(self) -> int:
-        """Return the number of files."""
         return self.stop - self.start
 
     @property
@@ -110,7 +103,6 @@ class Selection:
 
     @property
     def files(self) -> int:
-        """Return the number of files to rewrite."""
         return sum(one.files for one in self.bins)
 
     @property
@@ -351,10 +343,7 @@ class LiveFiles:
 
 
 def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
-    """Return the live files of a version that a condition chooses.
-
-    Raises DataUnreadable (`partition.*`), CommitCorrupt, CheckpointUnreadable, StorageFailed.
-    """
+    """Return the live files of a version that a condition chooses. Raises DataUnreadable, and what reading raises."""
     with_ids = FEATURE in snapshot.config.features
     reader = LiveReader(snapshot, condition, with_ids=with_ids)
     fields = [*dict.fromkeys((*LIVE_FIELDS, *(ROW_ID_FIELDS if with_ids else ())))]

@@ -24,6 +24,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
+from deltacli.changing.plan import OnTable
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.machine import Machine
@@ -109,7 +110,7 @@ def is_unreadable(file: RefusedFile) -> bool:
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
 @dataclass(frozen=True, eq=False, repr=False)
-class OptimizePlan:
+class OptimizePlan(OnTable):
     """What an optimization would do. Nothing has been done."""
 
     basis: Basis
@@ -129,22 +130,15 @@ class OptimizePlan:
     """Errors of the table that forbid to rewrite anything."""
 
     @property
-    def table(self) -> TableHandle:
-        return self.basis.table
-
-    @property
     def is_noop(self) -> bool:
-        """Whether there is nothing to do."""
         return not self.selection.bins
 
     @property
     def unreadable(self) -> Sequence[RefusedFile]:
-        """Return the files that could not be read."""
         return [one for one in self.damaged if is_unreadable(one)]
 
     @property
     def way_out(self) -> str | None:
-        """Return `way_out_for` the files that could not be read."""
         return self.way_out_for(self.unreadable)
 
     def way_out_for(self, files: Sequence[RefusedFile]) -> str | None:
@@ -165,7 +159,6 @@ class OptimizePlan:
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
-        """Yield how many files become how many."""
         chosen = self.selection
         yield f"rewrite {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) as {chosen.outputs:,}"
 
@@ -200,7 +193,6 @@ class OptimizePlan:
 
     @property
     def skipped(self) -> Mapping[str, int]:
-        """Return how many files are left alone, by reason."""
         return {**self.live.excluded, **self.selection.skipped}
 
     @property
@@ -283,10 +275,7 @@ _SIZE_FIELDS = ("path", "size", "deletionVector")
 
 
 def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:
-    """Return the plan without files that are missing or cut short, or whose deletion vector is missing.
-
-    Raises StorageFailed.
-    """
+    """Return the plan without files that are missing, cut short or without their vector. Raises StorageFailed."""
     every = pa.array(range(len(plan.live.keys)), pa.int64())
     unknown = pa.repeat(pa.scalar(True), len(every))
     while True:
@@ -699,9 +688,7 @@ def _tags(own: Action, file: NewFile, written_from: int) -> Action:
 
 
 def added_files(plan: OptimizePlan, opened: OpenBin, files: Sequence[NewFile], used_bytes: int) -> RecordBatch:
-    """Return the adds of the new files of a bin, of whose bytes so many were used. They get row ids when they are
-    committed.
-    """
+    """Return the adds of the new files of a bin. They get row ids when they are committed."""
     compat = iceberg_compat(plan.snapshot.config)
     own = dict(opened.own_fields)
     if compat >= 2:

@@ -93,10 +93,7 @@ class RowOrder:
 
 
 def row_order(snapshot: Snapshot, request: OptimizeRequest) -> RowOrder | None:
-    """Return the order that a request asks for, None for none.
-
-    Raises UsageError where the request does not fit the table; Refused for clustering columns that cannot be used.
-    """
+    """Return the order that a request asks for, if any. Raises UsageError, Refused for unusable clustering columns."""
     config = snapshot.config
     if request.cluster:
         return RowOrder(_clustering_columns(snapshot), is_clustering=True)

@@ -18,7 +18,7 @@ from typing import ClassVar, assert_never
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
-from deltacli.changing.plan import Whole
+from deltacli.changing.plan import OnTableAt, Whole
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import Json
@@ -189,9 +189,7 @@ def _pause(machine: Machine, repetition: int) -> None:
 
 
 def _on_top_of(schema: Schema) -> Schema:
-    """Return the next version, with the same fields. Its greatest id grows as if it had one more, because
-    other writers count on from versions that were replaced.
-    """
+    """Return the next version, with the same fields. The highest id grows, because other writers count on from it."""
     return replace(schema, id=schema.id + 1, highest_field_id=schema.highest_field_id + 1)
 
 
@@ -318,7 +316,7 @@ class AlterRequest:
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
 @dataclass(frozen=True, slots=True, repr=False)
-class AlterOutcome(Whole):
+class AlterOutcome(Whole, OnTableAt):
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
     where there is nothing to do. `committed` is the id of the version that was created.
     """
@@ -335,26 +333,17 @@ class AlterOutcome(Whole):
     has_snapshots: bool = False
 
     @property
-    def table(self) -> str:
-        """The URI of the table."""
-        return self.basis.table.uri
-
-    @property
     def is_noop(self) -> bool:
-        """True where the schema is already as requested."""
         return self.refusal is None and not self.changes
 
     def objection(self) -> errors.Refused | None:
-        """Return the error of a refused change, None without one."""
         return None if self.refusal is None else _as_unchanged(self.refusal)
 
     def effects(self) -> Iterator[str]:
-        """Yield what changes, and what to do besides."""
         yield from (sentence(change) for change in self.changes if change.kind is not ChangeKind.HIGHEST_FIELD_ID)
         yield from (message for _, message in self.warnings)
 
     def so_far(self) -> str:
-        """Return what was created."""
         return f"schema {self.committed} was created"
 
     @property
@@ -429,7 +418,6 @@ class SchemaAlteration:
         return self._plan(table, read_newest(storage, branch), UsedIds(storage, table.engine, branch), others)
 
     def outcome(self, plan: AlterOutcome) -> AlterOutcome:
-        """Return the plan: nothing is created yet."""
         return replace(plan, after=plan.before) if plan.is_noop else plan
 
     def execute(self, gate: Gate[AlterOutcome, AlterOutcome]) -> None:
@@ -517,7 +505,6 @@ _CODES = {BLANK_NAME: "alter.name", DEFAULT_VALUE: "alter.default", DIRECTIVE: "
 
 
 def _changes(newest: Newest, after: Schema) -> tuple[Change, ...]:
-    """Return what differs between the newest schema and the next one."""
     return changes_between(newest.schema, after, has_snapshots=newest.has_snapshots)
 
 

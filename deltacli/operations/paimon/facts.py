@@ -82,10 +82,7 @@ class PaimonSnapshot:
 
 
 def read_paimon_snapshot(table: TableHandle, point: Point) -> PaimonSnapshot:
-    """Return the schema and the snapshot at a point.
-
-    Raises NotATable, VersionAbsent for a schema, snapshot or tag that does not exist, and Unreadable.
-    """
+    """Return the schema and the snapshot at a point. Raises NotATable, VersionAbsent for a wrong point, Unreadable."""
     storage, engine = table.storage, table.engine
     table_files.require_paimon(storage)
     table_files.require_branch(storage, point.branch)
@@ -140,10 +137,7 @@ def _schema_at(storage: ReadStorage, branch: str, schema_id: int, ids: Sequence[
 def _snapshot_at(
     storage: ReadStorage, engine: Engine, point: Point, tags: Sequence[table_files.MetadataFile]
 ) -> SnapshotFile | None:
-    """Return the snapshot of a point; the newest one where neither a snapshot nor a tag is named, None without any.
-
-    A snapshot that expired is found by its tag.
-    """
+    """Return the snapshot of a point, the newest by default, None without any. A tag finds an expired one."""
     if point.tag is not None:
         return _content(_named(tags, point.tag, "tag", [tag.name for tag in tags]))
     snapshots = table_files.read_snapshots(storage, engine, point.branch)
@@ -200,17 +194,14 @@ class SchemaVersion:
 
     @property
     def schema(self) -> Schema | None:
-        """The schema, None if it cannot be read."""
         return None if isinstance(self.content, Unreadable) else self.content
 
     @property
     def time_ms(self) -> int | None:
-        """When the schema was written; None if the file has no time."""
         return (self.schema.time_ms or None) if self.schema is not None else None
 
     @property
     def worst(self) -> Loss | None:
-        """The most serious loss of the changes, None without changes."""
         losses = {change.loss for change in self.changes}
         return next((loss for loss in _WORST_FIRST if loss in losses), None)
 
@@ -246,7 +237,6 @@ class SnapshotVersion:
 
     @property
     def time_ms(self) -> int | None:
-        """When the snapshot was committed; None if it has no time."""
         return (self.file.readable.time_ms or None) if self.file.readable is not None else None
 
     @property
@@ -307,7 +297,6 @@ class PaimonHistory:
 
     @property
     def denied(self) -> list[int]:
-        """The ids of the schemas without read permission."""
         contents = ((version.id, version.content) for version in self.schemas)
         return [found for found, content in contents if getattr(content, "code", None) == table_files.NO_PERMISSION]
 
@@ -344,7 +333,12 @@ def read_paimon_history(
         notes = (f"the manifests, which name the users of each schema, were not read: {why}",)
     branches = table_files.list_branches(storage)
     if branch == MAIN_BRANCH:
-        _add_branches(storage, engine, branches[1:], references, schemas)
+        # A branch reads its own copies of schemas, so it does not keep one of the main branch in use.
+        for other in branches[1:]:
+            copies = table_files.read_schemas(storage, engine, table_files.list_schemas(storage, other).ids, other)
+            for schema_id, copy in copies.items():
+                if not isinstance(copy, Unreadable) and schemas.get(schema_id) == copy:
+                    references.usage.setdefault(schema_id, table_files.Usage()).branches.append(other)
     versions = _versions(schemas, references, with_manifests=with_manifests)
     events = timeline(versions, [SnapshotVersion(file) for file in files.snapshots])
     return PaimonHistory(
@@ -361,28 +355,9 @@ def read_paimon_history(
     )
 
 
-def _add_branches(
-    storage: ReadStorage,
-    engine: Engine,
-    branches: Sequence[str],
-    references: table_files.SchemaReferences,
-    schemas: Mapping[int, Schema | Unreadable],
-) -> None:
-    """Add to the users of each schema the branches with a copy of it.
-
-    A branch reads its own copies, so this does not keep a schema of the main branch in use.
-    """
-    for branch in branches:
-        copies = table_files.read_schemas(storage, engine, table_files.list_schemas(storage, branch).ids, branch)
-        for schema_id, copy in copies.items():
-            if not isinstance(copy, Unreadable) and schemas.get(schema_id) == copy:
-                references.usage.setdefault(schema_id, table_files.Usage()).branches.append(branch)
-
-
 def _versions(
     schemas: Mapping[int, Schema | Unreadable], references: table_files.SchemaReferences, *, with_manifests: bool
 ) -> list[SchemaVersion]:
-    """Return the versions, oldest first."""
     first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
     latest = max(schemas, default=None)
     knows_users = with_manifests and not references.broken
@@ -413,21 +388,15 @@ def timeline(versions: Sequence[SchemaVersion], snapshots: Sequence[SnapshotVers
     """
     events: list[Event] = []
     schemas, older = list(versions), list(snapshots)
-    times = _times_in_order(versions)
+    times: list[int] = []
+    for version in versions:
+        times.append(version.time_ms or (times[-1] if times else 0))
     while schemas and older:
         schema, snapshot = schemas[-1], older[-1]
         is_later = (snapshot.time_ms or 0) >= times[len(schemas) - 1]
         needs_it = snapshot.schema_id is not None and snapshot.schema_id >= schema.id
         events.append(older.pop() if needs_it or is_later else schemas.pop())
     return [*events, *reversed(older), *reversed(schemas)]
-
-
-def _times_in_order(versions: Sequence[SchemaVersion]) -> list[int]:
-    """Return the time of each schema, or that of the one before it."""
-    times: list[int] = []
-    for version in versions:
-        times.append(version.time_ms or (times[-1] if times else 0))
-    return times
 
 
 # -- `explain` of a Paimon table ---------------------------------------------------------------------------------------

@@ -63,9 +63,7 @@ class SchemaListing(NamedTuple):
 
 
 class MetadataFile(NamedTuple):
-    """A snapshot, tag or changelog: its path, its name (a number or the name of a tag), its content or why it cannot
-    be read.
-    """
+    """A snapshot, tag or changelog: its path, its name (a number or a tag), its content or why it cannot be read."""
 
     path: str
     name: str
@@ -137,7 +135,6 @@ def read_schemas(
 
 
 def read_newest_if_possible(storage: ReadStorage, engine: Engine, branch: str) -> Schema | None:
-    """Return the newest schema of a branch, None where it cannot be read."""
     found = read_schemas(storage, engine, list_schemas(storage, branch).ids[-1:], branch).values()
     return next((schema for schema in found if isinstance(schema, Schema)), None)
 
@@ -285,7 +282,6 @@ class BranchFiles:
 
     @property
     def readable(self) -> list[SnapshotFile]:
-        """All of them that can be read."""
         files = (*self.snapshots, *self.tags, *self.changelogs)
         return [found for file in files if (found := file.readable) is not None]
 
@@ -296,12 +292,10 @@ class BranchFiles:
 
     @property
     def newest(self) -> SnapshotFile | None:
-        """The newest snapshot, if it can be read."""
         return self.snapshots[-1].readable if self.snapshots else None
 
     @property
     def broken(self) -> list[BrokenFile]:
-        """Those that cannot be read."""
         files = (*self.snapshots, *self.tags, *self.changelogs)
         return [
             BrokenFile(file.path, file.content.code, str(file.content))
@@ -312,9 +306,7 @@ class BranchFiles:
 
 @dataclass(frozen=True, slots=True)
 class SchemaReferences:
-    """Who uses each schema of a branch. Where `broken` files keep some users from being known, no schema counts as
-    unreferenced.
-    """
+    """Who uses each schema of a branch. With `broken` files, no schema counts as unreferenced."""
 
     files: BranchFiles
     usage: dict[int, Usage]
@@ -323,11 +315,9 @@ class SchemaReferences:
     """The names of the lists and manifests that were read."""
 
     def of(self, schema_id: int) -> Usage:
-        """Return the users of a schema."""
         return self.usage.get(schema_id) or Usage()
 
     def missing_among(self, present: Collection[int]) -> tuple[int, ...]:
-        """Return the schemas in use that are not among those present, ascending."""
         return tuple(sorted(number for number, usage in self.usage.items() if usage and number not in present))
 
 
@@ -583,10 +573,7 @@ def find_schema_users(
 
 
 def _missing_snapshots(storage: ReadStorage, branch: str, files: BranchFiles) -> Iterator[Missing]:
-    """Yield snapshots that a complete listing would have: holes, and the one that the hint names as the newest.
-
-    Paimon expires snapshots from the oldest on, without holes.
-    """
+    """Yield missing snapshots: holes, which no expiration leaves, and the one that the hint names as the newest."""
     directory = f"{branch_root(branch)}{SNAPSHOT_DIRECTORY}"
     numbers = [int(file.name) for file in files.snapshots]
     newest = max(numbers, default=0)

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
-from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
+from deltacli.changing.plan import NO_FILES, Amount, Failures, OnTableAt, Undone
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
 from deltacli.core.typing import Json
 from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural, short_repr
@@ -79,9 +79,7 @@ class SchemaFile(NamedTuple):
 
 
 class SchemaVacuumRequest(NamedTuple):
-    """What to clean up. Durations are milliseconds; `allow_retention_below_ms` is the default retention, named to allow
-    a shorter one.
-    """
+    """What to clean up. `allow_retention_below_ms` is the default retention, named to allow a shorter one."""
 
     branch: str = MAIN_BRANCH
     retention_ms: int = DEFAULT_RETENTION_MS
@@ -100,7 +98,7 @@ class SchemaVacuumRequest(NamedTuple):
 
 @short_repr("files", "candidates", "refusals")
 @dataclass(frozen=True, slots=True, repr=False)
-class SchemaVacuumPlan:
+class SchemaVacuumPlan(OnTableAt):
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
 
     basis: Basis
@@ -110,17 +108,10 @@ class SchemaVacuumPlan:
     refusals: tuple[Refusal, ...] = ()
 
     @property
-    def table(self) -> str:
-        """The URI of the table."""
-        return self.basis.table.uri
-
-    @property
     def is_noop(self) -> bool:
-        """True where nothing is to be deleted."""
         return not self.candidates
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -128,7 +119,6 @@ class SchemaVacuumPlan:
         return Refused.by(self.refusals, {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
-        """Yield each file that is deleted."""
         yield from (f"delete {file.path}" for file in self.candidates)
 
     @property
@@ -137,18 +127,15 @@ class SchemaVacuumPlan:
 
     @property
     def candidates(self) -> list[SchemaFile]:
-        """The files to delete."""
         return [file for file in self.files if file.verdict is Verdict.UNREFERENCED]
 
     @property
     def amount(self) -> Amount:
-        """The number and bytes of the files to delete."""
         candidates = self.candidates
         return Amount(len(candidates), sum(file.size_bytes for file in candidates))
 
     @property
     def kept(self) -> Mapping[Verdict, int]:
-        """The number of kept files by reason, in the order of `Verdict`."""
         counts = Counter(file.verdict for file in self.files)
         return {verdict: counts[verdict] for verdict in Verdict if verdict is not Verdict.UNREFERENCED}
 
@@ -202,12 +189,10 @@ class SchemaVacuumResult(NamedTuple):
     outcome: SchemaVacuumOutcome | None
 
     def so_far(self) -> str:
-        """Return in words what was deleted."""
         done = 0 if self.outcome is None else self.outcome.deleted.files
         return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
 
     def shortfall(self) -> Undone:
-        """Return which files could not be deleted."""
         if self.outcome is None:
             return None
         has_deleted = bool(self.outcome.deleted.files)
@@ -223,17 +208,13 @@ class SchemaVacuum:
     request: SchemaVacuumRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> SchemaVacuumPlan:  # noqa: ARG002  (of Delta)
-        """Plan it. Raises what `plan_schema_vacuum` raises."""
         return plan_schema_vacuum(table, self.request)
 
     def outcome(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
-        """Return the plan, of which nothing was deleted yet."""
         return SchemaVacuumResult(plan, SchemaVacuumOutcome())
 
     def execute(self, gate: Gate[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
-        """Delete the candidates that are still unneeded. Raises Refused where the clock is behind the plan, and what
-        `execute_schema_vacuum` raises.
-        """
+        """Delete the candidates that are still unneeded. Raises Refused, and what `execute_schema_vacuum` raises."""
         gate.look(needs_clock=True)
         outcome = gate.outcome.outcome
         assert outcome is not None  # it begins with an empty one

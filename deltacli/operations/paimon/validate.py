@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from deltacli.core.errors import Unreadable, UsageError, command, parameter
@@ -120,7 +120,10 @@ def _check_branch(
             collector.look(view, view.place())
             step.advance()
         read = [found for found in contents.values() if isinstance(found, Schema)]
-        _check_evolution(branch, read, references, collector)
+        first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
+        for before, after in pairwise(read):
+            evolution = EvolutionView(before, after, first_use is not None and first_use <= before.id, branch)
+            collector.look(evolution, evolution.place())
     broken = [
         *(
             table_files.BrokenFile(fault.facts["file"], fault.code, fault.message)
@@ -136,18 +139,7 @@ def _check_branch(
     return newest if isinstance(newest, Schema) else None
 
 
-def _check_evolution(
-    branch: str, schemas: Sequence[Schema], references: table_files.SchemaReferences, collector: Collector
-) -> None:
-    first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
-    for before, after in pairwise(schemas):
-        has_snapshots = first_use is not None and first_use <= before.id
-        view = EvolutionView(before, after, has_snapshots, branch)
-        collector.look(view, view.place())
-
-
 def _denied(contents: Iterable[Schema | Unreadable]) -> Iterator[Unreadable]:
-    """Yield the schemas that cannot be read for lack of permission."""
     for content in contents:
         if isinstance(content, Unreadable) and content.code == table_files.NO_PERMISSION:
             yield content

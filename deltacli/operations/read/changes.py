@@ -74,7 +74,6 @@ class Break(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What the version did, in words."""
         if self.is_removal:
             return f"version {self.version} removed column mapping: columns had other names in files before it"
         if self.column:
@@ -114,7 +113,6 @@ def break_at(table: TableHandle, file: LogFile, before: TableConfiguration, afte
 
 
 def is_mapped(config: TableConfiguration) -> bool:
-    """Return True for a version with column mapping."""
     return config.mapping_mode != "none"
 
 
@@ -146,9 +144,7 @@ _GENERATED_LENGTH = len("col-8c74a5e3-2a1f-4b8e-9d52-0d1a3f0e7c11")
 
 
 def _replaces(table: TableHandle, file: LogFile, before: TableConfiguration, after: TableConfiguration) -> bool:
-    """Return True for a commit that gives a name to another column, or drops columns and adds others together with the
-    removal of rows.
-    """
+    """Return True for a commit that gives a name to another column, or replaces columns together with rows."""
     gone, new = exchanged(before, after)
     if not gone:
         return False
@@ -283,9 +279,7 @@ class Changes(scan.ArrowRows):
         return f"Changes({without_secrets(self._table.uri)!r}, {span})"
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
-        """Write the changes as Parquet files to a directory, as `Scan.write_parquet` does. Names of files ascend with
-        the versions.
-        """
+        """Write the changes as Parquet files, as `Scan.write_parquet` does. File names ascend with the versions."""
         from deltacli.table.output import write_rows
 
         self.require_all_columns()
@@ -427,9 +421,7 @@ class CommitSummary:
         return False
 
     def config_after(self, before: TableConfiguration, version: int, name: str) -> TableConfiguration:
-        """Return the configuration after the commit. Raises CommitCorrupt, ProtocolUnsupported, and Unreadable
-        (`metadata.partition-column-*`).
-        """
+        """Return the configuration after the commit. Raises CommitCorrupt, ProtocolUnsupported and Unreadable."""
         protocol, metadata, schema = before.protocol, before.metadata, before.schema
         if self.protocol is not None:
             protocol = read_protocol(self.protocol, name)
@@ -581,8 +573,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
         constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())
     else:
         constants |= dict.fromkeys((scan.ROW_ID, scan.ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
-    for file in files:
-        yield replace(file, constants={**file.constants, **constants})
+    yield from (replace(file, constants={**file.constants, **constants}) for file in files)
 
 
 def with_partition_values(
@@ -618,7 +609,6 @@ _IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def path_of(action: Action) -> str:
-    """Return the canonical path of a file action."""
     return canonical(str(action.get("path")))
 
 

@@ -60,10 +60,7 @@ class FileLayout:
 
 
 def file_sizes(snapshot: Snapshot) -> FileLayout:
-    """Return the layout of the live files, in one pass over their sizes and partition values.
-
-    Raises CheckpointUnreadable.
-    """
+    """Return the layout of the live files by their sizes and partition values. Raises CheckpointUnreadable."""
     physical = snapshot.physical_partitions
     names = dict(zip(physical, snapshot.metadata.partition_columns, strict=True))
     file_layout, texts = FileLayout(), list[ArrowTable]()

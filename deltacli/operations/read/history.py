@@ -82,7 +82,6 @@ class HistoryItem:
 
     @property
     def operation(self) -> str | None:
-        """The operation, as named by the writer."""
         operation = (self.commit_info or {}).get("operation")
         return None if operation is None else str(operation)
 
@@ -108,9 +107,7 @@ class HistoryItem:
         return item
 
     def _other_info(self) -> dict[str, Json]:
-        """Return the keys of commitInfo without a field, verbatim; those with the name of a field in an object
-        `commitInfo`.
-        """
+        """Return the keys of commitInfo that no field has, verbatim; those named like a field in `commitInfo`."""
         others = {
             key: value
             for key, value in (self.commit_info or {}).items()
@@ -174,19 +171,13 @@ def read_history(
         times_ms = tuple(item.time.timestamp_ms for item in items if item.time is not None)
         return replace(known, table=storage.uri, items=items, times_ms=times_ms, gaps=(), missing=(), lost=())
     if isinstance(storage, StoreWithBounds):
-        _require_announced(storage, engine, progress)
+        from deltacli.table.handle import TableHandle
+        from deltacli.table.rebuild import read_snapshot
+
+        # It compares the table with the announced version, and need not be readable.
+        with suppress(ProtocolUnsupported, LogIncomplete, CommitCorrupt, CheckpointUnreadable):
+            read_snapshot(TableHandle(cast("Storage", storage), engine=engine, progress=progress))
     return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress, between=between)
-
-
-def _require_announced(storage: ReadStorage, engine: Engine, progress: Progress) -> None:
-    """Rebuild the newest version, which compares the table with the announced one. A log that cannot be read has a
-    history all the same.
-    """
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.rebuild import read_snapshot
-
-    with suppress(ProtocolUnsupported, LogIncomplete, CommitCorrupt, CheckpointUnreadable):
-        read_snapshot(TableHandle(cast("Storage", storage), engine=engine, progress=progress))
 
 
 def _read_commits(

@@ -49,9 +49,7 @@ def choose_kinds(text: str) -> Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The source of the actions of a version. `was_asked_for`: the checkpoint was requested, not used for lack of a
-    commit.
-    """
+    """The source of a version's actions. `was_asked_for`: the checkpoint was requested, no commit was missing."""
 
     storage: ReadStorage
     version: int

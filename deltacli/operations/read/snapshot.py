@@ -315,6 +315,4 @@ def _rows_left(files: TableFiles, file: _Counted) -> int:
     if rows is None:
         with open_data_file(files, DataFile(file.path, file.size_bytes)) as opened:
             rows = opened.parquet.metadata.num_rows
-    if file.vector is None:
-        return rows
-    return rows - read_vector(files, file.vector).count_below(rows)
+    return rows if file.vector is None else rows - read_vector(files, file.vector).count_below(rows)

@@ -81,12 +81,10 @@ class Manifest(NamedTuple):
 
 
 def manifest_of(directory: str) -> str:
-    """Return the path of the manifest of a directory."""
     return f"{directory}/{MANIFEST}"
 
 
 def checksums_of(directory: str) -> str:
-    """Return the path of the checksums of a directory."""
     return f"{directory}/{CHECKSUMS}"
 
 
@@ -105,9 +103,7 @@ def plan_directories(storage: ReadStorage, table_id: str) -> list[str]:
 
 
 def read_manifest(data: bytes, directory: str, table_id: str) -> Manifest:
-    """Return what the manifest of a directory says. Raises UnfitManifestError where it is not plainly one of this
-    table and this place.
-    """
+    """Return the manifest of a directory. Raises UnfitManifestError unless it is one of this table and place."""
     try:
         found = json.loads(data)
         theirs, plan_id = found["tableId"], found["planId"]
@@ -131,9 +127,7 @@ def _is_below(path: object) -> bool:
 
 
 def address_of(storage: ReadStorage, directory: str, table_id: str) -> str | None:
-    """Return the URI of the table whose files the directory of a plan has, None where no manifest has one. Raises
-    StorageFailed.
-    """
+    """Return the URI of the table whose files a plan's directory has, None without a manifest. Raises StorageFailed."""
     try:
         found = read_manifest(storage.read(manifest_of(directory)), directory, table_id).table
     except (FileMissing, UnfitManifestError):
@@ -157,9 +151,7 @@ def newest_first(storage: ReadStorage, table_id: str) -> list[str]:
 
 
 class CopyChecksum(NamedTuple):
-    """What is noted of a copy: its bytes; the SHA-256 of what passed through this process, or the tag that the store
-    gave the copy that it made by itself.
-    """
+    """What is noted of a copy: its bytes, and the SHA-256 of what this process sent, or the tag of the store's copy."""
 
     size_bytes: int
     sha256: bytes | None = None
@@ -199,9 +191,7 @@ class NotedChecksums:
     directory: str
 
     def of(self, paths: ArrowArray) -> ArrowTable:
-        """Return `path` (as bytes), `sha256` and `tag` of some files; nothing where the file of checksums is gone
-        or damaged.
-        """
+        """Return `path` (as bytes), `sha256` and `tag` of files; nothing where the checksums are gone or damaged."""
         wanted = (batch.filter(pc.is_in(batch.column("path"), value_set=paths)) for batch in self._read())
         return pa.Table.from_batches(wanted, _schema())
 
@@ -260,7 +250,11 @@ def copy_file(
     digests = [*([] if digest is None else [digest]), *([md5] if known else [])]
 
     def require_whole(seen: int) -> None:
-        _require_size(origin, path, seen, size_bytes)
+        if seen != size_bytes:
+            raise StorageFailed(
+                f"{path} was changed while it was copied",
+                facts={"source": origin.uri, "seen": f"{seen} bytes", "expected": f"{size_bytes} bytes"},
+            )
         if stat.md5 and md5.hexdigest() != stat.md5:
             facts = {"source": origin.uri, "seen": md5.hexdigest(), "expected": stat.md5}
             raise StorageFailed(f"{path} was changed while it was copied, or arrived with other bytes", facts=facts)
@@ -322,18 +316,8 @@ def _has_hole(place: str, size_bytes: int) -> bool:
         return False
 
 
-def _require_size(origin: ReadStorage, path: str, seen: int, expected: int) -> None:
-    if seen != expected:
-        raise StorageFailed(
-            f"{path} was changed while it was copied",
-            facts={"source": origin.uri, "seen": f"{seen} bytes", "expected": f"{expected} bytes"},
-        )
-
-
 def same_content(origin: ReadStorage, path: str, other: ReadStorage, there: str, size_bytes: int) -> bytes | None:
-    """Return the SHA-256 of two files of this size, None unless they have the same bytes. Raises FileMissing and
-    StorageFailed.
-    """
+    """Return the SHA-256 of two files of a size, None unless they are equal. Raises FileMissing, StorageFailed."""
     import hashlib
 
     digest = hashlib.sha256()
@@ -386,9 +370,7 @@ class _Noted(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The faults by the row of a file, and the number of those that nothing proves: nothing was noted of them, or the
-    object was written again since.
-    """
+    """The faults by the row of a file, and the number of files for which no valid checksum was noted."""
 
     faults: dict[int, Fault]
     unproven: int
@@ -430,9 +412,7 @@ def compare_digests(
 
 
 def _is_same(storage: ReadStorage, file: _Noted) -> bool | None:
-    """Return whether a file has the noted bytes. None: nothing was noted, or its tag is another one, which need not
-    mean other bytes.
-    """
+    """Return whether a file has the noted bytes. None: nothing was noted, or its tag has changed."""
     if file.sha256 is not None:
         return sha256_of(storage, file.path, file.size_bytes) == file.sha256
     if file.tag is None:

@@ -249,7 +249,8 @@ class _Found:
         target = self._newest() if version is None else version
         if target > self.listing.newest_version:
             choose_segment(self.listing, target)  # raises for a version that never was
-        missing = self._missing(target)
+        starts = [one.version for one in self.listing.checkpoints if one.version <= target]
+        missing = [v for v in range(max(starts, default=-1) + 1, target + 1) if v not in self.listing.commits]
         if not missing:
             choose_segment(self.listing, target)
         names = [] if missing else self._wanted(target)
@@ -276,11 +277,6 @@ class _Found:
         while newest + 1 in self.listing.commits:
             newest += 1
         return newest
-
-    def _missing(self, target: int) -> list[int]:
-        """Return the commits without which a version cannot be rebuilt."""
-        starts = [one.version for one in self.listing.checkpoints if one.version <= target]
-        return [v for v in range(max(starts, default=-1) + 1, target + 1) if v not in self.listing.commits]
 
     def _wanted(self, target: int) -> list[str]:
         """Return the names of the files to put in place: all between the oldest version and the newest one where the
@@ -646,9 +642,7 @@ def _with_copier(table: TableHandle, copy: CopySource) -> CopySource:
 
 
 def log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
-    """Return the sources of log files, in the order in which they were named, and the commits of which the store has
-    several contents.
-    """
+    """Return the sources of log files, as they were named, and the commits of which the store has several contents."""
     found: list[Source] = []
     overwritten: list[Overwritten] = []
     for one in opened:

@@ -142,7 +142,6 @@ class UndeletePlan:
     """The number of files that the log names once it is back, and that nobody agreed to put back."""
 
     def amount(self, *states: str) -> Amount:
-        """Return the files in one of these states."""
         rows = self.items.filter(pc.is_in(self.items["state"], value_set=_texts(states)))
         return Amount(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
 
@@ -156,23 +155,19 @@ class UndeletePlan:
 
     @property
     def is_of_the_past(self) -> bool:
-        """Whether the version is older than the newest that the table has now."""
         return self.version is not None and self.version_before is not None and self.version < self.version_before
 
     @property
     def is_noop(self) -> bool:
-        """Return True where no source has a file that is missing."""
         return not self.found.files
 
     def objection(self) -> Refused | None:
-        """Return the error for its refusals, None without one."""
         if not self.refusals:
             return None
         first = self.refusals[0]
         return Refused.by(self.refusals, first.facts, first.hint or command("log cat", self.version or 0))
 
     def effects(self) -> Iterator[str]:
-        """Yield the files that come back, with their bytes and their sources."""
         rows = self.items.filter(pc.equal(self.items["state"], PLANNED))
         for path, size, source in zip(
             *(rows[name].to_pylist() for name in ("path", "sizeBytes", "source")), strict=True

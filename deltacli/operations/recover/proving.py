@@ -58,7 +58,6 @@ class LeftOut(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return what is to be said of them."""
         verb, they = ("is", "it was") if len(self.versions) == 1 else ("are", "they were")
         return (
             f"{named_ranges('commit', self.versions)} of {self.source} {verb} above version {self.newest}, the newest "
@@ -189,9 +188,7 @@ def _version_of(reach: Reach) -> int:
 
 
 def _is_same(ours: tuple[ReadStorage, StoredFile], files: ReadStorage, file: StoredFile) -> bool:
-    """Return True for a file of two logs that has the same bytes, which are like no other's: of a checkpoint its size
-    and its end are compared.
-    """
+    """Return True for a file of two logs with the same, unique bytes; of a checkpoint size and end are compared."""
     storage, own = ours
     path = log_location(file.name)
     try:

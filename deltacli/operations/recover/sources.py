@@ -26,7 +26,7 @@ from deltacli.delta.data_files import key_text
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.engine.base import Engine
 from deltacli.operations.recover.copies import NotedChecksums, compare_digests, copy_file
-from deltacli.operations.recover.verify import Problem, Verified, verify
+from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import (
     Capabilities,
     Created,
@@ -456,9 +456,7 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
 
 
 def find_in(sources: Sequence[Source], needed: NeededFiles, engine: Engine, progress: Progress = SILENT) -> FoundFiles:
-    """Look for files in sources, in their order; the first that has a file as the log describes it is its source.
-    Raises StorageFailed.
-    """
+    """Look for files in sources: that of a file is the first that has it as in the log. Raises StorageFailed."""
     count = needed.files.num_rows
     rows = pa.array(range(count), pa.int64())
     found = FoundFiles(
@@ -476,24 +474,12 @@ def find_in(sources: Sequence[Source], needed: NeededFiles, engine: Engine, prog
         wanted, sizes = look_for(source.files, needed.where(is_left), engine, progress)
         verified = verify(wanted, sizes, TableStores(source.files), engine, progress, contents=source.is_readable)
         if source.is_readable and source.digests is not None:
-            verified, unproven = _with_digests(source.digests, source.files, wanted, sizes, verified, engine, progress)
+            is_sound = verified.is_sound
+            faults, unproven = compare_digests(source.digests, source.files, wanted, sizes, is_sound, engine, progress)
+            verified = verified.with_faults(faults)
             found = found._replace(unproven=found.unproven + unproven)
         found = _with(found, is_left, number, wanted, sizes, verified.problems, verified.reasons)
     return found
-
-
-def _with_digests(
-    digests: NotedChecksums,
-    files: ReadStorage,
-    wanted: NeededFiles,
-    sizes: ArrowArray,
-    verified: Verified,
-    engine: Engine,
-    progress: Progress,
-) -> tuple[Verified, int]:
-    """Add which sound files have other bytes than was noted; return the number of those of which nothing is noted."""
-    faults, unproven = compare_digests(digests, files, wanted, sizes, verified.is_sound, engine, progress)
-    return verified.with_faults(faults), unproven
 
 
 def _with(

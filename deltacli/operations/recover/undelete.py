@@ -125,9 +125,7 @@ def _proofs(
     offers: Sequence[dict[str, StoredFile]],
     present: Mapping[str, StoredFile],
 ) -> Proofs | None:
-    """Return what proves the files that sources offer, None where they offer nothing; what is above the newest version
-    and unproven is taken out of `offers`.
-    """
+    """Return what proves the offered files, None without any; unproven ones above the log leave `offers`."""
     if not any(offers):
         return None
 
@@ -212,9 +210,7 @@ def _require_one_table(
 
 
 def _held_back(plan: UndeletePlan) -> UndeletePlan:
-    """Return a plan without the commits above the newest version that can be read then: the table can be read now, and
-    no reader may see a commit whose files are not there.
-    """
+    """Return a plan without commits above the newest readable version: no reader may see one without its files."""
     log = plan.log
     assert log is not None
     newest = max(log.version_before, -1 if plan.newest_readable is None else plan.newest_readable)
@@ -269,9 +265,7 @@ def _plan_log(
     version: int | None,
     overwritten: Sequence[Overwritten],
 ) -> tuple[log_files.LogPlan, Sequence[Source]]:
-    """Plan the log with what can be read; with what must be brought back unread where that has more of the log, and is
-    not of a table that was here before.
-    """
+    """Plan the log with what can be read; with unread files where these have more of it and are of this table."""
     readable = [source for source in sources if source.is_readable]
     read = [offer for source, offer in zip(sources, offers, strict=True) if source.is_readable]
     log: log_files.LogPlan | None = None
@@ -392,7 +386,6 @@ def _with_data(
     snapshot: Snapshot,
     plan: UndeletePlan,
 ) -> UndeletePlan:
-    """Add the data files and vectors of the version."""
     needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
         is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape"))
@@ -492,7 +485,6 @@ class UndeleteResult(NamedTuple):
     restored: Journal | None
 
     def so_far(self) -> str:
-        """Return how many files were put back."""
         return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
 
     def shortfall(self) -> Shortfall | None:
@@ -533,13 +525,11 @@ class Undelete:
     request: UndeleteRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndeletePlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises as `plan_undelete`."""
         if (managed := managed_store(table.storage)) is not None:
             managed.refuse("undelete")
         return plan_undelete(table, self.request)
 
     def outcome(self, plan: UndeletePlan) -> UndeleteResult:
-        """Return that nothing was put back yet."""
         return UndeleteResult(plan, Journal())
 
     def execute(self, gate: Gate[UndeletePlan, UndeleteResult]) -> None:
@@ -645,7 +635,11 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
 
 def _put_log_file(table: TableHandle, plan: UndeletePlan, item: log_files.LogItem) -> None:
     """Put one file of the log in its place. A checkpoint, a checksum and the hint of another writer stay."""
-    source, file = plan.log_sources[item.source], _proven(plan, item)
+    from deltacli.changing.proofs import ProvenFile
+
+    assert plan.log is not None
+    source, digest = plan.log_sources[item.source], plan.log.digests.get(item.file.name)
+    file = ProvenFile(item.path, item.file.size_bytes, plan.proofs[item.path], digest)
     tag = plan.log_tags.get(item.path)
     is_replaced = tag is not None and tag_of(table.storage, item.path) == tag
     outcome = _bring(source, file, item.file.modified_ms, table.writable(), replace=is_replaced)
@@ -664,14 +658,6 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: log_files.LogIte
             facts={"commit": item.path},
             hint=errors.command("history"),
         )
-
-
-def _proven(plan: UndeletePlan, item: log_files.LogItem) -> ProvenFile:
-    from deltacli.changing.proofs import ProvenFile
-
-    log = plan.log
-    assert log is not None
-    return ProvenFile(item.path, item.file.size_bytes, plan.proofs[item.path], log.digests.get(item.file.name))
 
 
 def _bring(source: Source, file: ProvenFile, modified_ms: int, to: Storage, *, replace: bool) -> Creation:

@@ -54,7 +54,6 @@ class Verified(NamedTuple):
 
     @property
     def is_sound(self) -> ArrowArray:
-        """Return which files are what the log says."""
         return pc.is_null(self.problems)
 
     def with_faults(self, faults: Mapping[int, Fault]) -> Self:
@@ -198,7 +197,6 @@ def _fault_of_footer(read: file_facts.FooterRead, expected: int | None) -> Fault
 
 
 def without_nulls(descriptor: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields of a deletion vector that are stated."""
     return {name: value for name, value in descriptor.items() if value is not None}
 
 

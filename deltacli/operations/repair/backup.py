@@ -98,14 +98,10 @@ class Backup:
 
     @property
     def uri(self) -> str:
-        """The directory of the backup."""
         return f"{self.store.uri}/{self.directory}"
 
     def keep(self, paths: Iterable[str]) -> None:
-        """Copy files of the table, before they are replaced or moved; one that is missing is left out.
-
-        Raises StorageFailed where a copy differs.
-        """
+        """Copy files before they are replaced or moved, except missing ones. Raises StorageFailed for a wrong copy."""
         names = {one.path for one in self.kept}
         fresh = [one for path in dict.fromkeys(paths) if path not in names and (one := self._copy(path)) is not None]
         if fresh:
@@ -233,7 +229,6 @@ class PutBack(NamedTuple):
     kept: str | None = None
 
     def so_far(self) -> str:
-        """Return it in words."""
         kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
         return f"{plural(self.files, 'file')} put back{kept}"
 
@@ -261,19 +256,16 @@ class UndoPlan:
 
     @property
     def amount(self) -> PutBack:
-        """Return the files that would be put back."""
         return PutBack(len(self.puts), sum(one.kept.size_bytes for one in self.puts), self.unchanged)
 
     @property
     def is_noop(self) -> bool:
-        """Return True where every file is in its place."""
         return not self.puts
 
     def objection(self) -> None:
         """Return None: what objects to it is an error of the plan."""
 
     def effects(self) -> Iterator[str]:
-        """Yield the files that are put back."""
         yield from (f"put {one.kept.path} back" for one in self.puts)
 
 
@@ -286,13 +278,11 @@ class Undo:
     backup: str
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndoPlan:  # noqa: ARG002  (needs no version)
-        """Plan it. Raises as `plan_undo`."""
         if (managed := managed_store(table.storage)) is not None:
             managed.refuse("the undo of a repair")
         return plan_undo(table, self.backup)
 
     def outcome(self, plan: UndoPlan) -> PutBack:
-        """Return that nothing was put back yet."""
         return PutBack(unchanged=plan.unchanged)
 
     def execute(self, gate: Gate[UndoPlan, PutBack]) -> None:
@@ -371,9 +361,7 @@ def _has_expired(kept: BackupFile, noted: BackupManifest, listing: LogListing, o
 
 
 def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:
-    """Yield the files to put, except a hint that others have written since. Raises Refused where another one of the
-    files was changed, so that it is not what was kept.
-    """
+    """Yield the files to put, except a hint written since. Raises Refused where another of the files has changed."""
     for one in plan.puts:
         path = one.kept.path
         if {one.replaced} == {agreed.get(path), kept.get(path)}:
@@ -477,7 +465,7 @@ def _require_rebuilt(
             code="repair.undo-loses-versions",
             facts={
                 "compared": f"the versions that the log rebuilds now, {format_ranges(before.reconstructable)}, with "
-                f"those afterwards, {format_ranges(rest.reconstructable)}",
+                f"those afterwards, {format_ranges(rest.reconstructable)}"
             },
             hint=command("validate", level="log"),
         )

@@ -101,7 +101,6 @@ class Named(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """Return the paths as in the log."""
         found: list[str] = self.adds["path"].to_pylist()
         return found
 
@@ -269,9 +268,7 @@ def _intact(
 
 
 def _unreadable_content(named: Named, findings: Sequence[Finding]) -> Iterator[tuple[bytes, str]]:
-    """Yield the keys of data files whose rows cannot be read, although their footers can, and of vectors that cannot be
-    applied, although their files are as they should be.
-    """
+    """Yield the keys of data files with unreadable rows and of vectors that do not apply, whose files are sound."""
     keys: dict[tuple[str, bool], list[bytes]] = {}
     for path, data, vector in zip(named.paths, named.data, named.vectors, strict=True):
         for is_vector, key in ((False, data), (True, vector)):
@@ -506,11 +503,7 @@ class AddAgain:
 
 
 def plan_statistics(
-    table: TableHandle,
-    findings: Sequence[Finding],
-    now: Snapshot,
-    listing: LogListing,
-    obstacle: str | None,
+    table: TableHandle, findings: Sequence[Finding], now: Snapshot, listing: LogListing, obstacle: str | None
 ) -> Planned:
     """Return the steps for wrong statistics of live files: they are computed from the rows. Raises StorageFailed."""
     if not findings:
@@ -562,12 +555,7 @@ _LATER = "a later commit adds the file again and decides; the action stays until
 
 
 def _why_not(
-    finding: Finding,
-    rows: Sequence[int],
-    faults: Sequence[str | None],
-    later: Mapping[str, int],
-    *,
-    keeps_ids: bool,
+    finding: Finding, rows: Sequence[int], faults: Sequence[str | None], later: Mapping[str, int], *, keeps_ids: bool
 ) -> str | None:
     if not rows:
         return "the newest version does not have this file"
@@ -660,10 +648,7 @@ def _fault_of_columns(table: TableHandle, config: TableConfiguration, path: str)
 
 
 def true_statistics(files: TableFiles, config: TableConfiguration, path: str, *, has_vector: bool) -> str:
-    """Return the statistics of a file, of all its rows; those with a vector do not claim to be exact.
-
-    Raises Unreadable where its rows cannot be read.
-    """
+    """Return the statistics of all rows of a file; with a vector they are not tight. Raises Unreadable."""
     columns = stored_columns(config)
     schema = arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))

@@ -278,9 +278,7 @@ _MOST_READ = 20
 
 
 def _require_seen(run: Run, seen: Mapping[str, StoredFile]) -> None:
-    """Raise NotNeededError where a file of the log is not the one that was planned with: its name says nothing about
-    what a writer has put there since.
-    """
+    """Raise NotNeededError where a file of the log is another one by now: its name says nothing about its content."""
     present = list_whole_log(run.table.storage) or {}
     for name, file in seen.items():
         if present.get(name) != file:
@@ -290,9 +288,7 @@ def _require_seen(run: Run, seen: Mapping[str, StoredFile]) -> None:
 
 @dataclass(frozen=True)
 class MoveAside:
-    """Moves files that nothing needs to the backup. `instead` is the version of a checkpoint of which another one is
-    sound.
-    """
+    """Moves files that nothing needs to the backup. `instead`: the version of a checkpoint with a sound other file."""
 
     paths: tuple[str, ...]
     seen: Mapping[str, StoredFile] = field(hash=False)
@@ -480,9 +476,7 @@ def _why_not(
 
 
 def _damaged_files(version: int, findings: Sequence[Finding], files: Mapping[str, StoredFile]) -> tuple[str, ...]:
-    """Return the names of the checkpoint files of a version that findings are about: all parts of a multi-part one, and
-    every one of the version where a sidecar is at fault.
-    """
+    """Return the checkpoint files at fault: all parts of a multi-part one, all of the version for a sidecar."""
     named = {finding.place.path.removeprefix(f"{LOG_DIRECTORY}/") for finding in findings}
     of_sidecar = any(name.startswith(f"{SIDECAR_DIRECTORY}/") for name in named)
     whole_sets = {
@@ -652,9 +646,7 @@ def _pairs(values: object) -> list[tuple[str, str]]:
 
 
 def _of_configuration(table: TableHandle, snapshot: Snapshot, findings: Sequence[Finding]) -> str | None:
-    """Return why the protocol and the metaData of the commits are not believed, where those of the checkpoint differ:
-    the checksum of the version has to confirm them.
-    """
+    """Return why no checksum confirms the protocol and metaData of the commits, which differ from the checkpoint's."""
     if not any(one.rule.id == METADATA_DIFFERS.id for one in findings):
         return None
     why = f"{_DAMAGED}: its protocol or metaData differs from that of the checkpoint"
@@ -664,10 +656,7 @@ def _of_configuration(table: TableHandle, snapshot: Snapshot, findings: Sequence
         protocol, metadata = read_protocol(checksum["protocol"], source), read_metadata(checksum["metadata"], source)
     except (DeltacliError, KeyError):
         return f"{why}, and no checksum of version {snapshot.version} confirms it"
-    differing = [
-        *protocol_differences(snapshot.protocol, protocol),
-        *metadata_differences(snapshot.metadata, metadata),
-    ]
+    differing = [*protocol_differences(snapshot.protocol, protocol), *metadata_differences(snapshot.metadata, metadata)]
     return f"{why}, and the checksum of version {snapshot.version} has another {differing[0]}" if differing else None
 
 

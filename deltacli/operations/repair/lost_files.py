@@ -224,7 +224,11 @@ class _Steps:
         if self.uses_sources and self.looked.brought is not None:
             work[StepKind.RECOVER] = BringFiles(self.looked.brought)
         if self.amended:
-            work[StepKind.REBUILD] = self._amendment()
+            rows = sorted(self.amended)
+            keys = whole(_keys_of(self.named.adds.take(rows))).to_pylist()
+            by_key = dict(zip(keys, (self.amended[row] for row in rows), strict=True))
+            paths = tuple(self.named.paths[row] for row in rows)
+            work[StepKind.REBUILD] = AddAgain(pa.array(list(by_key), pa.binary()), by_key, paths, "what is true")
         if self.removed:
             work[StepKind.REMOVE_REFERENCE] = self._removal()
         numbers = {action: number for number, action in enumerate(work)}
@@ -288,13 +292,6 @@ class _Steps:
         self.amended[row] = Amendment(size=size)
         what = f"record the size of {finding.place.key}, which has all its rows: {size:,} bytes"
         self.steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
-
-    def _amendment(self) -> AddAgain:
-        rows = sorted(self.amended)
-        keys = _keys_of(self.named.adds.take(rows))
-        by_key = dict(zip(whole(keys).to_pylist(), (self.amended[row] for row in rows), strict=True))
-        paths = tuple(self.named.paths[row] for row in rows)
-        return AddAgain(pa.array(list(by_key), pa.binary()), by_key, paths, "what is true")
 
     def _lost_keys(self, row: int) -> list[bytes]:
         keys = (self.named.data[row], self.named.vectors[row])
@@ -483,9 +480,7 @@ def plan_doubled(
 def _doubled(
     table: TableHandle, version: int, listing: LogListing, now: Snapshot
 ) -> tuple[RecordBatch, RecordBatch] | None:
-    """Return the adds that a commit removes, with whatever vector, and those of its new files, which are live and have
-    their rows; None where that is not known.
-    """
+    """Return the removed adds of a commit and its new files, which have their rows; None where that is unknown."""
     file = listing.commits.get(version)
     if file is None or version == 0:
         return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.plan import Amount, OnTable
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -64,8 +64,6 @@ class RepairRequest:
     level: str = option(
         "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
         "[default: storage]",
-        "log|storage|footers|data",
-        Kind.CHOICE,
         default=LevelChoice.STORAGE,
         choices=LevelChoice,
     )
@@ -84,10 +82,7 @@ class RepairRequest:
     accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
     allow_in_use: bool = option(f"Repair although others committed {IN_USE}.", default=False)
     max_missing: float = option(
-        "Refuse to give up more than this share of the live files.  [default: 10%]",
-        "N%",
-        Kind.SHARE,
-        default=0.1,
+        "Refuse to give up more than this share of the live files.  [default: 10%]", "N%", Kind.SHARE, default=0.1
     )
     quarantine: str | None = option(
         "Keep the backup, and the readable rows of damaged files, in this directory outside of all tables.",
@@ -243,7 +238,7 @@ class Unrepaired(NamedTuple):
 
 @short_repr("version", "planned", "unrepaired", "refusals", "is_partial")
 @dataclass(frozen=True, eq=False, repr=False)
-class RepairPlan:
+class RepairPlan(OnTable):
     """The changes in the order in which they are made, and the steps that ask for them.
 
     `is_partial`: more is planned once these steps are done, because the rest cannot be judged before. `refusals` stop
@@ -264,13 +259,7 @@ class RepairPlan:
     """Where replaced files are kept; None where nothing is replaced."""
 
     @property
-    def table(self) -> TableHandle:
-        """The table, bound to the directory where it was planned."""
-        return self.basis.table
-
-    @property
     def is_noop(self) -> bool:
-        """Return True where no step would be made."""
         return not self.planned
 
     def objection(self) -> Refused | None:
@@ -278,17 +267,14 @@ class RepairPlan:
         return Refused.by(self.refusals) if self.refusals and (self.is_noop or self.request.dry_run) else None
 
     def effects(self) -> Iterator[str]:
-        """Yield what the planned steps do."""
         yield from (f"{step.action}: {step.what}" for step in self.planned)
 
     @property
     def planned(self) -> tuple[Step, ...]:
-        """Return the steps that would be made."""
         return tuple(step for step in self.steps if step.state is StepState.PLANNED)
 
     @property
     def errors(self) -> tuple[Unrepaired, ...]:
-        """Return the errors that remain."""
         return tuple(one for one in self.unrepaired if one.severity is Severity.ERROR)
 
     @property

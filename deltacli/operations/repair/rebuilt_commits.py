@@ -467,9 +467,7 @@ class _Rebuilding:
                 yield {"domainMetadata": domain_of(name, known[name], removed=True)}
 
     def _mark(self, before: int | None, adds: pyarrow.Table, later: Sequence[int]) -> Iterator[Action]:
-        """Yield the high-water mark of row ids that a later commit raised: the last id of the files, if the next one
-        is the first of the later commit.
-        """
+        """Yield the high-water mark that a later commit raised: the last id, where its first row id follows."""
         old = NO_MARK if before is None else before
         starts, records = adds["baseRowId"].to_pylist(), _records(adds)
         ends = [start + rows - 1 for start, rows in zip(starts, records, strict=True) if None not in (start, rows)]
@@ -526,7 +524,6 @@ class _Rebuilding:
                     raise UnknownError(f"the damaged commit has another {kind} that can be read")
 
     def _lines(self) -> Iterator[Action]:
-        """Yield the lines of the damaged commit that are whole."""
         for line in (self._damaged or b"").split(b"\n"):
             try:
                 found = json.loads(line)
@@ -536,7 +533,6 @@ class _Rebuilding:
                 yield found
 
     def _found_info(self) -> Action | None:
-        """Return the commitInfo of the damaged commit, if it can still be read."""
         found = next((line["commitInfo"] for line in self._lines() if "commitInfo" in line), None)
         return found if isinstance(found, dict) else None
 
@@ -565,9 +561,7 @@ class _Rebuilding:
         return None if file is None else read_provenance(self._table.storage, file).in_commit_timestamp
 
     def _time(self, adds: pyarrow.Table, removes: pyarrow.Table) -> int:
-        """Return when the commit was made, as far as it is known: when its files were removed or written, between the
-        times of its neighbours.
-        """
+        """Return when the commit was made: when its files came or went, between the times of its neighbours."""
         commits = self._listing.commits
         known = [one for one in (removes["deletionTimestamp"], adds["modificationTime"]) if len(one) > one.null_count]
         lower = commits[self._version - 1].modified_ms if self._version - 1 in commits else None

@@ -8,7 +8,7 @@ A run ends with the plan that is made afterwards: nothing it acted on is found a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -120,9 +120,7 @@ def _planned(
     files: Mapping[str, StoredFile],
     diverged: Sequence[DivergedError],
 ) -> RepairPlan:
-    """Return the plan with some of the sources. The logs of others are `diverged`: nothing comes from there, and what
-    depends on one of the commits that differ is refused.
-    """
+    """Return the plan with some of the sources. What depends on a commit that differs in `diverged` logs is refused."""
     asked = replace(request, sources=sources)
     choice = RuleChoice(request.level, request.select)
     findings = () if validation is None else validation.findings
@@ -138,7 +136,8 @@ def _planned(
     if log.unrepaired and not log.work:
         log = plan_rebuilt(table, log, files, _damaged_names(by_family, files))
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
-        sound = _without_damaged(files, by_family[Family.LOG])
+        wrong = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in by_family[Family.LOG]}
+        sound = {name: file for name, file in files.items() if name not in wrong}
         open_sources(table, sources, sound, None if now is None else now.metadata.id)
     data = FilesPlan(Planned())
     if log.work:
@@ -161,6 +160,8 @@ def _planned(
     found = join_plans(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
     without_steps = [left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)]
+    left_out = [*found.unrepaired, *without_steps]
+    left_out += _waiting(by_family, found, left_out, is_readable=now is not None)
     plan = RepairPlan(
         basis,
         request,
@@ -168,7 +169,7 @@ def _planned(
         now.metadata.id if now is not None else find_table_id(table.storage, table.engine) if files else None,
         tuple(found.steps),
         tuple(found.work),
-        _unrepaired(found, without_steps, by_family, is_readable=now is not None),
+        tuple(one for one in left_out if one.severity is not Severity.INFO),
         refusals=tuple(found.refusals),
         notes=tuple(found.notes),
         is_partial=bool(found.work) and (bool(log.work) or now is None),
@@ -192,11 +193,6 @@ def _damaged_names(findings: Findings, files: Mapping[str, StoredFile]) -> set[s
     versions = {one.place.version for one in findings[Family.CHECKPOINT]}
     paths = {name: file.path for name, file in files.items()}
     return named | {name for name, path in paths.items() if path.kind in CHECKPOINTS and path.version in versions}
-
-
-def _without_damaged(files: Mapping[str, StoredFile], findings: Iterable[Finding]) -> dict[str, StoredFile]:
-    damaged = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in findings}
-    return {name: file for name, file in files.items() if name not in damaged}
 
 
 def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
@@ -250,9 +246,7 @@ def _judged(table: TableHandle, request: RepairRequest) -> tuple[Validation | No
 
 
 def _validated(table: TableHandle, request: RepairRequest) -> Validation | None:
-    """Return the validation, None where there is nothing at the path. Findings that raise doubts are among those of
-    each selection.
-    """
+    """Return the validation, None where there is nothing. Findings that raise doubts are in each selection."""
     orphans = () if request.level == LevelChoice.LOG else ORPHANS
     select = (*request.select, *NEWER, *DOUBTS, *orphans) if request.select else ()
     asked = ValidateRequest(level=request.level, select=select, max_findings=0)
@@ -275,9 +269,7 @@ def _sorted(findings: Sequence[Finding], choice: RuleChoice) -> tuple[Findings, 
 
 
 def _family_of(finding: Finding) -> Family | None:
-    """Return what plans the steps for a finding. Rules of commits judge the lines of compactions and of checkpoints in
-    JSON, too: no commit is damaged there.
-    """
+    """Return what plans the steps for a finding. Rules of commits judge lines of compactions and checkpoints, too."""
     family = row_of(finding.rule.id).family
     if family is not Family.LOG or not finding.rule.id.startswith("commit."):
         return family
@@ -311,19 +303,7 @@ def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
 def _doubled(
     table: TableHandle, findings: Sequence[Finding], now: Snapshot, listing: LogListing, obstacle: str | None
 ) -> Planned:
-    if not findings:
-        return Planned()
-
-    return plan_doubled(table, findings, now, listing, obstacle)
-
-
-def _unrepaired(
-    found: Planned, without_steps: Sequence[Unrepaired], findings: Findings, *, is_readable: bool
-) -> tuple[Unrepaired, ...]:
-    """Return the findings that are not acted on."""
-    left_out = [*found.unrepaired, *without_steps]
-    left_out += _waiting(findings, found, left_out, is_readable=is_readable)
-    return tuple(one for one in left_out if one.severity is not Severity.INFO)
+    return plan_doubled(table, findings, now, listing, obstacle) if findings else Planned()
 
 
 def _waiting(
@@ -466,7 +446,6 @@ class RepairOutcome:
 
     @property
     def committed_version(self) -> int | None:
-        """The version of the last commit; None where nothing was committed."""
         return self.versions[-1] if self.versions else None
 
     @property
@@ -479,12 +458,10 @@ class RepairOutcome:
 
     @property
     def backup_uri(self) -> str | None:
-        """Return where replaced files were kept, None where none was replaced."""
         return self.backup.uri if self.backup is not None and self.backup.kept else None
 
     @property
     def loss(self) -> Amount:
-        """Return what was given up."""
         given = {(step.committed_version, step.place.key): step.loses for step in self.done if step.loses is not None}
         return sum(given.values(), Amount(0, 0, 0))
 
@@ -506,17 +483,14 @@ class RepairOutcome:
 
     @property
     def summary(self) -> str:
-        """Return in words what was done, if anything."""
         return self.so_far() if self.done or self.put.files else "nothing was changed"
 
     def so_far(self) -> str:
-        """Return in words what was done."""
         put = f", {plural(self.put.files, 'file')} put back" if self.put.files else ""
         kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
         return f"{plural(len(self.done), 'step')} done{put}{kept}"
 
     def shortfall(self) -> Shortfall | None:
-        """Return which steps failed or were refused."""
         plan = self.plan
         left = [*self.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
         if not left and not plan.refusals:
@@ -554,7 +528,6 @@ class Repair:
         return plan
 
     def outcome(self, plan: RepairPlan) -> RepairOutcome:
-        """Return that nothing was done yet."""
         return RepairOutcome(plan)
 
     def execute(self, gate: Gate[RepairPlan, RepairOutcome]) -> None:
@@ -584,8 +557,17 @@ class Repair:
             if not gate.has_begun:
                 backup.discard()
             raise
-        _mark_found_again(outcome)
-        _mark_left(outcome)
+        found = {(step.rule, step.place) for step in outcome.plan.steps}
+        for position, step in enumerate(outcome.steps):
+            if step.state is StepState.DONE and (step.rule, step.place) in found:
+                outcome.steps[position] = step._replace(state=StepState.FAILED, reason="it is found again")
+        # Mark the planned steps that were not made, because their findings came up while the others were.
+        why = "it was found while the repair ran; run the same command again"
+        steps = (
+            step._replace(state=StepState.SKIPPED, reason=why) if step.state is StepState.PLANNED else step
+            for step in outcome.plan.steps
+        )
+        outcome.plan = replace(outcome.plan, steps=tuple(steps))
         backup.note_end()
 
     def _may_follow(self, gate: Gate[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
@@ -633,22 +615,3 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
             )
         run.unneeded.clear()
     return is_whole
-
-
-def _mark_found_again(outcome: RepairOutcome) -> None:
-    """Mark the steps as failed whose findings are found again."""
-    found = {(step.rule, step.place) for step in outcome.plan.steps}
-    for position, step in enumerate(outcome.steps):
-        if step.state is StepState.DONE and (step.rule, step.place) in found:
-            why = "it is found again"
-            outcome.steps[position] = step._replace(state=StepState.FAILED, reason=why)
-
-
-def _mark_left(outcome: RepairOutcome) -> None:
-    """Mark the planned steps that were not made, because their findings came up while the others were."""
-    why = "it was found while the repair ran; run the same command again"
-    steps = (
-        step._replace(state=StepState.SKIPPED, reason=why) if step.state is StepState.PLANNED else step
-        for step in outcome.plan.steps
-    )
-    outcome.plan = replace(outcome.plan, steps=tuple(steps))

@@ -89,9 +89,7 @@ class ProblemFile(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The files that cannot be used, and what is needed of those below the root, to look for them elsewhere. `notes`
-    say what was not looked at.
-    """
+    """The files that cannot be used, and what is needed of those below the root. `notes`: what was not looked at."""
 
     problems: tuple[ProblemFile, ...] = ()
     needed: NeededFiles | None = None
@@ -148,7 +146,6 @@ def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -
 def _check(
     table: TableHandle, adds: RecordBatch, every: NeededFiles, *, footers: bool
 ) -> Iterator[tuple[NeededFiles, Iterator[ProblemFile]]]:
-    """Yield the files in the table that cannot be used, if there are any."""
     if not every.files.num_rows:
         return
     comes_back = _come_back(table, adds, every)
@@ -184,9 +181,7 @@ def _told(lost: NeededFiles, problems: ArrowArray, reasons: ArrowArray, stay: Ar
 
 
 class _Elsewhere:
-    """What of some files is not in a file of the table: those outside of it, and vectors outside of it or in the log.
-    `unseen` counts files that stay and may not be opened.
-    """
+    """What of some files is not in a file of the table. `unseen` counts files that stay and may not be opened."""
 
     def __init__(self, table: TableHandle, adds: RecordBatch, *, has_files: bool) -> None:
         self._table, self._files = table, table.files()
@@ -199,9 +194,7 @@ class _Elsewhere:
         self._vectors: list[Action] = pc.filter(vectors, pc.is_null(keys.of_vectors(ids).keys)).to_pylist()
 
     def problems(self, *, footers: bool) -> Iterator[ProblemFile]:
-        """Yield what is wrong: bytes, and of what comes back vectors, and with `footers` the numbers of rows. Raises
-        PathExternal and StorageFailed.
-        """
+        """Yield faults of bytes, returning vectors and, by `footers`, rows. Raises PathExternal, StorageFailed."""
         outside = [add for add in self._outside if self._files.inside(add["path"]) is None]
         if not outside and not self._vectors:
             return
@@ -288,17 +281,14 @@ class Difference:
 
     @cached_property
     def added_amount(self) -> Amount:
-        """The files that come back."""
         return amount_of(self.target, self.added)
 
     @cached_property
     def removed_amount(self) -> Amount:
-        """The files that go."""
         return amount_of(self.now, self.removed)
 
     @property
     def unchanged(self) -> int:
-        """The number of files that stay."""
         return len(self.now.keys) - self.removed_amount.files
 
     @property
@@ -308,22 +298,18 @@ class Difference:
 
     @property
     def files_after(self) -> int:
-        """The number of chosen files afterwards."""
         return len(self.target.keys)
 
     @property
     def size_after(self) -> int:
-        """Their bytes."""
         return _sum(self.target.sizes)
 
     @property
     def brings_vectors(self) -> bool:
-        """Whether a file with a deletion vector comes back."""
         return bool(pc.any(pc.and_(self.added, self.target.has_vector)).as_py())
 
     @property
     def without_row_id(self) -> ArrowArray:
-        """Which files of the target come back without row ids."""
         return pc.and_(self.added, pc.invert(self.target.has_row_id))
 
     def physical(self, chosen: ArrowArray) -> Amount:
@@ -333,10 +319,7 @@ class Difference:
 
 
 def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Difference:
-    """Return what differs between two versions of a table, of the files that `where` chooses.
-
-    Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
-    """
+    """Return what differs between two versions, of the files that `where` chooses. Raises what reading them raises."""
     return difference_of(read_keyed_files(now, where), read_keyed_files(target, where))
 
 
@@ -377,9 +360,7 @@ def read_keyed_files(snapshot: Snapshot, where: Mask | None) -> KeyedLiveFiles:
 
 
 def joined_files(parts: Sequence[tuple[ArrowArray, ...]], *, are_keys_narrow: bool = False) -> KeyedLiveFiles:
-    """Return the files of several parts, each with the columns of `LiveFiles`, with keys of `file_keys`, or of
-    `narrow_keys`.
-    """
+    """Return the files of several parts, each with the columns of `LiveFiles`, under their keys."""
     of_keys = pa.int64() if are_keys_narrow else pa.binary(KEY_BYTES)
     kinds = (of_keys, pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
     return KeyedLiveFiles(

@@ -64,12 +64,10 @@ class SmallState(NamedTuple):
 
     @property
     def protocol(self) -> Action:
-        """The protocol action as in the log."""
         return self.config.raw_protocol or {}
 
     @property
     def metadata(self) -> Action:
-        """The metaData action as in the log."""
         return self.config.raw_metadata or {}
 
 
@@ -84,9 +82,7 @@ class SmallActions(NamedTuple):
 
 
 def settle(now: SmallState, target: SmallState, *, brings_vectors: bool) -> SmallActions:
-    """Return what is committed to get from now to the target. `brings_vectors`: a file with a deletion vector comes
-    back.
-    """
+    """Return what is committed to get from now to the target. `brings_vectors`: a file with a vector comes back."""
     return _Settlement(now, target, brings_vectors).actions()
 
 

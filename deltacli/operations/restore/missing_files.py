@@ -44,7 +44,6 @@ class Brought:
 
     @cached_property
     def count(self) -> int:
-        """The number of files to be copied."""
         return len(self.found.sources) - int(self.found.sources.null_count)
 
     @cached_property
@@ -165,7 +164,9 @@ def _older(now: Snapshot, target: Snapshot, names: Set[str], where: Mask | None)
         return pa.array([name.encode("utf-8", "surrogateescape") for name in lost], pa.binary())
 
     def lost_of(version: Snapshot) -> ArrowArray:
-        every = ((batch if where is None else pc.filter(batch, where(batch))) for batch in _adds_of(version))
+        fields = (*VERIFIED, "partitionValues")
+        adds = version.file_actions.map_actions("add", lambda adds: adds, fields=fields)
+        every = ((batch if where is None else pc.filter(batch, where(batch))) for batch in adds)
         return bytes_of(one.path for one in check_sizes(now.table, every, 0))
 
     uris = (storage.uri, *storage.aliases)
@@ -174,11 +175,6 @@ def _older(now: Snapshot, target: Snapshot, names: Set[str], where: Mask | None)
         if found.files_after and (found.added_amount.files or found.removed_amount.files):
             return version.version
     return None
-
-
-def _adds_of(version: Snapshot) -> Iterator[RecordBatch]:
-    fields = (*VERIFIED, "partitionValues")
-    return iter(version.file_actions.map_actions("add", lambda adds: adds, fields=fields))
 
 
 def _other_than_now(commits: Mapping[int, _Commit]) -> set[int]:

@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import Shortfall
+from deltacli.changing.plan import OnTable, Shortfall
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -145,7 +145,7 @@ class Noticing(NamedTuple):
     "refusals",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class RestorePlan:
+class RestorePlan(OnTable):
     """What a restore would do. Nothing has been done."""
 
     basis: Basis
@@ -163,9 +163,7 @@ class RestorePlan:
     brought: Brought | None
     """The files that are brought from elsewhere before the commit."""
     restorable: int | None
-    """The newest version with other rows than now that can be restored, where files of the target are missing; None:
-    none is known.
-    """
+    """The newest version with other rows that can be restored, where files of the target are missing; None: unknown."""
     refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
     clients: tuple[Noticing, ...]
@@ -175,12 +173,7 @@ class RestorePlan:
     """When the files were looked at, by the monotonic clock of this process."""
 
     @property
-    def table(self) -> TableHandle:
-        return self.basis.table
-
-    @property
     def is_noop(self) -> bool:
-        """Whether nothing differs."""
         found = self.difference
         small = self.small
         changes_files = bool(found.added_amount.files or found.removed_amount.files)
@@ -210,7 +203,6 @@ class RestorePlan:
         return Refused.by([first], facts)
 
     def effects(self) -> Iterator[str]:
-        """Yield what comes back, goes and changes."""
         found = self.difference
         for what, amount in (("bring back", found.added_amount), ("remove", found.removed_amount)):
             rows = "unknown" if amount.rows is None else f"{amount.rows:,}"
@@ -589,7 +581,6 @@ class RestoreOutcome:
         )
 
     def so_far(self) -> str:
-        """Return what was committed, or put in its place before a commit."""
         if self.committed_version is None:
             return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
@@ -629,11 +620,9 @@ class Restore:
     request: RestoreRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> RestorePlan:
-        """Plan it. Raises as `plan_restore`."""
         return plan_restore(table, self.request, now)
 
     def outcome(self, plan: RestorePlan) -> RestoreOutcome:
-        """Return that nothing was done yet."""
         return RestoreOutcome(plan)
 
     def execute(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
@@ -692,9 +681,7 @@ class _Attempts:
         return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
-        """Plan the same on a newer version. All files are checked again where some were gone, after a while, and behind
-        a vacuum.
-        """
+        """Plan the same on a newer version. Files are checked again after losses, a while, or a vacuum."""
         checks_all = self._lacks_files or self._has_waited or _has_vacuum(plan.now, now)
         found = plan_again(plan, now, checks_all=checks_all)
         if checks_all:
@@ -706,9 +693,7 @@ class _Attempts:
         return self._gate.table.machine.monotonic() - self._checked_at > LOOK_SECONDS
 
     def look(self) -> bool:
-        """Look at the files that come back after a prompt, or where that was a minute ago; return whether they are
-        there.
-        """
+        """Look at the files that come back, before a prompt or after a minute; return whether they are there."""
         if self._has_waited:
             self._checked_at = self._gate.table.machine.monotonic()
             self._lacks_files = bool(_lost(self._gate.plan))
@@ -750,7 +735,6 @@ def _comes_back(adds: RecordBatch, ids: metadata.ReturningIds) -> RecordBatch:
 
 
 def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
-    """Return the files that came back and are gone by now."""
     found = plan.difference
     count = found.added_amount.files
     if not count:

@@ -344,7 +344,6 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
 
 
 def shown(change: Change) -> str:
-    """Return a change in words."""
     return sentence(change)
 
 
@@ -370,7 +369,6 @@ def _create_delta_table(source: DescribedSchema) -> str:
 
 
 def _not_in_spark(source: DescribedSchema) -> Iterator[ConversionLoss]:
-    """Yield what the statement cannot state."""
     for column in () if source.delta is None else source.delta.fields:
         yield from _not_in_type(column.data_type, column.name)
         for key in column.metadata:

@@ -83,9 +83,7 @@ def worst(findings: Sequence[Finding]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """Where a source is: `start` and `end` of the newest planned batch. `start` is None at batch 0, and where the
-    source had no offset yet.
-    """
+    """Where a source is: `start` and `end` of the newest planned batch. `start` is None without an earlier offset."""
 
     name: str
     start: streams.Offset
@@ -98,7 +96,6 @@ class SourceOffsets:
 
     @property
     def table_id(self) -> str | None:
-        """Return the id of the table; None for other sources."""
         return self.positions[-1].table_id if self.positions else None
 
     def reads(self, table_id: str) -> bool:

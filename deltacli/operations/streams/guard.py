@@ -151,9 +151,7 @@ def _guard(
 
 
 def _may_be_of_any_table(checkpoint: StreamCheckpoint) -> bool:
-    """Return True if a directory cannot be read as far as its tables. An entry of a newer format may have others than
-    the one before it.
-    """
+    """Return True if the tables of a directory are unknown. An entry of a newer format may have other tables."""
     if not checkpoint.sources:
         return checkpoint.finding.verdict is not Verdict.OK
     offsets = [offset for one in checkpoint.sources for offset in (one.start, one.end)]
@@ -227,9 +225,7 @@ def _units(judged: Sequence[SourceJudgement], snapshot: Snapshot) -> ArrowTable:
 
 
 def _places_below(table: TableHandle, checkpoint: StreamCheckpoint) -> tuple[str, ...]:
-    """Return the path of a checkpoint directory relative to the table, what a directory has that is the table's own,
-    nothing where it is elsewhere.
-    """
+    """Return the path of a checkpoint directory in the table, or what it holds of the table's own; else nothing."""
     roots, place = (table.uri, *table.storage.aliases), checkpoint.uri
     if isinstance(checkpoint.storage, LocalStorage):
         if not isinstance(table.storage, LocalStorage):

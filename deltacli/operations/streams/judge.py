@@ -85,7 +85,6 @@ class SourceJudgement:
 
     @property
     def is_behind(self) -> bool:
-        """Return whether there are versions that the source has not delivered."""
         return self.lag.versions > 0
 
 

@@ -111,9 +111,7 @@ class TableHistory:
         return pa.Table.from_batches(found, rows.schema)
 
     def live_parts(self, rows: ArrowTable) -> tuple[ArrowArray, ArrowArray]:
-        """Return whether the data file of each row is live, under any vector, and whether its vector is, or it has
-        none.
-        """
+        """Return whether the data file of each row is live, under any vector, and whether its vector is (or none)."""
         vectors = whole(rows["vector"])
         has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
         is_live = [pa.array([], pa.bool_())]
@@ -145,9 +143,7 @@ class TableHistory:
         return self._configs[version]
 
     def files_of_snapshot(self, version: int, delivered: int) -> SnapshotFiles | str:
-        """Return the live files of a version but the first ones that are delivered; why it cannot be rebuilt, in
-        words.
-        """
+        """Return the live files of a version but the first ones that are delivered; or why it cannot be rebuilt."""
         place = version, delivered
         if place not in self._snapshots:
             assert self._live_units is not None  # before threads ask for it, and what it raises is not of this version
@@ -428,10 +424,7 @@ def began_unknown(source: SourceOffsets) -> bool:
 def needs_of(
     history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOffsets, *, of_feed: bool = False
 ) -> Needs:
-    """Return what a source of a table needs if it reads rows, or with `of_feed` its change feed.
-
-    Raises StorageFailed.
-    """
+    """Return what a source needs if it reads rows, or with `of_feed` its change feed. Raises StorageFailed."""
     nothing = history.events.slice(0, 0)
     position = restart_position(checkpoint, source)
     if position is None or position.table_id != history.snapshot.metadata.id:
@@ -513,10 +506,7 @@ def files_to_deliver(history: TableHistory, position: Position, *, of_feed: bool
         of_snapshot = history.files_of_snapshot(position.version, delivered)
         first, delivered = first + 1, 0
     rows = events.filter(pc.and_(pc.greater_equal(events["version"], first), events["is_change"]))
-    if of_feed:
-        rows = _recorded(history, rows)
-    else:
-        rows = rows.filter(pc.equal(rows["kind"], ADD))
+    rows = _recorded(history, rows) if of_feed else rows.filter(pc.equal(rows["kind"], ADD))
     if delivered and rows.num_rows:
         here = history.commits.get(first)
         count = pc.sum(pc.equal(rows["version"], first)).as_py() or 0
@@ -538,5 +528,4 @@ def _recorded(history: TableHistory, rows: ArrowTable) -> ArrowTable:
 
 
 def records_changes(config: TableConfiguration | None) -> bool:
-    """Return whether the change feed is enabled."""
     return config is not None and is_true(config.properties, CHANGE_FEED)

@@ -97,7 +97,6 @@ class GuardedQuery(NamedTuple):
         )
 
     def as_json(self) -> dict[str, Json]:
-        """Return it for documents."""
         versions = None if self.versions is None else list[Json](self.versions)
         found: dict[str, Json] = {"checkpoint": self.checkpoint, "query": self.query, "state": self.state.value}
         return found | {"versions": versions, "files": self.files, "sizeBytes": self.size_bytes, "lagMs": self.lag_ms}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -71,10 +71,7 @@ class RestartPoint:
 
 
 def find_restart(judgement: SourceJudgement) -> RestartPoint | None:
-    """Return the earliest version from which all commits and files are there; None for a table that was created again.
-
-    Raises StorageFailed.
-    """
+    """Return the earliest version with all commits and files; None for a table created again. Raises StorageFailed."""
     history, position = judgement.history, judgement.position
     if position.table_id != history.snapshot.metadata.id:
         return None
@@ -240,9 +237,7 @@ class StreamQuery(NamedTuple):
 
     @property
     def finding(self) -> Finding:
-        """The worst verdict of the directory and its sources. A source that may be in several tables has a verdict
-        where it is the same in all of them.
-        """
+        """The worst verdict of the directory and its sources; of several possible tables one that they share."""
         found = [self.checkpoint.finding]
         for name in dict.fromkeys(one.source.name for one in self.sources):
             here = [one.finding or OK for one in self.sources if one.source.name == name]
@@ -272,7 +267,6 @@ class StreamsReport:
     others: int = 0
 
     def verdicts(self) -> Counter[Verdict]:
-        """Return how many queries have each verdict."""
         return Counter(one.finding.verdict for one in self.queries)
 
     def fails(self, fail_on: FailOn = FailOn.DEAD) -> bool:
@@ -283,8 +277,7 @@ class StreamsReport:
     def rows(self) -> Iterator[dict[str, Json]]:
         """Yield the sources of all queries, by `COLUMNS`; a query without any is one, too."""
         for query in self.queries:
-            for source in query.sources or (None,):
-                yield _row(query, source)
+            yield from (_row(query, source) for source in query.sources or (None,))
 
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.streams`, without the envelope."""
@@ -345,13 +338,6 @@ class _Named(NamedTuple):
     fault: Unreadable | None = None
 
 
-def require_delta_tables(tables: Iterable[TableHandle]) -> None:
-    """Raise UsageError for a share."""
-    for table in tables:
-        if isinstance(table.storage, StoreOfVersions):
-            raise UsageError(f"streams works on Delta tables only: the provider of {table.uri} decides what it keeps")
-
-
 def find_streams(
     request: StreamsRequest,
     tables: Sequence[TableHandle],
@@ -366,7 +352,9 @@ def find_streams(
 
     Raises what `find_checkpoints` raises, NotATable, UsageError for a share, and StorageFailed.
     """
-    require_delta_tables(tables)
+    for table in tables:
+        if isinstance(table.storage, StoreOfVersions):
+            raise UsageError(f"streams works on Delta tables only: the provider of {table.uri} decides what it keeps")
     found = find_checkpoints(request.names, open_, engine, progress=progress)
     named = [_read(table) for table in tables]
     placed = [(one, source, _tables_of(source, named)) for one in found for source in one.sources]

@@ -52,7 +52,6 @@ class Window(NamedTuple):
     reaches_back: bool
 
     def retains(self, version: int) -> bool:
-        """Return True if the commit of a version is retained."""
         return self.last_before is None or version > self.last_before
 
 
@@ -109,20 +108,17 @@ class References(NamedTuple):
     def with_viewed(self, hashes: pyarrow.Array) -> References:
         """Protect the files that manifests name."""
         alone = self._unprotected(hashes)
-        return self._protecting(alone)._replace(viewed=alone)
+        return self._replace(protected=pa.concat_arrays([self.protected, alone]), viewed=alone)
 
     def with_streamed(self, hashes: pyarrow.Array) -> References:
         """Protect the files that queries need."""
         alone = self._unprotected(hashes)
-        return self._protecting(alone)._replace(streamed=alone)
+        return self._replace(protected=pa.concat_arrays([self.protected, alone]), streamed=alone)
 
     def _unprotected(self, hashes: pyarrow.Array) -> pyarrow.Array:
         for others in (self.live, self.live_written, self.protected):
             hashes = pc.filter(hashes, pc.invert(pc.is_in(hashes, value_set=others)))
         return hashes
-
-    def _protecting(self, hashes: pyarrow.Array) -> References:
-        return self._replace(protected=pa.concat_arrays([self.protected, hashes]))
 
 
 def removal_schema() -> pyarrow.Schema:
@@ -267,9 +263,7 @@ class ReferenceCollector:
         return pc.drop_null(vectors)
 
     def _take_removals(self, rows: FileReferences, since: int) -> None:
-        """Collect the files removed by commits from a version on, with their paths: data files and vectors, or change
-        data.
-        """
+        """Collect the files that later commits removed, with their paths: data files and vectors, or change data."""
         rows = _some(rows, pc.greater_equal(rows.version, since))
         if not len(rows.path):
             return
@@ -299,7 +293,7 @@ class ReferenceCollector:
             live_written=live if self.is_decoded else self.written.whole(),
             live_sizes=self.sizes.whole(),
             live_vectors=self.live_vectors.whole(),
-            protected=_concat_batches(self.protected, self.live_vectors),
+            protected=pa.concat_arrays([self.protected.whole(), self.live_vectors.whole()]),
             removed=Keys(self.removed.whole(), self.removed_versions.whole()),
             changes=Keys(self.changes.whole(), self.change_versions.whole()),
             named=self.named.whole(),
@@ -342,13 +336,10 @@ class ReferenceCollector:
                 self.protected.add(pc.drop_null(files))
 
     def _take_vectors(self, ids: Any) -> Any:  # Any: pyarrow has no types
-        """Return the hashes of the files of deletion vectors, if there are any."""
         return pc.drop_null(self._vector_files(pc.filter(ids, pc.not_equal(ids, ""))))
 
     def _vector_files(self, ids: Any) -> Any:  # Any: pyarrow has no types
-        """Return the hashes of the files that contain vectors, one row per vector; other readings of their paths are
-        protected.
-        """
+        """Return the hashes of the files of vectors, one row each; other readings of their paths are protected."""
         if not len(ids):
             return pa.array([], pa.int64())
         keys = self._keys.of_vectors(_flat(ids))
@@ -396,7 +387,11 @@ def collect_references(
     metadata: list[Action] = []
     for rows in named_files(table, listing, faults, metadata):
         collector.take_commits(rows)
-    _take_newest(collector, snapshot, scope)
+    for newest in snapshot.file_actions.narrow():
+        if newest.adds is not None and newest.adds.num_rows:
+            collector.take_live(newest.adds, scope)
+        if newest.removes is not None and newest.removes.num_rows:
+            collector.take_tombstones(newest.removes)
     for version in keep_versions:
         for batch in read_snapshot(table, version=version).file_actions.narrow():
             if batch.adds is not None and batch.adds.num_rows:
@@ -407,19 +402,8 @@ def collect_references(
     return collector.finish(listing, metadata, faults)
 
 
-def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope | None) -> None:
-    """Add the live files and the tombstones of the newest version."""
-    for batch in snapshot.file_actions.narrow():
-        if batch.adds is not None and batch.adds.num_rows:
-            collector.take_live(batch.adds, scope)
-        if batch.removes is not None and batch.removes.num_rows:
-            collector.take_tombstones(batch.removes)
-
-
 def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: int) -> None:
-    """Add the files that another table needs, with its relative paths made absolute. A clone may retain removed files
-    for longer than its source.
-    """
+    """Add the files that another table needs, which may retain removed files for longer, by absolute paths."""
     root = encoded_root(other.table.uri)
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
     listing = list_log(other.table.storage, progress=other.table.progress)
@@ -439,7 +423,6 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
 
 
 def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types
-    """Yield live files and unexpired tombstones."""
     if batch.adds is not None and batch.adds.num_rows:
         yield batch.adds
     if batch.removes is not None and batch.removes.num_rows:
@@ -463,10 +446,6 @@ def _others(rows: RecordBatch, mask: ArrowArray) -> RecordBatch:
 
 def _flat(column: ArrowArray) -> ArrowArray:
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
-
-
-def _concat_batches(*parts: _Batches) -> ArrowArray:
-    return pa.concat_arrays([part.whole() for part in parts])
 
 
 # -- the comparison with a listing -------------------------------------------------------------------------------------
@@ -541,7 +520,6 @@ class CandidateClassifier:
         self._roots.merge(part.roots)
 
     def is_needed(self, hashes: pyarrow.Array) -> pyarrow.Array:
-        """Return which files the log needs."""
         return pc.or_(self.known.find_live(hashes), self.known.find_others(hashes))
 
     def old_files(self) -> pyarrow.Table:
@@ -556,13 +534,11 @@ class CandidateClassifier:
 
     @cached_property
     def needed(self) -> pyarrow.Array:
-        """Return the hashes of the listed files that are needed."""
         found = pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
         return pc.unique(found) if self.may_repeat else found
 
     @property
     def young_files(self) -> int:
-        """Return the number of files that are too recent to delete."""
         if self.may_repeat:
             return len(pc.unique(pa.concat_arrays([*self.young, pa.array([], pa.int64())])))
         return sum(map(len, self.young))
@@ -670,9 +646,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
 def _without_doubtful(
     rows: pyarrow.Table, choice: CandidateChoice
 ) -> tuple[pyarrow.Table, pyarrow.Table, pyarrow.Table, Unreadable | None]:
-    """Return the rows that the newest version may lack, those that it lost, and those for which that is unknown, with
-    the reason. Checkpoints do not name change data.
-    """
+    """Return the rows that the newest version may lack: those it lost, and unknown ones with the reason."""
     if choice.find_doubts is None or not rows.num_rows:
         return rows, rows.slice(0, 0), rows.slice(0, 0), None
     found = choice.find_doubts(rows.column("hash").combine_chunks())

@@ -33,13 +33,10 @@ class CloneNote(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the path of the note, relative to the table."""
         return f"{NOTES}/{self.table_id}.json"
 
     def may_be_gone(self) -> bool:
-        """Return False for a local clone whose parent directory is not there either, as on another machine or an
-        unmounted disk.
-        """
+        """Return False for a local clone without its parent directory, as on another machine or an unmounted disk."""
         if not self.uri.startswith("file:"):
             return True
         return os.path.isdir(os.path.dirname(unquote(self.uri.removeprefix("file://")).rstrip("/")))
@@ -151,9 +148,7 @@ def _is_untouched(clone: Snapshot) -> bool:
 def open_clones(
     tables: Sequence[TableHandle], open_clone: Callable[[str], Snapshot], known: Collection[str], now_ms: int
 ) -> Clones:
-    """Open the clones of tables but those whose table ids are `known`, and the clones of all of these, which name files
-    of the tables, too.
-    """
+    """Open the clones of tables, except those with `known` table ids, and the clones of these: they name files, too."""
     found: list[Snapshot] = []
     gone: list[CloneNote] = []
     unknown: list[Unknown] = []

@@ -161,7 +161,6 @@ class Group:
 
     @property
     def open_rows(self) -> list[int]:
-        """Return the rows without an outcome so far."""
         return [row for batch in self.last for row in batch.open_rows]
 
 
@@ -355,7 +354,6 @@ class Deletions:
         return Group(rows, spared, batches, batches, missing)
 
     def _gone(self, rows: pyarrow.Table) -> list[bool]:
-        """Return which files of rows do not exist."""
         paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
         if self.table.storage.capabilities.cheap_listing:
             return [size < 0 for size in self.table.storage.stat_many(paths)[0]]
@@ -364,9 +362,7 @@ class Deletions:
         return [bool(is_missing) for piece in found for is_missing in piece]
 
     def _check(self, rows: pyarrow.Table, gone: ArrowArray) -> tuple[ArrowArray, list[Batch]]:
-        """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
-        the check is too old.
-        """
+        """Return which rows newer commits name, and batches of the others that are not `gone`, to begin in time."""
         allowed = permit(self.table.stores, self.table.machine.now_ms())
         spared = self.newer.needed(rows.column("path").combine_chunks())
         return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), allowed))
@@ -386,9 +382,7 @@ class Deletions:
             yield Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
     def _delete(self, groups: Iterator[Group], advance: Callable[[int], None]) -> None:
-        """Delete the files of groups and count them even if it is interrupted. `advance` is called for each decided
-        file.
-        """
+        """Delete the files of groups and count them even if interrupted. `advance` is called for each decided file."""
         begun = Begun(groups)
         try:
             fault = self._decide(begun, advance)
@@ -401,9 +395,7 @@ class Deletions:
             raise fault
 
     def _decide(self, begun: Begun, advance: Callable[[int], None]) -> Exception | None:
-        """Send the batches, and again those files whose time was over, after another check of the log; return the first
-        fault.
-        """
+        """Send the batches, and again what ran out of time, after another look at the log; return the first fault."""
         fruitless, again = 0, list[Batch]()
         while True:
             self._send(begun, begun.batches(again, self._stop), advance)
@@ -505,9 +497,7 @@ def _parts(pending: Sequence[range], each: int) -> Iterator[list[range]]:
 
 @dataclass(eq=False)
 class SavedVacuum:
-    """The plan of a file, to be compared with the table and executed from where an earlier run stopped. `tell` gets
-    notes on the run.
-    """
+    """The plan of a file, compared with the table and resumed where an earlier run stopped. `tell` gets notes."""
 
     act: ClassVar[Act] = Act.DELETE
 
@@ -533,7 +523,6 @@ class SavedVacuum:
             return replace(plan, table=table.uri, refusals=refusals, made_from=Basis(table, -1, plan.now_ms))
 
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
-        """Return the plan, of which nothing was deleted yet."""
         return VacuumResult(plan, VacuumOutcome())
 
     def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
@@ -594,7 +583,7 @@ def execute_vacuum(
     chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
     require_free(chosen.commit_metadata)
-    require_executable(plan)
+    _require_executable(plan)
     if plan.made_from is None:
         plan = adopted(table, plan)
     table = bound(table, plan)
@@ -624,7 +613,10 @@ def execute_vacuum(
         if quarantine is not None:
             quarantine.require_filled()
         deletions.run()
-        _remove_directories(table, plan, found)
+        storage = table.writable()
+        for path in plan.directories if storage.capabilities.has_directories else ():  # deepest first
+            with suppress(StorageFailed):  # one that contains a file by now is kept
+                found.directories_removed += isinstance(storage.remove_directory(path), Deleted)
         status = "FAILED" if found.failed.count else "COMPLETED"
     finally:
         if logs:
@@ -650,9 +642,7 @@ def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
 
 
 def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPlan:
-    """Return the plan with a quarantine. Raises UsageError where it has another one, and what `open_quarantine`
-    raises.
-    """
+    """Return the plan with a quarantine. Raises UsageError where it has another, and as `open_quarantine`."""
     from deltacli.operations.vacuum.quarantine import open_quarantine
 
     asked = open_quarantine(table, uri)
@@ -717,8 +707,7 @@ def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
             write_last_vacuum(table.writable(), plan.horizon, plan.cutoff_ms, newest=newest)
 
 
-def require_executable(plan: VacuumPlan) -> None:
-    """Raise Refused for the first refusal of a plan."""
+def _require_executable(plan: VacuumPlan) -> None:
     if (refusal := plan.objection()) is not None:
         raise refusal
 
@@ -733,9 +722,7 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
         if plan.retention_ms != plan.own_retention_ms:
             parameters["specifiedRetentionMillis"] = plan.retention_ms
         return CommitRequest(
-            "VACUUM START",
-            parameters,
-            {"numFilesToDelete": plan.files, "sizeOfDataToDelete": plan.size_bytes},
+            "VACUUM START", parameters, {"numFilesToDelete": plan.files, "sizeOfDataToDelete": plan.size_bytes}
         )
 
     try:
@@ -764,13 +751,3 @@ def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_
     else:
         assert isinstance(made, Committed)  # the request is never None
         outcome.end_version, outcome.end_status = made.version, status
-
-
-def _remove_directories(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
-    """Remove empty directories, deepest first; one that contains a file by now is kept."""
-    storage = table.writable()
-    if not storage.capabilities.has_directories:
-        return
-    for path in plan.directories:
-        with suppress(StorageFailed):
-            outcome.directories_removed += isinstance(storage.remove_directory(path), Deleted)

@@ -241,7 +241,6 @@ def _name_of(table: TableHandle, path: str) -> str:
 
 
 def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
-    """Return the commits that name the file, oldest first."""
     wanted = setting.keys.of_listing(binary_paths([name]))
     faults: list[CommitCorrupt] = []
     found: set[tuple[int, str, str]] = set()

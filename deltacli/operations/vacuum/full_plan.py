@@ -88,16 +88,13 @@ class VacuumChange:
     request: VacuumRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
-        """Plan it on the newest version. Raises what `plan_vacuum` raises."""
         require_free(self.request.commit_metadata)
         return plan_vacuum(table, self.request, snapshot=now)
 
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
-        """Return the plan, of which nothing was deleted yet."""
         return VacuumResult(plan, VacuumOutcome())
 
     def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
-        """Delete the files. Raises what `execute_vacuum` raises."""
         from deltacli.operations.vacuum.execute import execute_by
 
         execute_by(gate, self.request)
@@ -347,9 +344,7 @@ def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | N
 
 @contextmanager
 def _begun(storage: ReadStorage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
-    """Return the listing, made while the log is read if the store answers several calls at once; on a local disk that
-    would not be faster.
-    """
+    """Return the listing, made while the log is read if that is faster: not on a local disk."""
     if storage.capabilities.cheap_listing or storage.capabilities.parallel_reads == 1:
         yield listing
         return

@@ -72,9 +72,7 @@ def write_last_vacuum(storage: Storage, version: int, cutoff_ms: int, *, newest:
 
 
 def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
-    """Plan from the log only. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as
-    `plan_vacuum`.
-    """
+    """Plan from the log only. Raises Refused (`vacuum.lite-impossible`) where it has gaps, and as `plan_vacuum`."""
     begun = table.machine.monotonic()
     snapshot = read_snapshot(table)
     listing = list_log(table.storage, progress=table.progress)
@@ -191,9 +189,7 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
 
 
 def _on_disk(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowTable]:
-    """Return the rows whose files exist, with their actual sizes, and the recent ones; on a store where checking is
-    expensive, all rows as in the log.
-    """
+    """Return the rows whose files exist, with actual sizes, and recent ones; all rows where checks are expensive."""
     rows = rows.combine_chunks()
     rows = pc.take(rows, pc.sort_indices(rows.column("path").combine_chunks()))
     storage = setting.table.storage

@@ -94,8 +94,6 @@ class VacuumRequest:
     )
     mode: str = option(
         "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
-        "full|lite",
-        Kind.CHOICE,
         default=Mode.FULL,
         choices=Mode,
         policy="Source of candidates: a listing, or the log only.",
@@ -103,10 +101,7 @@ class VacuumRequest:
     prefix: str | None = option("Delete only below this directory of the table.", "P")
     where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "CONDITION", Kind.TEXT)
     keep_versions: Sequence[int] = option(
-        "Versions to keep fully readable, whatever their age. Repeatable.",
-        "A,B-C,…",
-        Kind.VERSIONS,
-        default=(),
+        "Versions to keep fully readable, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
     )
     protect_from: Sequence[str] = option(
         "Keep files that another table (a shallow clone) references. Repeatable.",
@@ -215,9 +210,7 @@ class Reason(StrEnum):
 
 
 class Kept(NamedTuple):
-    """The listed files that are kept. Sizes are counted where the listing has them without an additional call per
-    file.
-    """
+    """The listed files that are kept. Sizes are counted where the listing has them without a further call."""
 
     live: Amount = NO_FILES
     """Files of the newest version, including deletion vectors, as far as they were listed."""
@@ -374,11 +367,9 @@ class VacuumPlan:
 
     @property
     def is_noop(self) -> bool:
-        """True where nothing is to be deleted."""
         return not self.files and not self.directories
 
     def objection(self) -> Refused | None:
-        """Return the error of the refusals, None without one."""
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -386,7 +377,6 @@ class VacuumPlan:
         return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
-        """Yield what is deleted, and where copies are put."""
         yield f"delete {plural(self.files, 'file')} ({format_size(self.size_bytes)}), plan {self.plan_id}"
         if self.quarantine is not None:
             yield f"copy them to {self.quarantine}"
@@ -519,7 +509,6 @@ class VacuumResult(NamedTuple):
     outcome: VacuumOutcome | None
 
     def so_far(self) -> str:
-        """Return in words what was deleted and committed."""
         outcome = self.outcome or VacuumOutcome()
         done = f"{outcome.deleted.files:,} of {plural(self.plan.files, 'file')} deleted"
         if outcome.end_version is not None:
@@ -527,7 +516,6 @@ class VacuumResult(NamedTuple):
         return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
     def shortfall(self) -> Undone:
-        """Return which files could not be deleted."""
         if self.outcome is None:
             return None
         hint, has_deleted = command("vacuum", yes=True), bool(self.outcome.deleted.files)

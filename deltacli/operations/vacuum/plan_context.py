@@ -151,10 +151,7 @@ def prepare(
     removals_since: int | None = None,
     listed_ms: int | None = None,
 ) -> PlanContext:
-    """Read the log for all files to keep; `listed_ms` is the time of the listing, if it is not made now.
-
-    Raises as `plan_vacuum`.
-    """
+    """Read the log for all files to keep; `listed_ms`: when it was listed, if not now. Raises as `plan_vacuum`."""
     require_committable(snapshot)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_CLEANUP", "delete data files", asks=False)
@@ -163,9 +160,7 @@ def prepare(
     retention_ms = own_ms if request.retention_ms is None else request.retention_ms
     cutoff_ms = now_ms - retention_ms
     keys = PathKeys(
-        (table.uri, *table.storage.aliases),
-        folds_case=folds_names(table.storage),
-        is_portable=table.engine.may_repeat,
+        (table.uri, *table.storage.aliases), folds_case=folds_names(table.storage), is_portable=table.engine.may_repeat
     )
     listing = list_log(table.storage, progress=table.progress)
     with with_codes_of_vacuum():
@@ -264,9 +259,7 @@ def _guarded_streams(snapshot: Snapshot, request: VacuumRequest, others: Sequenc
 
 
 def _first_config(snapshot: Snapshot, references: References) -> TableConfiguration | None:
-    """Return the metadata at the oldest version that can be rebuilt, which may be known from a checkpoint only. None
-    where unknown.
-    """
+    """Return the metadata at the oldest version that can be rebuilt, perhaps from a checkpoint; None where unknown."""
     if not references.metadata:
         return snapshot.config
     try:
@@ -276,9 +269,7 @@ def _first_config(snapshot: Snapshot, references: References) -> TableConfigurat
 
 
 def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfiguration | None) -> int:
-    """Return the shortest of the table's own retentions in the log, for any engine: checkpoints of that time may lack
-    tombstones that would protect files now.
-    """
+    """Return the shortest own retention in the log: checkpoints of that time may lack tombstones."""
     if first is None:
         return 0
     configurations = [snapshot.properties, first.properties]
@@ -346,16 +337,13 @@ def log_refusals(references: References) -> Iterator[Refusal]:
 
 
 def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> Iterator[Refusal]:
-    """Yield a refusal if the clocks of this machine, the store and the writers differ too much to judge files by
-    age.
-    """
+    """Yield a refusal if the clocks of machine, store and writers differ too much to judge files by age."""
     listing = references.listing
     files = [*listing.commits.values(), *(file for one in listing.checkpoints for file in one.files)]
     newest_ms = max((file.modified_ms for file in files), default=0)
     if newest_ms <= 0:
         yield Refusal(
-            "vacuum.unknown-clock",
-            "the store does not report when files were written, so their age is unknown",
+            "vacuum.unknown-clock", "the store does not report when files were written, so their age is unknown"
         )
         return
     for moment, what in (
@@ -405,8 +393,7 @@ def shared_refusals(tables: Iterable[tuple[str, str]], own: Collection[str]) -> 
     """
     for shared in sorted({kind for directory, kind in tables if not directory and kind.lower() not in own}):
         yield Refusal(
-            "vacuum.shared-directory",
-            f"the directory is also a {shared} table, whose files the log does not name",
+            "vacuum.shared-directory", f"the directory is also a {shared} table, whose files the log does not name"
         )
 
 
@@ -504,8 +491,7 @@ def _older_versions(setting: PlanContext) -> list[int]:
 
 
 def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
-    """Yield a refusal unless the newest checksum file counts the files of the log, or the commits explain why it counts
-    more."""
+    """Yield a refusal unless the newest checksum counts the files of the log, or commits explain a higher count."""
     snapshot = _checked_state(setting)
     if snapshot is None:
         return
@@ -678,9 +664,7 @@ def _guarded(setting: PlanContext, guard: StreamGuard, needed: ArrowArray) -> tu
 
 
 def _copied_ms(setting: PlanContext) -> int | None:
-    """Return the newest time of a log whose commits are all retained, though the table was created before the cutoff:
-    it was copied. None for other logs.
-    """
+    """Return the newest time of a copied log: all its commits are retained, the table is older. None for others."""
     references = setting.references
     created = [action.get("createdTime") for action in references.metadata]
     is_old = any(isinstance(moment, int) and moment < setting.cutoff_ms for moment in created)
@@ -810,9 +794,7 @@ def _is_repairable(setting: PlanContext, instance: CheckpointInstance) -> bool:
 
 
 def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[CheckpointInstance]:
-    """Return the checkpoints from the first one that lacks one of these files to the newest, ascending. Later
-    checkpoints lack a lost file, too, so only few of them are read.
-    """
+    """Return the checkpoints from the first that lacks one of these files on; later ones lack a lost file, too."""
     used = setting.snapshot.segment.checkpoint
     if used is None:
         return ()
@@ -843,6 +825,5 @@ def is_or_are(files: int) -> tuple[str, str]:
 
 
 def example_of(rows: ArrowTable) -> str:
-    """Return the path of the first file."""
     example: str = rows.column("path")[0].as_py().decode("utf-8", "replace")
     return example

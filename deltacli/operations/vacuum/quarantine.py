@@ -206,9 +206,7 @@ class Quarantine:
         return copy_file(self._table.storage, path, size_bytes, self._storage, target=there, digest=digest)
 
     def _require_same(self, path: str, there: str, size_bytes: int, outcome: Creation, sent: bytes) -> bytes:
-        """Return the SHA-256 of a copy that has the bytes of the file. Raises Refused where it was there before and is
-        another file, StorageFailed where it was written wrongly.
-        """
+        """Return the SHA-256 of an equal copy. Raises Refused for an older other file, StorageFailed for a bad copy."""
         if isinstance(outcome, Created) and self._within is None:
             same = sent if sha256_of(self._storage, there, size_bytes) == sent else None
         else:
@@ -310,7 +308,6 @@ class PurgePlan:
 
     @property
     def is_noop(self) -> bool:
-        """True where nothing is due."""
         return not self.due
 
     def objection(self) -> Refused | None:
@@ -318,7 +315,6 @@ class PurgePlan:
         return _refused(self.refusals) if self.refusals and (self.is_shown_only or self.is_noop) else None
 
     def effects(self) -> Iterator[str]:
-        """Yield each plan whose files are deleted."""
         yield from (f"delete {plural(due.files, 'file')} of {due.mark[0]}" for due in self.due)
 
     @property
@@ -369,12 +365,7 @@ class PurgeOutcome:
     def as_json(self) -> JsonObject:
         failed = self.failed
         return {
-            "deleted": {
-                "plans": self.plans,
-                "files": self.files,
-                "failed": failed.count,
-                "failures": failed.as_json(),
-            },
+            "deleted": {"plans": self.plans, "files": self.files, "failed": failed.count, "failures": failed.as_json()}
         }
 
 
@@ -386,7 +377,6 @@ class PurgeResult(NamedTuple):
     outcome: PurgeOutcome | None
 
     def so_far(self) -> str:
-        """Return in words what was deleted."""
         done = 0 if self.outcome is None else self.outcome.files
         return f"{done:,} of {plural(self.plan.files, 'file')} deleted from the quarantine"
 
@@ -412,11 +402,9 @@ class QuarantinePurge:
     dry_run: bool = False
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> PurgePlan:
-        """Plan it. Raises what `plan_purge` raises."""
         return replace(plan_purge(table, self.uri, self.older_ms, now), is_shown_only=self.dry_run)
 
     def outcome(self, plan: PurgePlan) -> PurgeResult:
-        """Return the plan, of which nothing was deleted yet."""
         return PurgeResult(plan, PurgeOutcome())
 
     def execute(self, gate: Gate[PurgePlan, PurgeResult]) -> None:

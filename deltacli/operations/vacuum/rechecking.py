@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.changing.basis import (
-    Basis,
-    digest_of,
-    past_of,
-    require_clock,
-    require_committable,
-    require_same,
-)
+from deltacli.changing.basis import Basis, digest_of, past_of, require_clock, require_committable, require_same
 from deltacli.core.errors import Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
@@ -155,7 +148,9 @@ class NewerCommits:
         if is_other:
             self.require_same(read_snapshot(self._table))
         self._take(references)
-        self._take_streams()
+        # Take what queries need that the plan does not keep for them: those that began, went back or were ignored.
+        for units in () if self._streams is None else self._streams.units():
+            self._take_names(*(units.column(name).combine_chunks() for name in ("path", "dv_id")))
         for tail in self._others:
             with of_protected(tail.table.uri):
                 references, is_other = tail.read_on()
@@ -166,15 +161,8 @@ class NewerCommits:
                 root = encoded_root(tail.table.uri)
                 self._take([rows._replace(path=made_absolute(rows.path, root)) for rows in references])
 
-    def _take_streams(self) -> None:
-        """Take what queries need that the plan does not keep for them: those that began, went back or were ignored."""
-        for units in () if self._streams is None else self._streams.units():
-            self._take_names(*(units.column(name).combine_chunks() for name in ("path", "dv_id")))
-
     def _require_known_clones(self) -> None:
-        """Raise Refused where a shallow clone was made since the plan, or cannot be opened: which files it needs, and
-        needed before, only a new plan tells.
-        """
+        """Raise Refused where a shallow clone is new or cannot be opened: only a new plan knows what it needs."""
         clones = find_clones(self._table, [tail.table for tail in self._others], self._known)
         if clones is None:
             return
@@ -205,18 +193,14 @@ class NewerCommits:
         self._needed = pa.concat_arrays(parts)
 
     def _behind_links(self, names: ArrowArray) -> ArrowArray:
-        """Return the targets of paths through links, because a file named through a link is needed by its other
-        name.
-        """
+        """Return the targets of paths through links: a file named through a link is needed by its other name."""
         texts = (name.decode("utf-8", "surrogateescape") for name in pc.unique(pc.drop_null(names)).to_pylist())
         targets = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
         return self._keys.of_listing(binary_paths([target for target, name in targets if target != name]))
 
 
 class _LogTail:
-    """The commits of a log that come after a version, each read once. `past` is the file of that version, which has to
-    stay; None where it is not known.
-    """
+    """The commits after a version, each read once. `past`: the file of that version, which has to stay, if known."""
 
     def __init__(self, table: TableHandle, version: int, past: LogFile | None = None) -> None:
         self.table = table
@@ -240,9 +224,7 @@ class _LogTail:
         return references, is_other
 
     def _listed(self) -> list[LogFile]:
-        """Return the unread commits, in order. Raises Refused where one in between is missing, or the last one read has
-        changed, so that the log is another one.
-        """
+        """Return the unread commits, in order. Raises Refused where one is missing or the last one read has changed."""
         # All names of a version begin with its digits, also that of a checkpoint, which comes before the commit.
         start = f"{self._seen + 1 if self.last is None else self._seen:020d}"
         for _ in range(2):  # a listing may miss a concurrently created file but contain the next one
@@ -251,7 +233,12 @@ class _LogTail:
                 for stat in self.table.storage.list_from(LOG_DIRECTORY, start)
             ]
             commits = [file for file in listed if file.path.kind is LogFileKind.COMMIT]
-            self._require_last(listed)
+            if self.last is not None and self.last not in listed:
+                raise Refused(
+                    f"commit {self._seen} was deleted or replaced, so the files the table needs are unknown",
+                    code="vacuum.plan-other-past",
+                    hint=command("vacuum", dry_run=True),
+                )
             files = [file for file in commits if file.version > self._seen]
             # A checkpoint proves that commits existed; it may be all that is left of them.
             told = [file.version for file in listed if file.path.kind in _CHECKPOINTS]
@@ -265,14 +252,6 @@ class _LogTail:
             code="vacuum.plan-too-old",
             hint=command("vacuum", dry_run=True),
         )
-
-    def _require_last(self, listed: list[LogFile]) -> None:
-        if self.last is not None and self.last not in listed:
-            raise Refused(
-                f"commit {self._seen} was deleted or replaced, so the files the table needs are unknown",
-                code="vacuum.plan-other-past",
-                hint=command("vacuum", dry_run=True),
-            )
 
 
 def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
@@ -290,9 +269,7 @@ def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
 def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
     """Return the SHA-256 of a commit file, which identifies a history of the table; None where there is none."""
     file = listing.commits.get(version)
-    if file is None:
-        return None
-    return digest_of(table.storage, file)
+    return None if file is None else digest_of(table.storage, file)
 
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
@@ -324,7 +301,13 @@ def adopted(
     snapshot = snapshot or read_snapshot(table)
     version, listing = plan.snapshot_version, snapshot.listing
     _require_same_table(plan, snapshot)
-    _require_not_newer(plan, snapshot)
+    if plan.snapshot_version > snapshot.version:
+        raise Refused(
+            f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
+            code="vacuum.plan-newer",
+            facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
     now_ms = table.clock()
     _require_later(plan, now_ms)
     _require_retention(plan, snapshot, now_ms)
@@ -386,16 +369,6 @@ def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
                 "table id of the plan": plan.table_id,
                 "table id of this table": snapshot.metadata.id,
             },
-            hint=command("vacuum", save_plan="plan.parquet"),
-        )
-
-
-def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
-    if plan.snapshot_version > snapshot.version:
-        raise Refused(
-            f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
-            code="vacuum.plan-newer",
-            facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
             hint=command("vacuum", save_plan="plan.parquet"),
         )
 

@@ -81,7 +81,12 @@ def save_plan(plan: VacuumPlan, path: str) -> None:
     import pyarrow.parquet as pq
 
     _require_regular(path)
-    rows = _to_file(plan.candidates)
+    schema = file_schema()
+    columns = [
+        pc.cast(plan.candidates.column(column.candidates), field.type)
+        for column, field in zip(_COLUMNS, schema, strict=True)
+    ]
+    rows = pa.Table.from_arrays(columns, schema=schema)
     header = header_of(plan)
     text = _to_text({**header, _DIGEST: _digest(header, rows)})
     with (
@@ -100,10 +105,7 @@ def save_plan(plan: VacuumPlan, path: str) -> None:
 
 
 def read_plan(path: str) -> VacuumPlan:
-    """Read a plan as it was saved.
-
-    Raises UsageError where there is no such file, Unreadable (`vacuum.plan-unreadable`) where it was changed.
-    """
+    """Read a plan as it was saved. Raises UsageError for no file, Unreadable for one that was changed."""
     _require_readable(path)
     try:
         header, rows = _read(path)
@@ -135,15 +137,6 @@ def file_schema() -> pyarrow.Schema:
     )
 
 
-def _to_file(candidates: pyarrow.Table) -> pyarrow.Table:
-    schema = file_schema()
-    columns = [
-        pc.cast(candidates.column(column.candidates), field.type)
-        for column, field in zip(_COLUMNS, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def _read(path: str) -> tuple[dict[str, Any], pyarrow.Table]:
     """Return the header and the rows. Raises what decoders raise."""
     with open(path, "rb") as source:
@@ -165,9 +158,7 @@ def _digest(header: dict[str, Any], rows: pyarrow.Table) -> str:
 
 
 def _to_text(header: dict[str, Any]) -> bytes:
-    """Return canonical JSON. Names that are not UTF-8 contain lone surrogates, which only the standard library
-    writes.
-    """
+    """Return canonical JSON. The standard library writes the lone surrogates of names that are not UTF-8."""
     return json.dumps(header, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
@@ -542,9 +533,7 @@ class ProgressRecord:
         self._append({"type": "end", "status": status, **counts_as_json(outcome)})
 
     def _failed_rows(self, up_to: int, paths: Sequence[str], count: int) -> list[tuple[int, int]]:
-        """Return the rows that failed since the last line; all tried rows where there are more failures than were
-        named.
-        """
+        """Return the rows that failed since the last line; all tried rows if more failed than were named."""
         if count == 0:
             return []
         tried = [

@@ -71,8 +71,6 @@ class ValidateRequest:
     level: str = option(
         "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
         "[default: log]",
-        "log|storage|footers|data",
-        Kind.CHOICE,
         default=LevelChoice.LOG,
         choices=LevelChoice,
         policy="Level of the check.",
@@ -192,9 +190,7 @@ class RuleChoice(NamedTuple):
         """Return True if the rule is selected."""
         if rule.id in OWN_RULES:
             return True
-        if LEVELS.index(rule.level) > LEVELS.index(self.level):
-            return False
-        return self.names(rule.id)
+        return LEVELS.index(rule.level) <= LEVELS.index(self.level) and self.names(rule.id)
 
     def names(self, rule_id: str) -> bool:
         """Return True if the globs select a rule of these levels."""
@@ -258,7 +254,6 @@ class Collector:
 
     @property
     def rules(self) -> Set[str]:
-        """Return the ids of the selected rules."""
         return SelectedRules(self._choice, self._known)
 
     def _takes(self, rule: Rule) -> bool:
@@ -380,7 +375,6 @@ class Fingerprint(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return the fingerprint as one word."""
         return _digest("\0".join(self))
 
 

@@ -69,7 +69,6 @@ class TableContext(NamedTuple):
 
     @property
     def storage(self) -> Storage:
-        """The store of the table."""
         return self.stores.storage
 
     @property
@@ -236,11 +235,6 @@ class VectorInspector:
             yield f"the rows of {plural(self._unread_files, 'file')} whose deletion vectors cannot be read"
 
 
-def descriptor_of(live: LiveAdds, row: int) -> Descriptor:
-    """Return the descriptor of the vector of a live file, without its null fields."""
-    return _stated(live.adds.column("deletionVector")[row].as_py())
-
-
 def _stated(descriptor: Descriptor) -> Descriptor:
     return {name: value for name, value in descriptor.items() if value is not None}
 
@@ -369,8 +363,7 @@ class FileInspector:
             chosen = self.selection.of(part, self.table.config)
             left_out = sum(self._weights(part)) - sum(self._weights(chosen))
             step.advance(part.adds.num_rows - chosen.adds.num_rows, weight=left_out)
-            for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
-                yield chosen.take(rows)
+            yield from (chosen.take(rows) for rows in self._vectors.parts(chosen, _FILES_A_VIEW))
 
     def _look_at(
         self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead], facts: Sequence[file_facts.FileFacts]
@@ -443,9 +436,7 @@ class FileInspector:
     def _rows_of(
         self, views: Iterable[LiveAdds], step: WeighedStep
     ) -> Iterator[tuple[LiveAdds, dict[int, file_facts.VectorRead], list[file_facts.FileFacts]]]:
-        """Yield each view with its vectors and the answers about its rows. One view is read at a time, because its
-        vectors are held in memory.
-        """
+        """Yield each view with its vectors, held in memory one view at a time, and the answers about its rows."""
         assert self._questions is not None
         shared = {CHECKS: self._of_table}
         for live in views:
@@ -463,7 +454,8 @@ class FileInspector:
         columns = [live.adds.column(name) for name in names]
         for row in range(live.adds.num_rows):
             path, size, values, stats, base_row_id = (column[row].as_py() for column in columns)
-            vector = self._vectors.piece([(row, descriptor_of(live, row))]) if row in vectors else None
+            descriptor = _stated(live.adds.column("deletionVector")[row].as_py()) if row in vectors else None
+            vector = None if descriptor is None else self._vectors.piece([(row, descriptor)])
             yield RowPiece(
                 row,
                 self._listed.find(path),

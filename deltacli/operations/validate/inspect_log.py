@@ -253,7 +253,8 @@ class LogInspector:
             self._foresight.take_first(file.size_bytes, commit.after, commit.adds)
         self._show_config(commit, lines)
         self._collector.look(commit, commit.place())
-        self._take_small(commit)
+        for placed in commit.others:
+            self._take_small_action(placed.kind, placed.action)
         self._rows.take(commit, self.domains.get("delta.clustering"))
         self.files.apply(version, commit.added, commit.removed)
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
@@ -262,7 +263,11 @@ class LogInspector:
             is_known = feature in self.used_by_adds
             if not is_known and any(placed.action.get(key) is not None for placed in commit.adds):
                 self.used_by_adds.add(feature)
-        self._take_changes(commit)
+        changes = commit.of_kind("cdc")
+        self.cdc.extend((placed, commit.version) for placed in changes)
+        rows = rows_added(commit) if changes and commit.is_readable else None
+        if rows is not None:
+            self.rows_added[commit.version] = rows
         self.newest, self.version = commit.after, version
         if self.newest != TableConfiguration():
             self.last_known = self.newest
@@ -271,13 +276,6 @@ class LogInspector:
             self._forget(f"the consequences of {file.name}, which cannot be read completely")
         elif lines.broken:
             self._forget_files(f"which files are live after {file.name}, which has faulty actions")
-
-    def _take_changes(self, commit: CommitView) -> None:
-        changes = commit.of_kind("cdc")
-        self.cdc.extend((placed, commit.version) for placed in changes)
-        rows = rows_added(commit) if changes and commit.is_readable else None
-        if rows is not None:
-            self.rows_added[commit.version] = rows
 
     def _make_commit(self, file: LogFile, lines: ScannedLines) -> CommitView:
         by_kind: dict[str, list[LocatedAction]] = {"add": [], "remove": []}
@@ -304,9 +302,7 @@ class LogInspector:
         )
 
     def _show_config(self, commit: CommitView, lines: ScannedLines) -> None:
-        """Check the metaData and protocol actions of a commit, including faulty ones, and the resulting
-        configuration.
-        """
+        """Check the metaData and protocol actions of a commit, also faulty ones, and the resulting configuration."""
         brought = sorted((*commit.others, *lines.broken), key=lambda placed: placed.line)
         previous = commit.before if commit.before != TableConfiguration() else None
         for placed in brought:
@@ -324,11 +320,6 @@ class LogInspector:
         from_metadata = config.metadata_version == version or config.protocol_place is None
         place = (config.metadata_place if from_metadata else config.protocol_place) or Place(LOG_DIRECTORY)
         self._collector.look(TableConfigurationView(place, version, config, self._memory), place)
-
-    def _take_small(self, commit: CommitView) -> None:
-        """Update transactions and domains."""
-        for placed in commit.others:
-            self._take_small_action(placed.kind, placed.action)
 
     def _take_small_action(self, kind: str, action: Action) -> None:
         if kind == "txn" and action.get("appId") is not None and action.get("version") is not None:
@@ -448,9 +439,7 @@ class LogInspector:
             self.not_checked.append(sentence)
 
     def _report_unread(self, name: str, version: int | None, fault: Fault) -> None:
-        """Report a file that could not be read. One that was deleted meanwhile is not a fault; one outside the table is
-        not checked.
-        """
+        """Report a file that could not be read; not one that was deleted meanwhile, or is outside the table."""
         if isinstance(fault, PathExternal):
             self._outside.refused[name] = fault
         elif not isinstance(fault, FileMissing):

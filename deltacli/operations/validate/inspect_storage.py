@@ -161,9 +161,7 @@ class _Listing(Protocol):
 
 
 def _walk(root: PlacedDirectory, listing: _Listing, nested: list[str], unlisted: list[str]) -> Iterator[StoredFile]:
-    """Yield every file, directory by directory. A link to a visited directory is not followed, because it may be a
-    cycle. One that leads outside the table is added to `unlisted`.
-    """
+    """Yield every file by directory. Links that may be a cycle are not followed; those outside are `unlisted`."""
     seen = {root.place}
     waiting = [root]
     while waiting:

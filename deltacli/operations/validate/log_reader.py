@@ -74,9 +74,7 @@ class RefusedLogFiles:
             yield f"{self._files}: not opened without {self._command}"
 
     def findings(self, listing: LogListing, *, is_rebuilt: bool) -> Iterator[Finding]:
-        """Yield the finding for a table whose newest version needs one of them; `is_rebuilt`: the version was
-        rebuilt.
-        """
+        """Yield the finding for a table whose newest version, rebuilt or not, needs one of them."""
         if not self.refused or not (self._are_needed(listing) if is_rebuilt else self._hold_actions(listing)):
             return
         first, refusal = next(iter(self.refused.items()))
@@ -85,9 +83,7 @@ class RefusedLogFiles:
         yield rule.at(Place(f"{LOG_DIRECTORY}/{first}"), message, seen=refusal.facts.get("leads to"))
 
     def _are_needed(self, listing: LogListing) -> bool:
-        """Return whether a commit after the newest checkpoint was refused, or a file of each form of that
-        checkpoint.
-        """
+        """Return whether a commit after the newest checkpoint was refused, or a file of each of its forms."""
         newest = max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
         forms = [checkpoint.files for checkpoint in listing.checkpoints if checkpoint.version == newest]
         commits = (file.name for version, file in listing.commits.items() if version > newest)
@@ -168,9 +164,7 @@ class LogReader:
             return fault
 
     def require_tolerable(self, fault: Fault) -> None:
-        """Raise a fault that would affect every other file, too, such as a network failure; not one of a single
-        file.
-        """
+        """Raise a fault that would affect every other file, too, such as one of the network; not one of a file."""
         if (
             not isinstance(fault, errors.FileMissing | errors.PermissionRefused | errors.PathExternal)
             and not self._storage.capabilities.cheap_listing

@@ -72,7 +72,6 @@ class Entry(NamedTuple):
 
     @property
     def tally(self) -> Tally:
-        """Return the counts of the whole run."""
         return Tally.sum([table.tally for table in self.tables])
 
     def is_like(self, other: Entry) -> bool:
@@ -107,10 +106,7 @@ class Entry(NamedTuple):
 
 
 def read_trend(data: bytes, name: str) -> list[Entry]:
-    """Return the runs of a file, the oldest first; blank lines are ignored.
-
-    Raises UsageError, which names the line, where the file is not a trend of `validate`.
-    """
+    """Return the runs of a file, oldest first, without blank lines. Raises UsageError, which names the wrong line."""
     entries = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():

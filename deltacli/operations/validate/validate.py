@@ -375,7 +375,6 @@ def _obstacle(config: TableConfiguration, version: int) -> ProtocolUnsupported |
 
 
 def _unknown_features(config: TableConfiguration) -> list[str]:
-    """Return what could not be checked because of unknown features."""
     unknown = sorted(config.features - FEATURES.keys())
     if not unknown:
         return []

@@ -170,10 +170,7 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # An
 
 
 def _longest(source: Any, chunk: Any, start: int, header: PageHeader) -> int:  # Any: pyarrow has no types
-    """Return an estimate of the value length in a page.
-
-    For a dictionary it is the longest length, because any value may repeat; otherwise it is the mean.
-    """
+    """Return an estimate of the value length in a page: the longest of a dictionary, otherwise the mean."""
     if header.kind != DICTIONARY_PAGE:
         return header.unpacked_bytes // max(header.values, 1)
     if header.unpacked_bytes * ROWS_A_BATCH <= MAX_COLUMN_BYTES:
@@ -212,10 +209,7 @@ def _too_large(path: str, reason: str) -> CheckpointUnreadable:
 # -- read checkpoints --------------------------------------------------------------------------------------------------
 
 MAX_JSON_BYTES = 256 << 20
-"""Maximum size of a JSON checkpoint. It is held as values, which take at least six times its size in memory.
-
-Writers put file actions into sidecars.
-"""
+"""Most bytes of a JSON checkpoint, which takes six times its size in memory: writers put file actions into sidecars."""
 
 
 class CheckpointPiece(NamedTuple):
@@ -266,10 +260,7 @@ def checkpoint_faults(path: str) -> Iterator[None]:
 
 
 def open_checkpoint(stores: TableStores, instance: CheckpointInstance) -> CheckpointContents:
-    """Open a checkpoint without its sidecars, and read its small actions.
-
-    Raises CheckpointUnreadable, naming the file and what is missing.
-    """
+    """Open a checkpoint without its sidecars, and read its small actions. Raises CheckpointUnreadable."""
     contents = CheckpointContents([], [], [], ())
     for file in instance.files:
         path = f"{LOG_DIRECTORY}/{file.name}"
@@ -433,10 +424,7 @@ def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
 
 
 def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
-    """Return a type with plain strings and binaries instead of views.
-
-    Some writers request views, and few Arrow functions accept them.
-    """
+    """Return a type with plain strings and binaries instead of views, which few Arrow functions accept."""
     if pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_binary_view(kind):
@@ -451,10 +439,7 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
 
 @light
 def plan_checkpoint_pieces(path: str, context: TaskContext) -> list[CheckpointPiece]:
-    """Return the row groups of a Parquet file that may contain file actions. A task.
-
-    Raises CheckpointUnreadable (`sidecar.missing`).
-    """
+    """Return the row groups of a file that may contain file actions. A task. Raises CheckpointUnreadable."""
     with open_parquet(context.storage, path) as parquet:
         return _pieces(parquet, context.stores)
 
@@ -578,10 +563,7 @@ _Path = tuple[str, ...]
 
 
 def _with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pyarrow.RecordBatch:
-    """Return a batch whose INT96 columns, given by the names that lead to them, are timestamps in UTC.
-
-    Only fields of structs are checked, and no value is copied.
-    """
+    """Return a batch whose INT96 columns at these paths, in structs, are UTC timestamps. No value is copied."""
     if not int96_paths:
         return batch
     columns = [
@@ -670,10 +652,8 @@ def read_whole(
 
 def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
     """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
-    for removes in read_whole(stores, piece, touched, "remove"):
-        yield FileBatch(removes=removes)
-    for adds in read_whole(stores, piece, touched, "add"):
-        yield FileBatch(adds=adds)
+    yield from (FileBatch(removes=removes) for removes in read_whole(stores, piece, touched, "remove"))
+    yield from (FileBatch(adds=adds) for adds in read_whole(stores, piece, touched, "add"))
 
 
 def _require_whole(rows: RecordBatch, kind: str, source: str) -> None:
@@ -698,10 +678,7 @@ def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no ty
 
 
 def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
-    """Return the actions of one kind in a batch of a checkpoint, in the types of `schema`; None if there are none.
-
-    Fields that the checkpoint lacks are null.
-    """
+    """Return the actions of one kind in a batch, as of `schema`, with null for missing fields; None without any."""
     actions = valid_rows(batch, kind, source)
     if actions is None:
         return None
@@ -746,10 +723,7 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
 
 
 def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
-    """Return the JSON text of statistics. If it is missing, it is derived from the struct statistics.
-
-    Spec: Checkpoint Schema (writeStatsAsJson=false).
-    """
+    """Return statistics as JSON, derived from the struct where they are missing. Spec: Checkpoint Schema."""
     texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
     if texts is not None and not texts.null_count:
         return texts

@@ -152,7 +152,6 @@ class SortedSha256:
             self._directory = None
 
     def _held_blocks(self) -> Iterator[pa.Array]:
-        """Yield the lines in memory in order."""
         runs = list(self._sorted)
         if self._held:
             lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])
@@ -187,15 +186,13 @@ class SortedSha256:
 def _blocks(lines: Any, *, most_rows: int = _ROWS_A_BLOCK) -> Iterator[Any]:  # Any: pyarrow has no types
     """Yield the lines in blocks of limited bytes and rows."""
     rows = max(1, min(most_rows, _BLOCK_BYTES * len(lines) // max(lines.nbytes, 1)))
-    for start in range(0, len(lines), rows):
-        yield lines.slice(start, rows)
+    yield from (lines.slice(start, rows) for start in range(0, len(lines), rows))
 
 
 def _read_run(path: Path) -> Iterator[Any]:  # Any: pyarrow has no types
     with pa.OSFile(str(path), "rb") as source:
         reader = pa.ipc.open_file(source)
-        for index in range(reader.num_record_batches):
-            yield reader.get_batch(index).column(0)
+        yield from (reader.get_batch(index).column(0) for index in range(reader.num_record_batches))
 
 
 def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:

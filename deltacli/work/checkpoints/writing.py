@@ -183,7 +183,6 @@ class FileEncoder:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows added."""
         return sum(self._actions.values()) + sum(self._pending_rows.values())
 
     def finish(self) -> EncodedFile:
@@ -216,10 +215,7 @@ class FileEncoder:
         return known.slice(0, rows)
 
     def _write(self, rows: pyarrow.Table) -> None:
-        """Start writing a row group after the previous one is written.
-
-        At most two are held in memory, including the one being collected.
-        """
+        """Write a row group after the previous one: at most two are in memory, one of them being collected."""
         self._settle()
         self._digests.append(self._workers.submit(_digest, rows))
         self._writing = self._workers.submit(self._flights.run, rows)
@@ -312,10 +308,7 @@ def _read_back(source: Any) -> Iterator[None]:
 
 
 def write_lines(place: str, actions: Sequence[tuple[str, JsonObject]], *, name: str | None = None) -> bytes:
-    """Write the lines of a JSON checkpoint and return them. Errors refer to it as `name`.
-
-    Raises StorageFailed, and CommitCorrupt for a value that a checkpoint cannot represent.
-    """
+    """Write the lines of a JSON checkpoint, `name` in errors, and return them. Raises StorageFailed, CommitCorrupt."""
     try:
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
@@ -598,8 +591,7 @@ def _cut(batches: Iterator[RowBatch], most: int) -> Iterator[tuple[str, ArrowArr
     """Yield actions of one kind, at most this many at a time."""
     for batch in batches:
         for kind, actions in batch.actions.items():
-            for start in range(0, len(actions), most):
-                yield kind, actions.slice(start, most)
+            yield from ((kind, actions.slice(start, most)) for start in range(0, len(actions), most))
 
 
 class _Rest:

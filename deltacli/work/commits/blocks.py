@@ -47,10 +47,7 @@ class CommitBlock(NamedTuple):
 
 
 class NarrowBlock(NamedTuple):
-    """One block in narrow columns, without keys decided by newer commits.
-
-    Also holds the hashes of its keys (see `hash_column`), and its small actions.
-    """
+    """A block in narrow columns, without keys decided by newer commits; the hashes of its keys; its small actions."""
 
     adds: pa.RecordBatch
     removes: pa.RecordBatch
@@ -59,7 +56,6 @@ class NarrowBlock(NamedTuple):
 
 
 def plan_blocks(file: LogFile) -> list[CommitBlock]:
-    """Split a commit into blocks."""
     return [CommitBlock(file, offset, BLOCK_BYTES) for offset in range(0, file.size_bytes, BLOCK_BYTES)]
 
 
@@ -93,10 +89,7 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
 
 
 def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
-    """Read a block in columns. Lines that Arrow cannot parse are parsed one by one.
-
-    Raises CommitCorrupt (with the line number in the block, not in the file).
-    """
+    """Read a block in columns, or line by line. Raises CommitCorrupt with the line number in the block."""
     lines, name = read_lines(storage, block), block.file.name
     small: list[tuple[str, Action]] = []
     if (adds := alike_adds(lines)) is not None:
@@ -211,10 +204,7 @@ def _narrow_schema() -> Any:  # Any: pyarrow has no types
 
 
 def _parse_narrow(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
-    """Parse a block with Arrow and return (adds, removes, whether other lines exist).
-
-    Returns None if the block is not simple enough for Arrow.
-    """
+    """Parse a block with Arrow and return (adds, removes, whether other lines exist); None if it is not simple."""
 
     table = parse_ndjson(lines, _narrow_schema())
     if table is None:
@@ -286,10 +276,7 @@ def read_whole_block(
 
 @lru_cache(maxsize=8)
 def _whole_schema(partitions: tuple[str, ...]) -> ArrowSchema:
-    """Return the schema with which Arrow parses a line.
-
-    It has no maps: partition values are read as a struct, and tags are not read this way.
-    """
+    """Return the schema with which Arrow parses a line: partition values are a struct, and tags are not read."""
     schemas = action_schemas()
     values = pa.struct([pa.field(name, pa.string()) for name in partitions])
     fields = []
@@ -351,10 +338,7 @@ def _whole_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # Any: r
 
 
 def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type; a map array or None
-    """Convert structs to maps if every row has every key and no other; otherwise None.
-
-    Only then does a null mean a null value and not a missing key.
-    """
+    """Convert structs with every key in every row to maps, else None: only then a null is a null value, not a gap."""
     names = [field.name for field in values.type]
     rows, width = len(values), len(names)
     if values.null_count:

@@ -119,10 +119,7 @@ class CheckpointReader:
         return found
 
     def _read_top_level(self, after_small: Callable[[OpenedCheckpoint], None], open_files: ExitStack) -> None:
-        """Read the top-level files, which are not sidecars.
-
-        A few are kept open between reading their small actions and their file actions.
-        """
+        """Read the top-level files. A few are kept open between their small actions and their file actions."""
         found = self.found
         paths = [f"{LOG_DIRECTORY}/{file.name}" for file in found.instance.files]
         scanned: dict[str, ScannedLines] = {}
@@ -199,7 +196,8 @@ class CheckpointReader:
     def _read_file_actions(self, parquet: OpenParquet) -> None:
         schemas = action_schemas()
         columns = parquet.columns
-        others = _other_actions(parquet)
+        known, fields = {"add", "remove", *SMALL_ACTIONS}, parquet.file.schema_arrow
+        others = [field.name for field in fields if field.name not in known and pa.types.is_struct(field.type)]
         bytes_per_row = self.found.file_sizes[parquet.path] / max(parquet.file.metadata.num_rows, 1)
         for group in range(parquet.file.metadata.num_row_groups):
             wanted = [name for name in ("add.path", "remove.path") if columns.has(name)]
@@ -214,20 +212,17 @@ class CheckpointReader:
             if not wanted:
                 continue
             for batch in parquet.batches(group, list(dict.fromkeys(wanted)), rows=_ROWS_A_BATCH):
-                self._count_actions(batch, parquet.path)
+                holding = None
+                for column in batch.columns:
+                    if pa.types.is_struct(column.type):
+                        one = pc.cast(pc.is_valid(column), pa.int8())
+                        holding = one if holding is None else pc.add(holding, one)
+                if holding is not None and not pc.all(pc.equal(holding, 1)).as_py():
+                    self._multiple[parquet.path] += pc.sum(pc.not_equal(holding, 1)).as_py()
                 for name in others:
                     self.found.counts[name] += batch.num_rows - batch.column(name).null_count
                 self._take_batch(batch, parquet.path)
                 self._advance(batch.num_rows, int(batch.num_rows * bytes_per_row))
-
-    def _count_actions(self, batch: RecordBatch, path: str) -> None:
-        holding = None
-        for column in batch.columns:
-            if pa.types.is_struct(column.type):
-                one = pc.cast(pc.is_valid(column), pa.int8())
-                holding = one if holding is None else pc.add(holding, one)
-        if holding is not None and not pc.all(pc.equal(holding, 1)).as_py():
-            self._multiple[path] += pc.sum(pc.not_equal(holding, 1)).as_py()
 
     def _take_batch(self, batch: RecordBatch, path: str) -> None:
         schemas = action_schemas()
@@ -293,14 +288,6 @@ class CheckpointReader:
         return Place(path, None, self.found.instance.version)
 
 
-def _other_actions(parquet: OpenParquet) -> list[str]:
-    """Return the columns of actions that do not belong in a checkpoint, and of unrecognized actions."""
-    known = {"add", "remove", *SMALL_ACTIONS}
-    return [
-        field.name for field in parquet.file.schema_arrow if field.name not in known and pa.types.is_struct(field.type)
-    ]
-
-
 def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
     """Return a callback that raises its errors as JudgingFailedError, separate from faults of the file being read."""
 
@@ -344,10 +331,7 @@ def commit_blocks(storage: ReadStorage, file: LogFile, kinds: Kinds, unjudged: U
 def checkpoint_blocks(
     storage: ReadStorage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
 ) -> Iterator[bytes]:
-    """Yield the actions of a checkpoint in blocks of whole lines: its top-level files first, then its sidecars.
-
-    Raises CheckpointUnreadable, naming the file.
-    """
+    """Yield a checkpoint in blocks of whole lines, its sidecars last. Raises CheckpointUnreadable, naming the file."""
     sidecars: list[str] = []
     for file in instance.files:
         if file.path.is_json:
@@ -367,10 +351,7 @@ def checkpoint_blocks(
 
 
 def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
-    """Split blocks at line ends.
-
-    Without a `name`, a line above the size limit is yielded in pieces; with a `name`, it raises CommitCorrupt.
-    """
+    """Split blocks at line ends. A line above the limit is yielded in pieces, or with `name` raises CommitCorrupt."""
     rest = b""
     for block in blocks:
         end = block.rfind(b"\n") + 1

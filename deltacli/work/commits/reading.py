@@ -112,10 +112,7 @@ class Provenance(NamedTuple):
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """Epoch milliseconds if commitInfo is the first action and has a timestamp, otherwise None.
-
-        Spec: In-Commit Timestamps.
-        """
+        """Epoch milliseconds if commitInfo comes first and has a timestamp, else None. Spec: In-Commit Timestamps."""
         value = self.commit_info.get("inCommitTimestamp") if self.commit_info and self.is_first else None
         return value if type(value) is int else None
 
@@ -129,10 +126,7 @@ def read_provenance(storage: ReadStorage, file: LogFile, *, to_the_end: bool = F
     if file.size_bytes == 0:
         return Provenance(problem="commit.empty")
     path = f"{LOG_DIRECTORY}/{file.name}"
-    if file.size_bytes <= _FIRST_READ:
-        data = storage.read(path)
-    else:
-        data = storage.read_range(path, 0, _FIRST_READ)
+    data = storage.read(path) if file.size_bytes <= _FIRST_READ else storage.read_range(path, 0, _FIRST_READ)
     if not data:
         return Provenance(problem="commit.empty")
     provenance = _read_beginning(storage, file, path, data)

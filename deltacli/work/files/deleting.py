@@ -39,9 +39,7 @@ class FileOutcome(IntEnum):
 
 
 class Permit(NamedTuple):
-    """What a look at the log allows: deletions in the directory that was looked at, which begin up to a time (epoch
-    milliseconds).
-    """
+    """Deletions that a look at the log allows: in the directory looked at, begun up to a time (epoch milliseconds)."""
 
     place: Place | None
     not_after_ms: int
@@ -73,7 +71,6 @@ class BatchOutcome:
 
     @property
     def decided(self) -> int:
-        """Return the number of files with an outcome."""
         return len(self.codes) - self.codes.count(FileOutcome.NOT_TRIED)
 
     def each(self) -> Iterator[tuple[FileOutcome, Failed | None]]:
@@ -188,7 +185,6 @@ def are_missing(paths: tuple[str, ...], context: TaskContext) -> bytes:
 
 
 def files_of_piece(piece: DeletePiece) -> int:
-    """Return the number of files of a batch."""
     return len(piece.paths)
 
 
@@ -203,7 +199,6 @@ class Stop:
 
     @property
     def is_ending(self) -> bool:
-        """True once nothing more is to be begun."""
         return self._ending.is_set()
 
     def __call__(self) -> bool:

@@ -72,9 +72,7 @@ def inner_directories(storage: ReadStorage, directory: PlacedDirectory) -> Itera
 
 def real_place(storage: ReadStorage) -> str:
     """Return the resolved place of the table."""
-    if not _is_local(storage):
-        return ""
-    return os.path.realpath(decode(storage.uri[len("file://") :]))
+    return os.path.realpath(decode(storage.uri[len("file://") :])) if _is_local(storage) else ""
 
 
 def _is_local(storage: ReadStorage) -> bool:
@@ -300,9 +298,7 @@ class DirectoryPiece(NamedTuple):
 
 
 class ClassifiedDirectory(NamedTuple):
-    """The entries of a directory: the files, the names of subdirectories and of entries that are neither, and the time
-    of an empty one.
-    """
+    """The entries of a directory: files, names of subdirectories and of others, and the time of an empty one."""
 
     files: ClassifiedFiles
     directories: tuple[str, ...] = ()

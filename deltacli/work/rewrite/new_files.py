@@ -35,8 +35,9 @@ from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unkn
 from deltacli.storage.base import writing_faults
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite import pieces
-from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed, rows_for_new_file
+from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
+from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.task import TableFiles, TaskContext
 
 if TYPE_CHECKING:
@@ -69,10 +70,7 @@ class Written:
 
 
 def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> Written:
-    """Write tables or batches, at least one, to the file at a place, up to its largest size. Errors call it `name`.
-
-    Raises StorageFailed.
-    """
+    """Write one or more tables or batches to a file, called `name` in errors, up to its limit. Raises StorageFailed."""
     statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
@@ -102,19 +100,15 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
                 stream.add(rows)
                 if stream.size_bytes >= most_bytes:
                     break
-        _take_footer(statistics, stream.footer, place)
+        # Take the bounds from the footer, and from the file where a value is too long for a footer.
+        left = statistics.take_footer(stream.footer)
+        if left:
+            with open(place, "rb") as source:
+                reader = ParquetReader(source, metadata=stream.footer)
+                for group, leaf in left:
+                    for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
+                        statistics.take_leaf(leaf, batch)
         return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
-
-
-def _take_footer(statistics: StatisticsCollector, footer: pyarrow.parquet.FileMetaData, place: str) -> None:
-    """Take the bounds from the footer, and from the file where a value is too long for a footer."""
-    left = statistics.take_footer(footer)
-    if left:
-        with open(place, "rb") as source:
-            reader = ParquetReader(source, metadata=footer)
-            for group, leaf in left:
-                for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
-                    statistics.take_leaf(leaf, batch)
 
 
 def read_back(
@@ -133,8 +127,8 @@ def read_back(
         opened = OpenDataFile(parquet, parquet.schema_arrow, source, is_near=True)
         _require(_shape(opened.schema) == _shape(spec.schema), name, "another schema")
         _require(parquet.metadata.num_rows == written.rows, name, "another number of rows")
-        for batch in rows_for_new_file(files, spec, file, opened):
-            found.take(batch)
+        for batch in read_opened(files, spec.reading, file, opened):
+            found.take(renamed(batch, spec.schema))
     if of_all is None:
         _require(written.digest is not None and found.answer() == written.digest.answer(), name, "other values")
 
@@ -448,7 +442,11 @@ class AppendRows:
             rows = (self._conformed(batch) for batch in batches if batch.num_rows)
             if self.spec.partitions:
                 for batch in rows:
-                    self._hold(batch)
+                    for key, part in self._parts(batch):
+                        self._held.setdefault(key, []).append(part)
+                        self._bytes[key] = self._bytes.get(key, 0) + part.nbytes
+                    while sum(self._bytes.values()) > MOST_HELD_BYTES:
+                        self._write_partition(max(self._bytes, key=lambda key: self._bytes[key]))
                 for key in list(self._held):
                     self._write_partition(key)
             else:
@@ -495,14 +493,6 @@ class AppendRows:
         return pa.RecordBatch.from_arrays(arrays, schema=self.spec.schema)
 
     # -- partitions ---------------------------------------------------------------------------------------------------
-
-    def _hold(self, batch: pyarrow.RecordBatch) -> None:
-        """Sort the rows of a batch by partition, and write the largest partition while too many are held."""
-        for key, part in self._parts(batch):
-            self._held.setdefault(key, []).append(part)
-            self._bytes[key] = self._bytes.get(key, 0) + part.nbytes
-        while sum(self._bytes.values()) > MOST_HELD_BYTES:
-            self._write_partition(max(self._bytes, key=lambda key: self._bytes[key]))
 
     def _parts(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pyarrow.RecordBatch]]:
         """Yield the rows of each partition in a batch, with the texts of its values."""

@@ -66,12 +66,10 @@ class RewritePiece:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the files."""
         return sum(max(source.size_bytes or 0, 0) for source in self.sources)
 
     @property
     def weight(self) -> int:
-        """The relative cost of the piece."""
         return self.size_bytes + _FILE_WEIGHT * len(self.sources)
 
 

@@ -18,7 +18,7 @@ from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file, read_vector
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, read_small_file, read_vector
 from deltacli.work.rows.row_reader import PlainReader, read_opened, read_rows
 from deltacli.work.task import TableFiles, TaskContext
 
@@ -141,7 +141,6 @@ class Sources:
             yield ahead.popleft()
 
     def _located(self, source: DataFile) -> _Found:
-        """Return a file with its vector read."""
         file = replace(source, constants=self.constants) if self.constants else source
         if file.vector is not None and file.deleted is None:
             with _naming(file):
@@ -236,14 +235,6 @@ class FindRefused:
             except SourceRefusedError as fault:
                 found.refused.append(fault.refused)
         return tuple(found.refused)
-
-
-def rows_for_new_file(
-    files: TableFiles, spec: RewriteSpec, source: DataFile, opened: OpenDataFile
-) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
-    for batch in read_opened(files, spec.reading, source, opened):
-        yield renamed(batch, spec.schema)
 
 
 def renamed(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:

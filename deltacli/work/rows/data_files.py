@@ -50,10 +50,7 @@ class VectorFaultError(ValueError):
 
 
 class VectorPlace(NamedTuple):
-    """The place of a vector in a file, including the size before it and the checksum after it.
-
-    `shown` is the path used in messages.
-    """
+    """The place of a vector in a file, with size and checksum around it. `shown`: the path in messages."""
 
     storage: ReadStorage
     path: str
@@ -68,10 +65,7 @@ class VectorPlace(NamedTuple):
 
 
 def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
-    """Return the rows that a vector deletes, with its checksum, size and cardinality verified.
-
-    Raises DataUnreadable (`dv.*`), naming the vector and its file.
-    """
+    """Return the rows that a vector deletes, fully verified. Raises DataUnreadable (`dv.*`), naming vector and file."""
     shown = "its descriptor"
     try:
         place = find_vector(files, descriptor)
@@ -98,10 +92,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
 
 
 def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None:
-    """Return the place of a vector; None if it is inline in its descriptor.
-
-    Raises VectorFaultError, and UsageError for an unrecognized scheme.
-    """
+    """Return the place of a vector, None if it is inline. Raises VectorFaultError, UsageError for an unknown scheme."""
     if wrong := fault_of(dict(descriptor)):
         raise VectorFaultError("dv.bad-descriptor", wrong[1])
     kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
@@ -121,10 +112,7 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
 
 
 def inline_data(descriptor: Descriptor) -> bytes:
-    """Return the data of an inline vector. Raises VectorFaultError.
-
-    Writers pad the text to whole groups of five characters.
-    """
+    """Return the data of an inline vector, which writers pad to groups of five characters. Raises VectorFaultError."""
     data, size = inline_bytes(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
     if data is None:
         raise VectorFaultError("dv.bad-z85", "its text is not Z85")
@@ -233,10 +221,7 @@ def _data_file(fields: dict[str, Any]) -> DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """What is read from every file: `columns` of the table.
-
-    `schema` has the columns returned where `predicate` is true.
-    """
+    """What is read from every file: `columns` of the table, returned as `schema` where `predicate` is true."""
 
     columns: tuple[StructField, ...]
     schema: pyarrow.Schema
@@ -327,9 +312,7 @@ def _facts(file: DataFile) -> dict[str, str]:
 
 
 def require_valid_values(batch: pyarrow.RecordBatch) -> None:
-    """Raise Unreadable for a value that is not of its type, such as text that is not UTF-8, which no format could
-    reproduce.
-    """
+    """Raise Unreadable for a value that is not of its type, such as text not in UTF-8: no format has it."""
     from pyarrow import ArrowInvalid
 
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -368,10 +351,7 @@ def _at(
 
 
 def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
-    """Return the content of a small file; None for one that is not small, or larger than the log says.
-
-    Raises DataUnreadable and PathExternal.
-    """
+    """Return the content of a small file, None for others. Raises DataUnreadable and PathExternal."""
     storage, place = files.locate(file.path)
     with data_faults(file):
         return _content(files, file, storage, place)

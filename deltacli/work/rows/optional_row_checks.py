@@ -53,10 +53,7 @@ class FileIds(NamedTuple):
 
 @dataclass(frozen=True)
 class RowIdCheck:
-    """Collects row ids.
-
-    `stored` is the column of ids among the columns read in addition to the table's (None if there is none).
-    """
+    """Collects row ids. `stored`: the column of ids among those read in addition to the table's, if any."""
 
     wanted: ReadSpec
     stored: StructField | None
@@ -147,10 +144,7 @@ class _AskingIds(AskingBeside):
 
 @dataclass
 class RowIdLedger:
-    """All ids of a run, collected file by file.
-
-    Duplicates between derived ids only are detected from the log, not here.
-    """
+    """All ids of a run, file by file. Duplicates among derived ids are detected from the log, not here."""
 
     stored: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
     derived: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
@@ -161,9 +155,7 @@ class RowIdLedger:
         return self.stored.is_full or self.derived.is_full
 
     def reconcile(self, file: FileIds) -> RowIdFacts:
-        """Add the ids of the next file, and return those that occur twice in it, or also in an earlier file; and the
-        highest that it stores.
-        """
+        """Add the ids of the next file; return those seen before or twice in it, and the highest it stores."""
         repeated = file.repeated.plus(file.stored.common(file.derived))
         for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
             repeated = repeated.plus(mine.common(theirs))
@@ -187,7 +179,6 @@ class IdentityCheck:
     identities: tuple[Identity, ...]
 
     def __call__(self, file: OpenFileContext) -> _AskingValues | None:
-        """Start the check of a file."""
         return _AskingValues(
             [_IdentityColumn(each) for each in self.identities if each.name not in file.data_file.constants]
         )
@@ -204,12 +195,10 @@ class _AskingValues:
     columns: list[_IdentityColumn]
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Process a batch of rows."""
         for column in self.columns:
             column.take(pc.drop_null(batch.column(column.identity.name)))
 
     def answer(self) -> list[_FileValues]:
-        """Return the facts about each column."""
         return [column.answer() for column in self.columns]
 
 
@@ -271,9 +260,7 @@ _ROW_ID_COLUMN = COLUMN_PROPERTIES[0]
 
 @dataclass
 class OptionalRowChecks:
-    """The columns read for them, and the questions by name. `settle` compares the answers of each file with those of
-    all earlier files.
-    """
+    """The additional columns, and the questions by name. `settle` compares a file's answers with earlier files'."""
 
     wanted: ReadSpec
     questions: dict[str, RowCheckFactory] = field(default_factory=dict)
@@ -297,7 +284,8 @@ class OptionalRowChecks:
             schema = arrow_schema(columns)
             wanted = replace(wanted, columns=columns, schema=schema, whole_schema=schema, beside=beside)
         if stored is not None:
-            wanted = _with_row_numbers(wanted, names.take("row number"))
+            name = names.take("row number")
+            wanted = replace(wanted, schema=wanted.schema.append(pa.field(name, pa.int64())), row_numbers=name)
         checks = cls(wanted)
         if partitions:
             checks.questions[PARTITION_QUESTION] = _PartitionCheck(wanted, partitions)
@@ -366,11 +354,6 @@ def _finds(config: TableConfiguration, physical_name: str, name: str) -> FileCol
     )
 
 
-def _with_row_numbers(wanted: ReadSpec, name: str) -> ReadSpec:
-    schema = wanted.schema.append(pa.field(name, pa.int64()))
-    return replace(wanted, schema=schema, row_numbers=name)
-
-
 _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}:?[0-9]{2})\Z")
 _LONGEST = 100
 
@@ -405,7 +388,6 @@ class _AskingPartitions(AskingBeside):
     columns: Sequence[_Column]
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Process a batch of rows."""
         for column in self.columns:
             column.take(batch.column(column.beside))
 

@@ -74,7 +74,6 @@ class ReadRows:
     """Reads the rows of a file for the shared `ChecksOfTable`."""
 
     def __call__(self, piece: RowPiece, context: TaskContext) -> file_facts.FileFacts:
-        """Return the facts about the file."""
         path, footers = piece.file.path, file_facts.FooterFiles(context)
         of_table: ChecksOfTable = context.shared(CHECKS)
         if context.files.is_refused(path):

@@ -50,19 +50,13 @@ _AFTERWARDS = (
     "SET lock_configuration = true",
 )
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since the epoch.
-
-Engines differ on dates outside this range, and on DuckDB's infinite dates.
-"""
+"""0001-01-01 and 9999-12-31 in days since the epoch. Engines differ beyond, and on DuckDB's infinite dates."""
 _MICROSECONDS_A_DAY = 86_400_000_000
 _local = threading.local()
 
 
 class NotEvaluated(Exception):
-    """Raised if the value of a condition is uncertain for a row of a batch.
-
-    The message is the reason, as the end of a sentence.
-    """
+    """The value of a condition is uncertain for a row. The message is the reason, as the end of a sentence."""
 
 
 def is_installed() -> bool:
@@ -110,9 +104,7 @@ def columns_of(batch: pa.RecordBatch, asked: Iterable[Asked], zone: str | None =
 
 
 def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
-    """Return values in the form passed to a query: times by the clocks of `zone` (None: UTC), without a time zone.
-    Raises NotEvaluated.
-    """
+    """Return values as passed to a query: times by the clocks of `zone` (None: UTC). Raises NotEvaluated."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return handed_over(pc.cast(values, kind.value_type), zone)
@@ -156,27 +148,19 @@ def _session() -> Any:  # Any: a connection
     """Return the in-memory database of this thread."""
     session = getattr(_local, "session", None)
     if session is None or _local.process != os.getpid():
-        session = _local.session = _connected()
-        _local.process = os.getpid()
-    return session
+        import duckdb
 
-
-def _connected() -> Any:
-    import duckdb
-
-    session = duckdb.connect(":memory:", config=dict(_SETTINGS))
-    for statement in _AFTERWARDS:
-        session.execute(statement)
+        session = duckdb.connect(":memory:", config=dict(_SETTINGS))
+        for statement in _AFTERWARDS:
+            session.execute(statement)
+        _local.session, _local.process = session, os.getpid()
     return session
 
 
 # -- conditions of a table ---------------------------------------------------------------------------------------------
 
 _MOST_FAILURES = 256
-"""Maximum failures of one condition in one file before its remaining rows are skipped.
-
-This is sufficient to isolate a dozen failing rows.
-"""
+"""Most failures of a condition in a file before its other rows are skipped: enough to isolate a dozen rows."""
 
 
 class _Compiled(NamedTuple):
@@ -212,11 +196,9 @@ class StoredConditions:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to check."""
         return not self._compiled
 
     def begin(self, _: OpenFileContext) -> _AskedOfRows:
-        """Start the check of the rows of a file."""
         return _AskedOfRows(self._compiled)
 
     def _compile(self, stored: StoredSql, schema: StructType) -> None:
@@ -251,7 +233,6 @@ class _AskedOfRows:
         self._asked = [_OneAsked(one) for one in compiled]
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Evaluate all conditions on a batch of rows."""
         for one in self._asked:
             one.take(batch)
 
@@ -338,10 +319,7 @@ class Unchecked:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that every row has to satisfy.
-
-    `assumes_utc`: it depends on the time zone of the writer's session, and is evaluated for UTC.
-    """
+    """A condition for every row. `assumes_utc`: it depends on the writer's time zone, and is evaluated for UTC."""
 
     text: str
     translation: Translation

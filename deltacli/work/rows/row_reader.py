@@ -16,7 +16,7 @@ from deltacli.core.errors import DataUnreadable
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
-from deltacli.delta.schema.file_columns import FileColumn, Hybrid, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
+from deltacli.delta.schema.file_columns import FileColumn, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds, recorded_name
 from deltacli.delta.schema.variants import TYPED, not_a_type
 from deltacli.work.rows.data_files import (
@@ -190,9 +190,7 @@ class _Reader:
             yield self._kept(columns, mask)
 
     def _with_row_ids(self, columns: dict[str, Any], first: int) -> dict[str, Any]:
-        """Return the columns of rows, the first of which is row `first` of the file, with the ids and versions that
-        follow from its add where the file has none. Spec: Row Tracking.
-        """
+        """Return the columns of rows from `first` on, with the ids and versions of their add. Spec: Row Tracking."""
         if self._wanted.row_ids is None:
             return columns
         (ids, versions), file = self._wanted.row_ids, self._file
@@ -238,9 +236,13 @@ class _Columns:
             if column.name in wanted.beside:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
                 self._require_ids(wanted, column, opened.schema)
-        present = [column for column in self._found.values() if column is not None]
+        by_name = {name: column for name, column in self._found.items() if column is not None}
+        present = [*by_name.values()]
         self._require_no_instants(stored, opened.parquet)
-        self._hybrid = self._hybrid_columns(opened.parquet)
+        # Spark wrote these in the calendar that was Julian before 1582.
+        schema, marks = opened.parquet.metadata.schema, opened.parquet.metadata.metadata
+        hybrid = ((name, hybrid_column(schema, column.leaves, marks)) for name, column in by_name.items())
+        self._hybrid = {name: found for name, found in hybrid if found is not None}
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         positions = sorted({column.position for column in present})
         self._place = {position: place for place, position in enumerate(positions)}
@@ -250,13 +252,6 @@ class _Columns:
         name = recorded_name(column)
         if column.name in (wanted.row_ids or ()) and self._found[column.name] is None and name in stored.names:
             raise DataUnreadable(f"column {name} holds the ids of rows, but cannot be read", code="data.type-mismatch")
-
-    def _hybrid_columns(self, parquet: ParquetReader) -> dict[str, Hybrid]:
-        """Return the columns that Spark wrote in the calendar that was Julian before 1582."""
-        schema, marks = parquet.metadata.schema, parquet.metadata.metadata
-        present = ((name, column) for name, column in self._found.items() if column is not None)
-        found = ((name, hybrid_column(schema, column.leaves, marks)) for name, column in present)
-        return {name: hybrid for name, hybrid in found if hybrid is not None}
 
     def _require_no_instants(self, columns: Sequence[StructField], parquet: ParquetReader) -> None:
         """Raise DataUnreadable for a shredded variant of INT96 values, which Arrow has as timestamps without a zone."""
@@ -276,10 +271,7 @@ class _Columns:
         return is_stored and not self._hybrid
 
     def raw_batches(self, group: int, size: int, rows: int, parquet: ParquetReader) -> Iterator[pa.RecordBatch]:
-        """Yield a row group as stored in a file of this schema, `size` rows at a time.
-
-        Raises DataUnreadable, naming the column.
-        """
+        """Yield a row group as stored, `size` rows at a time. Raises DataUnreadable, naming the column."""
         if not self._leaves:  # only columns that are not in the file
             for first in range(0, rows, size):
                 yield pa.record_batch([pa.nulls(min(size, rows - first))], names=[""])
@@ -375,7 +367,6 @@ def find_beside(wanted: ReadSpec, column: StructField, stored: pa.Schema) -> Fil
 
 
 def _numbers(first: int, count: int) -> ArrowArray:
-    """Return so many numbers from the first one on."""
     return pc.add(_first_numbers(max(ROWS_A_BATCH, count)).slice(0, count), first)
 
 
@@ -385,10 +376,7 @@ def _first_numbers(count: int) -> ArrowArray:
 
 
 def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> list[StructField]:
-    """Return the fields along a path of logical names, from the top-level column on.
-
-    `columns` maps names to columns.
-    """
+    """Return the fields along a path of logical names, given the top-level columns by name."""
     fields = [columns[path[0]]]
     for name in path[1:]:
         inside = fields[-1].data_type.fields if isinstance(fields[-1].data_type, StructType) else ()
