@@ -204,5 +204,6 @@ EVENTS: Mapping[str, Event] = {
     "fork": fork,
 }
 OF_DISKS = ("switch-link", "rename")
+OF_FILES = ("lose-file", "cut-file")
 TAKE_NEXT = ("overtake",)
 """After these, a version that somebody is about to create is there."""

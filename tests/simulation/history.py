@@ -16,7 +16,7 @@ from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumRequest
 from tests.simulation.commands import COMMANDS, Done, Turn, carried_out, rows_of
 from tests.simulation.elsewhere import REPLICA, Clones, Replica
-from tests.simulation.events import EVENTS, TAKE_NEXT, Scene
+from tests.simulation.events import EVENTS, OF_FILES, TAKE_NEXT, Scene
 from tests.simulation.oracle import Oracle
 from tests.simulation.past import Past, make_past
 from tests.simulation.promises import Answer, Intent
@@ -170,7 +170,7 @@ class History:
 
     def _happen(self, event: str, chance: random.Random) -> None:
         self.schedule.let_land()
-        self.schedule.let_look(lambda: not self.writing, takes_next=event in TAKE_NEXT)
+        self.schedule.let_look(lambda: not self.writing, takes_next=event in TAKE_NEXT, of_files=event in OF_FILES)
         EVENTS[event](Scene(self.world, self.uri, chance, self.lost))
         if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
             self.schedule.jump(LOOK_SECONDS + 1)

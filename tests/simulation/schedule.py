@@ -119,11 +119,12 @@ class Actor:
         self.is_deleting = ": delete " in self.call or (self.is_deleting and self.call == _CLOCK)
         self.call = ""
 
-    def acts_by_look(self, *, takes_next: bool) -> bool:
-        """Return whether it is about to act by a look of before, or may be; not where it looks again, or, where the
-        next version is taken (`takes_next`), is about to create that.
+    def acts_by_look(self, *, takes_next: bool, of_files: bool) -> bool:
+        """Return whether it is about to act by a look of before, or may be; not where it looks at the log again, unless
+        what happens is `of_files`, or, where the next version is taken (`takes_next`), is about to create that.
         """
-        if self.is_over or _LOOK_AGAIN.search(self.call) or (takes_next and _NEXT_VERSION.search(self.call)):
+        is_again = not of_files and _LOOK_AGAIN.search(self.call)
+        if self.is_over or is_again or (takes_next and _NEXT_VERSION.search(self.call)):
             return False
         return self.since_look <= _LOOKING or _ACT.search(self.call) is not None
 
@@ -212,14 +213,15 @@ class Schedule:
             if actor.name == name:
                 actor.offset_ms += by_ms
 
-    def let_look(self, may_happen: Callable[[], bool], *, takes_next: bool = False) -> None:
+    def let_look(self, may_happen: Callable[[], bool], *, takes_next: bool = False, of_files: bool = False) -> None:
         """Let others act until nobody stands between a look at the log and the act that follows from it.
 
         No store closes that gap, so what happens from outside must not happen there; but the creation of a version
-        fails where what happens takes it (`takes_next`).
+        fails where what happens takes it (`takes_next`). What happens to data files (`of_files`) is seen at them alone.
         """
         for _ in range(_MOST_LOOKS):
-            if may_happen() and not any(one.acts_by_look(takes_next=takes_next) for one in self._actors):
+            acting = (one.acts_by_look(takes_next=takes_next, of_files=of_files) for one in self._actors)
+            if may_happen() and not any(acting):
                 break
             self.let_call(1)
 
