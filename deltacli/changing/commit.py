@@ -26,6 +26,7 @@ from deltacli.changing.basis import (
     Act,
     OwnCommit,
     past_of,
+    require_clock,
     require_listed,
     require_past,
     require_still_newest,
@@ -238,6 +239,7 @@ def commit(
                         number, sender.txn_id, made.request, made.read_version, lost_ones, made.snapshot, base, past
                     )
                 case _Lost() as lost:
+                    require_clock(table, 0, lost.past)  # that of this machine may have gone wrong since the plan
                     if isinstance(behind := _behind(made, lost, storage), Dropped):
                         return behind
                     made = behind

@@ -47,7 +47,7 @@ from deltacli.operations.vacuum.rechecking import with_past
 from tests.simulation.elsewhere import CLONE, REPLICA, Replica
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import Answer, Intent
-from tests.simulation.reading import commits_of, name_of
+from tests.simulation.reading import Kind, commits_of, name_of
 from tests.simulation.schedule import Crash
 from tests.simulation.store import World
 
@@ -247,20 +247,22 @@ def _puts_back(what: str) -> Callable[[Turn, AnyChange, Plan], Intent]:
 
 
 def _commits_of_twins(turn: Turn) -> frozenset[tuple[int, bytes]]:
-    """The commits above those of the table in directories that have the others as it has them, where no other file of
-    its log is of a version above.
+    """The commits that the table lacks, of directories that have the others as it has them, above the versions that
+    another file of its log tells.
     """
     tree = turn.world.places.get(turn.uri)
     own = {} if tree is None else commits_of(tree.files)
-    newest = max(own, default=-1)
-    if tree is None or any(max(name_of(path).version, name_of(path).last) > newest for path in tree.files):
+    if tree is None:
         return frozenset()
+    names = [name_of(path) for path in tree.files]
+    told = max((max(name.version, name.last) for name in names if name.kind is not Kind.COMMIT), default=-1)
     found: set[tuple[int, bytes]] = set()
     for other in turn.world.places.values():
         theirs = commits_of(other.files)
         shared = own.keys() & theirs.keys()
         if shared and all(other.files[theirs[one]].data == tree.files[own[one]].data for one in shared):
-            found |= {(version, other.files[path].data) for version, path in theirs.items() if version > newest}
+            lacking = {version: path for version, path in theirs.items() if version not in own and version > told}
+            found |= {(version, other.files[path].data) for version, path in lacking.items()}
     return frozenset(found)
 
 

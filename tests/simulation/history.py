@@ -157,6 +157,7 @@ class History:
         elif item.what == CLOCK:
             others = [actor for actor in self.scenario.actors if actor.startswith("admin")]
             if others:
+                self.schedule.let_look(lambda: not self.writing, of_files=True)
                 self.schedule.move_clock(chance.choice(others), chance.choice(CLOCKS_MS))
             self._note_clocks()
         elif item.what == AHEAD:
@@ -172,7 +173,9 @@ class History:
         self.schedule.let_land()
         self.schedule.let_look(lambda: not self.writing, takes_next=event in TAKE_NEXT, of_files=event in OF_FILES)
         EVENTS[event](Scene(self.world, self.uri, chance, self.lost))
-        if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
+        if (
+            not self.scenario.is_disk or event in OF_FILES
+        ):  # a look counts for seconds, one at files for a minute
             self.schedule.jump(LOOK_SECONDS + 1)
 
     def _command(self, item: Item) -> None:

@@ -292,7 +292,9 @@ class Oracle(Truth):
             around = {(one, self.tree.files[commit_path(one)].data) for one in commits if one != version}
             is_all = bool(around) and around <= self._believed
             is_other = (version, after.data) in intent.believes and (
-                max(self.truth, default=-1) > newest or intent.what == "log restore"  # by the list of the backup
+                is_damaged
+                or max(self.truth, default=-1) > newest
+                or intent.what == "log restore"  # by the list of the backup
             )
             is_other = is_other and (known is None or known.data != after.data)
             doing.is_believed = doing.is_believed or newest < 0 or is_all or is_other

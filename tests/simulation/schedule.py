@@ -28,6 +28,7 @@ _CLOCK = "looks at the clock"
 _LOOK = re.compile(r": (?:stat .*|(?:list|read) _delta_log/?)")
 _LOOK_AGAIN = re.compile(r": (?:stat|list) _delta_log/?")
 _ACT = re.compile(r": (?:delete |(?:create|put) _delta_log/)")
+_DRAFT = re.compile(r": draft of _delta_log/\d{20}\.json")
 _NEXT_VERSION = re.compile(r": create _delta_log/\d{20}\.json ")
 
 
@@ -104,6 +105,8 @@ class Actor:
     """The number of calls that it has made since it looked at the log; it may act on that, as long as it is small."""
     is_deleting: bool = False
     """The call before, but for looks at the clock, deleted a file."""
+    is_drafting: bool = False
+    """It writes a commit, behind its look at the files of that."""
     is_dead: bool = False
     is_over: bool = False
     error: BaseException | None = None
@@ -116,6 +119,7 @@ class Actor:
         elif ": delete " not in self.call and not (self.is_deleting and self.call == _CLOCK):
             is_act = any(f": {what} " in self.call for what in ("create", "put", "copy"))
             self.since_look = 99 if is_act or not self.call else self.since_look + 1
+        self.is_drafting = _DRAFT.search(self.call) is not None or (self.is_drafting and not _ACT.search(self.call))
         self.is_deleting = ": delete " in self.call or (self.is_deleting and self.call == _CLOCK)
         self.call = ""
 
@@ -126,6 +130,8 @@ class Actor:
         is_again = not of_files and _LOOK_AGAIN.search(self.call)
         if self.is_over or is_again or (takes_next and _NEXT_VERSION.search(self.call)):
             return False
+        if of_files and self.is_drafting:
+            return True
         return self.since_look <= _LOOKING or _ACT.search(self.call) is not None
 
 

@@ -108,14 +108,16 @@ class Backup:
             self.kept += fresh
             self._write_manifest()
 
-    def discard(self) -> None:
-        """Delete what was kept, as far as that is possible: nothing was replaced."""
-        with suppress(DeltacliError):
+    def discard(self, fault: DeltacliError) -> None:
+        """Delete what was kept, as nothing was replaced; what cannot be deleted is a fact of the fault."""
+        try:
             deque(self.store.delete_many([*self._copies, self.below(MANIFEST)] if self._copies else ()), maxlen=0)
             names = [path.split("/") for path in self._copies]
             parents = {"/".join(parts[:count]) for parts in names for count in range(1, len(parts))}
             for directory in sorted(parents, reverse=True):
                 self.store.remove_directory(directory)
+        except DeltacliError:
+            fault.facts.setdefault("new file 1", self.below(MANIFEST))
         self.kept.clear()
 
     def note_versions(self, versions: Iterable[int]) -> None:
@@ -341,6 +343,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
         for one in noted.files
         if not _has_expired(one, noted, listing, oldest) and digest_at(table.storage, one.path) != one.sha256
     ]
+    _require_no_gap(newest, waiting)
     for one in waiting:
         if digest_at(store, one.kept) != one.sha256:
             raise Unreadable(
@@ -406,7 +409,8 @@ def _listed(table: TableHandle) -> LogListing:
 
 
 def _require_no_commit(present: int, noted: BackupManifest) -> None:
-    newest = max([-1 if noted.version is None else noted.version, *noted.committed])
+    ended = [path.version for path in map(parse_log_path, noted.log) if path.kind is LogFileKind.COMMIT]
+    newest = max([*(ended or [-1 if noted.version is None else noted.version]), *noted.committed])
     if present > newest:
         raise Refused(
             f"version {present} was committed after the repair, which ended at {newest}",
@@ -415,6 +419,22 @@ def _require_no_commit(present: int, noted: BackupManifest) -> None:
             facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
             hint=command("history", limit=10),
         )
+
+
+def _require_no_gap(present: int, waiting: Iterable[BackupFile]) -> None:
+    """Raise Refused where a commit would come back above a gap: the log was rolled back since the repair."""
+    names = (one.path.removeprefix(f"{LOG_DIRECTORY}/") for one in waiting)
+    paths = (parse_log_path(name) for name in names)
+    for version in sorted(path.version for path in paths if path.kind is LogFileKind.COMMIT):
+        if version > present + 1:
+            raise Refused(
+                f"the repair replaced commit {version}, and the newest is {present} now: the log was rolled back since",
+                said_first=NOTHING_CHANGED,
+                code="repair.log-moved-on",
+                facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
+                hint=command("history", limit=10),
+            )
+        present = max(present, version)
 
 
 def _require_rebuilt(
