@@ -100,7 +100,6 @@ class ManagedStore:
 
     @property
     def held_names(self) -> set[str]:
-        """The names of the staged commits that the catalog holds."""
         return {commit.file_name for commit in self.log.view.commits.values()}
 
     def follow(self, base: Base) -> None:
@@ -407,7 +406,6 @@ class ManagedStore:
 
 
 def _newest(known: dict[K, T]) -> dict[K, T]:
-    """Return the last entries."""
     return dict(islice(known.items(), max(len(known) - _MOST_KEPT, 0), None))
 
 

@@ -84,7 +84,6 @@ def _report(log: RatifiedLog, view: View, version: int) -> int:
 
 
 def is_published(store: ReadStorage, version: int) -> bool:
-    """Return whether the published file of a version is there, whatever is in it."""
     return size_listed(store, _published_path(version)) is not None
 
 

@@ -31,7 +31,6 @@ def staged_version(name: str) -> int | None:
 
 
 def staged_path(commit: Ratified) -> str:
-    """Return the path of a staged commit below the table."""
     return f"{STAGED_DIRECTORY}/{commit.file_name}"
 
 
@@ -116,7 +115,6 @@ class RatifiedLog:
 
     @property
     def uri(self) -> str:
-        """The address of the table in its catalog."""
         return str(self.view.table.name)
 
     def reload(self) -> View:

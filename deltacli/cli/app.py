@@ -310,7 +310,6 @@ def _format_of_directory(chosen: results.Format, given: StrEnum | None, director
 
 
 def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
-    """Raise UsageError for conflicting options."""
     if as_json and output_format not in (None, "json"):
         raise errors.UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
@@ -430,7 +429,6 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
 
 
 def _parse_conf(text: str) -> tuple[str, str]:
-    """Return key and value of a `--spark-conf`. Raises UsageError."""
     return parse_pair("--spark-conf", text, "the configuration of Spark itself")
 
 
@@ -492,7 +490,6 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _run_in(directories: Sequence[str], arguments: Sequence[str]) -> int:
-    """Run one command in the directory of `-C`, and return its exit code."""
     if not directories:
         return _run(arguments)
     with contextlib.ExitStack() as entered:
@@ -561,7 +558,6 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
-    """Report an exception that is not a DeltacliError, and return its exit code."""
     if is_exhaustion(error):
         report_error(exhausted_by(error), arguments, _table_of(arguments))
         return errors.MemoryExhausted.exit_code
@@ -596,7 +592,6 @@ def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
 
 
 def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str]) -> None:
-    """Report on one line that the run was interrupted and what it did."""
     if interruption.outcome == term.Interrupted.outcome:
         if invocation.is_reporting:
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
@@ -637,6 +632,5 @@ def _table_of(arguments: Sequence[str]) -> str | None:
 
 
 def _valued_options(path: command_tree.Path) -> set[str]:
-    """Return the spellings of a command's options that take a value."""
     parameters = declared_command(" ".join(path)).parameters
     return {name for option in parameters if option.takes_value for name in option.spellings}

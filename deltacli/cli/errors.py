@@ -217,7 +217,6 @@ def document_of(
 
 
 def _field(name: str) -> str:
-    """Return the name of a fact as documents name fields, in camelCase."""
     return re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name)
 
 
@@ -265,12 +264,10 @@ def _is_left_out(error: errors.DeltacliError, arguments: Sequence[str], table: s
 
 
 def _is_at(word: str, place: str) -> bool:
-    """Return whether a word of the command line names a place, which is as given or the URI of a local directory."""
     return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
 
 
 def _is_below(place: str, table: str) -> bool:
-    """Return whether a path is that of a local table, or below it."""
     root = os.path.abspath(table.removeprefix("file://"))
     return place == root or place.startswith(f"{root}/")
 
@@ -383,7 +380,6 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
 
 def _changes(arguments: Sequence[str]) -> bool:
-    """Return whether a command line is one of a command that changes tables."""
     from deltacli.cli.help_page import commands_with
 
     return " ".join(path_of(arguments)) in commands_with("--dry-run")
@@ -425,7 +421,6 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
 
 
 def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | None:
-    """Return the command line with another condition; None where it does not have this one as it was shown."""
     words = [meant if word == where else word for word in arguments]
     words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
     return shell.again(words) if words != list(arguments) else None
@@ -480,7 +475,6 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
 
 
 def _profile_in(arguments: Sequence[str]) -> str | None:
-    """Return the profile of shares that a command line names."""
     profiles = (word.partition("#")[0] for word in arguments)
     return next((word for word in profiles if word.endswith(".share")), None)
 

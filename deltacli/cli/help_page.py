@@ -170,12 +170,10 @@ def options() -> Iterator[tuple[str, str, str]]:
 
 
 def names_in(spelled: str) -> list[str]:
-    """Return the names of an option that is spelled with its value."""
     return [word for word in spelled.replace(",", " ").replace("/", " ").split() if word.startswith("-")]
 
 
 def commands_with(option: str) -> list[str]:
-    """Return the commands that have an option of their own; nothing where the generated pages are missing."""
     return [command for command, spelled, _ in options() if command and option in names_in(spelled)]
 
 
@@ -237,7 +235,6 @@ def _common(sections: Mapping[str, Entries], text: str) -> Iterator[tuple[str, s
 
 
 def _place(entry: tuple[str, str]) -> int:
-    """Return the place of an option among the common ones of a command."""
     (*_, name) = names_in(entry[0])
     return _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST)
 
@@ -249,8 +246,6 @@ def _cleaned(text: str | None) -> str:
 
 
 def _sections(command: Click, context: Click) -> dict[str, list[tuple[str, str]]]:
-    """Return the options of a command by section, those without a section first."""
-
     sections: dict[str, list[tuple[str, str]]] = {"Options": [], **{section: [] for section in OptionHeading}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
@@ -264,7 +259,6 @@ def _spelled(argument: Click) -> str:
 
 
 def _global_options() -> Entries:
-    """Return the global options as they are declared."""
     from dataclasses import fields
 
     from deltacli.cli.command_tree import GlobalOptions

@@ -151,7 +151,6 @@ def require_empty_target(directory: str) -> None:
 
 
 def require_directory(output: str) -> None:
-    """Raise StorageFailed where the directory for a result does not exist, before the command changes anything."""
     if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
         from deltacli.storage.local_write import unwritable
 
@@ -172,7 +171,6 @@ class EncodedItems:
 
 
 def block_of(texts: pyarrow.StringArray) -> EncodedItems:
-    """Return a column of texts without nulls as one block, end to end."""
     from deltacli.delta.encoding.value_text import join_texts
 
     return EncodedItems(len(texts), join_texts(texts))
@@ -392,14 +390,11 @@ class Listing(Result, Generic[Listed]):
             self.draw_rows(sink, terminal)
 
     def draw_rows(self, sink: BinaryIO, terminal: Terminal) -> None:
-        """Write the rows as a table."""
-
         shown = [column for column in self.columns if column.on_screen]
         write_whole_table(sink, terminal, shown, self.rows)
 
 
 def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:
-    """Return two columns, `field` and `value`."""
     return RowGrid(item_columns(("field", "value")), ({"field": name, "value": value} for name, value in fields))
 
 
@@ -413,12 +408,10 @@ def surface_of(sink: BinaryIO, terminal: Terminal) -> Surface:
 
 
 def line_of(item: JsonObject, kind: str) -> EncodedItems:
-    """Return an item as a line of NDJSON with its `type`."""
     return EncodedItems(1, memoryview(dumps({"type": kind, **item}) + b"\n"))
 
 
 def emit_lines(emit: Emit, items: Iterable[JsonObject], kind: str) -> None:
-    """Write items as lines of NDJSON."""
     for item in items:
         emit(line_of(item, kind))
 
@@ -593,7 +586,6 @@ class Format(NamedTuple):
 
     @property
     def is_for_eyes(self) -> bool:
-        """True for the text format, the only one that is followed by the next command."""
         return self is TABLE
 
     def write(self, sink: BinaryIO, result: Result, terminal: Terminal) -> None:

@@ -255,7 +255,6 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
 
 
 def is_local_paimon(word: str) -> bool:
-    """Return True for a local Paimon table."""
     from deltacli.operations.paimon.table_files import is_paimon
 
     return os.path.isdir(word) and not os.path.lexists(f"{word}/_delta_log") and is_paimon(open_storage(word))
@@ -419,7 +418,6 @@ def _commands_of(group: str) -> Iterable[str]:
 
 
 def _options_of(error: Exception) -> list[str]:
-    """Return the options of the command; before it, and of a group, also the shared ones."""
     command: Click = getattr(getattr(error, "ctx", None), "command", None)
     own = [name for one in getattr(command, "params", ()) for name in one.opts]
     shared = TAKES_VALUE if hasattr(command, "commands") else ()

@@ -43,7 +43,6 @@ class Reading(NamedTuple):
 
 
 def never() -> bool:
-    """Return False, as the answer where nothing can be cancelled."""
     return False
 
 

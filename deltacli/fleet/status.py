@@ -59,7 +59,6 @@ class Judgement(NamedTuple):
     brief: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """Return the threshold for documents."""
         found: dict[str, Any] = {"name": self.threshold, "state": self.state.value, "message": self.message}  # Any
         found |= {"limit": self.limit, "value": self.value}
         return found if self.advice is None else found | {"next": self.advice}
@@ -215,7 +214,6 @@ def _unknown(name: str, limit: float, reason: str) -> Judgement:
 
 
 def _age(duration_ms: int) -> str:
-    """Return a duration in its largest unit, rounded down."""
     for unit, length in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000)):
         if duration_ms >= length:
             return plural(duration_ms // length, unit)
@@ -360,7 +358,6 @@ def _weight_of(step: StepStatus) -> Weight:
 
 
 def target_of(settings: CopyPolicy, table: str) -> str:
-    """Return the path or URI of the replica of a table."""
     path = (table.partition("://")[2] if "://" in table else table).strip("/")
     path = "/".join(part.replace(".", "%2E") if part in (".", "..") else part for part in path.split("/"))
     path = quote(path) if settings.to.startswith("file:") else path
@@ -474,11 +471,9 @@ class Trends(Mapping[str, Sequence[Point]]):
 
     @property
     def packed(self) -> bytes:
-        """Return the values for a summary."""
         return self._packed if self._series is None else dumps(self._series)
 
     def add(self, name: str, timestamp_ms: int, value: int) -> None:
-        """Add a value, and drop the oldest of too many."""
         values = self.series.setdefault(name, [])
         values.append([timestamp_ms, value])
         del values[:-POINTS]
@@ -517,7 +512,6 @@ class TableStatus:
 
     @property
     def weight(self) -> Weight:
-        """Return how bad the worst alert is."""
         return next((alert.weight for alert in self.found), Weight.NONE)
 
     @property
@@ -540,7 +534,6 @@ class TableStatus:
 
     @property
     def exceeded(self) -> list[Judgement]:
-        """Return the thresholds that are exceeded."""
         return [one for one in self.judgements if one.state is State.EXCEEDED]
 
     @property
@@ -561,7 +554,6 @@ class TableStatus:
         return without_shorter(alert.advice for alert in self.found if alert.advice is not None)
 
     def note(self, name: str, timestamp_ms: int, value: object) -> None:
-        """Add a value to a trend."""
         if type(value) is int:
             self.trends.add(name, timestamp_ms, value)
             self.numbers[name] = value
@@ -603,7 +595,6 @@ class FleetStatus:
 
     @property
     def alerted(self) -> int:
-        """Return the number of tables with alerts."""
         return len(self.tables) - self.weights[Weight.NONE]
 
     @property
@@ -859,7 +850,6 @@ def _table_of(state: Record, trends: bytes) -> TableStatus:
 
 
 def _age_facts(numbers: dict[str, int], kind: str, now_ms: int, details: JsonObject) -> None:
-    """Update the facts of a listing by a step that was done after it."""
     if kind == "checkpoint":
         numbers |= {"commitsBehind": 0, "checkpointMs": now_ms}
         if "logBytes" in numbers:

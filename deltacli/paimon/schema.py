@@ -183,7 +183,6 @@ class Schema:
 
     @property
     def greatest_id(self) -> int:
-        """The greatest id of a field, nested ones included; -1 without fields."""
         return max((column.id for _, column in walk_fields(self.fields)), default=-1)
 
 

@@ -420,7 +420,6 @@ class _Differ:
         return Change(ChangeKind.NULLABILITY, path, field_id, old.nullable, new.nullable, loss, reason)
 
     def options(self) -> Iterator[Change]:
-        """Yield the options that were set or removed. Compatibility defaults are compared as if they were written."""
         old, new = self._before.options, self._after.options
         for key in [*new, *(key for key in old if key not in new)]:
             value = new.get(key)

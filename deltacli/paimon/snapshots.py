@@ -48,7 +48,6 @@ def branch_root(branch: str) -> str:
 
 
 def schema_path(schema_id: int, branch: str = MAIN_BRANCH) -> str:
-    """Return the path of a schema file."""
     return f"{branch_root(branch)}{SCHEMA_DIRECTORY}/{SCHEMA_PREFIX}{schema_id}"
 
 
@@ -79,7 +78,6 @@ class SnapshotFile:
 
     @property
     def manifest_lists(self) -> tuple[str, ...]:
-        """The names of all its manifest lists."""
         return tuple(name for key in _LISTS if (name := _name_of(self.content.get(key))) is not None)
 
     @property

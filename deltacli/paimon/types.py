@@ -106,12 +106,10 @@ _UNLIMITED = {Root.VARCHAR: "STRING", Root.VARBINARY: "BYTES"}
 
 
 def with_nullability(data_type: DataType, nullable: bool) -> DataType:
-    """Return a type with another nullability."""
     return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
 
 
 def is_same_but_for_nullability(first: DataType, second: DataType) -> bool:
-    """Return True if two types differ at most in the nullability of the whole."""
     return with_nullability(first, True) == with_nullability(second, True)
 
 
@@ -293,7 +291,6 @@ class _Tokens:
         self._position = 0
 
     def peek(self) -> str | None:
-        """Return the next token in upper case, None at the end and for quoted text."""
         if self._position == len(self._tokens) or self._tokens[self._position].is_quoted:
             return None
         return self._tokens[self._position].text.upper()
@@ -314,13 +311,11 @@ class _Tokens:
         return True
 
     def require(self, *words: str) -> None:
-        """Take these words. Raises BadType if they are not next."""
         if not self.skip(*words):
             following = self._tokens[self._position].text if self._position < len(self._tokens) else "the end"
             raise BadType(f"found {following}, expected {' '.join(words)}")
 
     def require_end(self) -> None:
-        """Raise BadType unless every token was taken."""
         if self._position < len(self._tokens):
             raise BadType(f"unexpected {self._tokens[self._position].text!r}")
 

@@ -96,7 +96,6 @@ def read_piece(piece: Any, context: TaskContext) -> Iterator[pa.RecordBatch]:  #
 
 
 def variant_columns(columns: Iterable[StructField]) -> frozenset[str]:
-    """Return the names of the columns that are variants."""
     return frozenset(column.name for column in columns if column.data_type == PrimitiveType("variant"))
 
 

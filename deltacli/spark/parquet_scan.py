@@ -121,7 +121,6 @@ def is_case_sensitive(session: SparkSession) -> bool:
 
 
 def is_before_4_1(session: SparkSession) -> bool:
-    """Return True for Spark 4.0."""
     return str(session.version).startswith("4.0.")
 
 
@@ -164,7 +163,6 @@ class SparkFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the last part of the path."""
         return self.place.rpartition("/")[2]
 
 
@@ -513,7 +511,6 @@ def _drop_later(session: Any, name: str) -> None:
 
 
 def _input_files(session: Any, frame: Any) -> list[str]:
-    """Return the files that Spark has listed for a frame."""
     if is_connect(session):
         ask = type(frame).inputFiles
         return list(getattr(ask, "__wrapped__", ask)(frame))  # its cache would keep the frame, and its view, for ever

@@ -504,7 +504,6 @@ def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColu
 
 
 def has_literal(data_type: DataType, scalar: ArrowScalar) -> bool:
-    """Return whether `scalar_literal` can write a scalar."""
     is_ntz = data_type == PrimitiveType("timestamp_ntz")
     return not (is_ntz and scalar.is_valid and abs(scalar.cast(pa.int64()).as_py()) > _MOST_NTZ)
 
@@ -593,7 +592,6 @@ def _ordered(order: Order, left: Any, right: Any) -> Any:
 
 
 def _constant(column: Column, answer: bool) -> Any:
-    """Return one answer for every value of a column, null where it is null."""
     from pyspark.sql import functions as fn
 
     return fn.when(_column(column).isNotNull(), fn.lit(answer))
@@ -636,7 +634,6 @@ def _whole(value: Any) -> int | None:  # Any: a Fraction, or a float that is inf
 
 
 def _compare_whole(column: Column, order: Order, value: Any) -> Any:
-    """Compare a column of whole numbers of a unit with a fraction of it."""
     if isinstance(value, float):
         return _constant(column, order is not Order.EQUAL and not value < 0)
     least, greatest = _range(column)

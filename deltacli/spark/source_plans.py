@@ -111,11 +111,9 @@ class BatchPlan:
 
     @property
     def columns(self) -> tuple[StructField, ...]:
-        """The columns of the frame."""
         return self.scan.columns
 
     def partitions(self, schema: SparkSchema) -> list[bytes]:
-        """Return the partitions, pickled."""
         require_schema(self.columns, schema)
         return partitions_of(self.table, self.scan.wanted, self.scan.data_files(), newest_commit(self.snapshot))
 
@@ -139,11 +137,9 @@ class ChangesPlan:
 
     @property
     def columns(self) -> tuple[StructField, ...]:
-        """The columns of the frame."""
         return self.changes.columns
 
     def partitions(self, schema: SparkSchema) -> list[bytes]:
-        """Return the partitions, pickled."""
         require_schema(self.columns, schema)
         newest = newest_commit(self.changes.snapshot)
         return partitions_of(self.table, self.changes.wanted, self.changes.changed_files(), newest)
@@ -160,7 +156,6 @@ def _batch_plan(options: BatchOptions) -> BatchPlan | ChangesPlan:
 
 
 def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
-    """Return the partitions of a version of a table."""
     with searchable_faults(options.get("path")):
         return _batch_plan(batch_options(options)).partitions(schema)
 
@@ -200,7 +195,6 @@ class StreamPlan:
 
     @property
     def most_files(self) -> int | None:
-        """Return how many files a batch takes at most."""
         return self._options.most_files
 
     def initial_offset(self) -> dict[str, Any]:

@@ -87,12 +87,10 @@ class StreamOffset:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return what orders the offsets of one stream."""
         return self.version, self.index
 
     @property
     def begin(self) -> StreamOffset:
-        """Return the offset of the first file of this stream."""
         return replace(self, version=self.first - 1 if self.has_snapshot else self.first, index=0)
 
     @property
@@ -148,18 +146,12 @@ class StreamLog(Protocol):
     """Commits are delivered whole, whatever the limits."""
 
     @property
-    def table(self) -> str:
-        """Return the id of the table."""
-        ...
+    def table(self) -> str: ...
 
     @property
-    def schema(self) -> str:
-        """Return the id of the columns that are read."""
-        ...
+    def schema(self) -> str: ...
 
-    def snapshot_files(self, version: int) -> Sequence[DataFile]:
-        """Return the live files of a version."""
-        ...
+    def snapshot_files(self, version: int) -> Sequence[DataFile]: ...
 
     def commit_files(self, version: int) -> Sequence[DataFile]:
         """Return the files to deliver of a commit. Raises where the stream must stop before it."""
@@ -399,7 +391,6 @@ class TableLog:
         return data_files(rows, commit.config, self._selection.needed, version=version)
 
     def _table_of(self, version: int) -> TableHandle:  # noqa: ARG002  (of shares)
-        """Return the table whose log has the commit of a version."""
         return self._table
 
     def _read_commit(self, version: int) -> changes.Commit:
@@ -485,7 +476,6 @@ class TableLog:
 
 
 def _require_free_names(schema: types.StructType, described: Sequence[types.StructField]) -> None:
-    """Raise UsageError where a column of the table has the name of one that describes changes."""
     ours = {column.name for column in described}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
         raise UsageError(

@@ -66,7 +66,6 @@ class FileGroup(NamedTuple):
 
     @property
     def has_vectors(self) -> bool:
-        """Return whether rows of the files are deleted."""
         return self.files[0].file.vector is not None
 
 
@@ -93,17 +92,14 @@ class TablePlan:
 
     @property
     def name(self) -> str | None:
-        """The table as the caller wrote it."""
         return self.snapshot.name
 
     @property
     def version(self) -> int:
-        """The version that is read."""
         return self.snapshot.version
 
     @property
     def files(self) -> int:
-        """The number of files that are read."""
         return self.native_files + len(self.own_files)
 
     @property
@@ -151,7 +147,6 @@ class TablePlan:
     # -- frames -------------------------------------------------------------------------------------------------------
 
     def _frames(self, group: FileGroup) -> Iterable[Any]:
-        """Yield the frames of a group, with the columns of the plan."""
         match self.values:
             case parquet_scan.Values.NONE:
                 yield self._finished(group.shape, self._rows(group.shape, group.files), {})
@@ -240,11 +235,9 @@ class TablePlan:
         return {column.name: column.data_type for column in self.selection.needed}
 
     def _partitions(self) -> list[tuple[str, StructField]]:
-        """Return the partition columns with their physical names, in order."""
         return [(name, column) for name, column in self.snapshot.config.partition_columns.items() if column is not None]
 
     def _needed_partitions(self) -> dict[str, Any]:
-        """Return the names and types of the partition columns that are needed."""
         needed = {column.name for column in self.selection.needed}
         return {column.name: column.data_type for _, column in self._partitions() if column.name in needed}
 
@@ -275,7 +268,6 @@ class TablePlan:
         return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Return what the plan does, as names and texts."""
         shown = [f"{column.name} {simple_name(column.data_type)}" for column in self.columns[:_SHOWN_COLUMNS]]
         more = len(self.columns) - len(shown)
         facts = [("schema", ", ".join(shown) + (f" and {more} more" if more > 0 else ""))]
@@ -506,7 +498,6 @@ class _Planner:
 
     @named
     def plan(self) -> TablePlan:
-        """Return the plan."""
         require_readable_rows(self._config, self._snapshot.version)
         parquet_schema.spark_schema(self._selection.needed)
         self._require_distinct_names()
@@ -538,7 +529,6 @@ class _Planner:
         )
 
     def _require_distinct_names(self) -> None:
-        """Raise UsageError where the session cannot tell two columns of the frame."""
         if self._is_case_sensitive:
             return
         seen: dict[str, str] = {}

@@ -389,7 +389,6 @@ class StoreWithGrant(Protocol):
 
 
 def is_of_this_process(storage: ReadStorage) -> bool:
-    """Return True for a store that no other process can open: what a server or a catalog gave to this one."""
     has_grant = getattr(storage, "grant", None) is not None
     is_managed = getattr(storage, "catalog_store", None) is not None
     return has_grant or isinstance(storage, StoreOfVersions) or is_managed

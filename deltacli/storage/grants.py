@@ -192,7 +192,6 @@ class HeldGrant:
         return self._left() < min(max(_SPARE_SECONDS, _SPARE_SHARE * self._life), self._life / 2)
 
     def _left(self) -> float:
-        """Return the seconds until the grant ends."""
         return math.inf if self._grant.expires_ms is None else self._grant.expires_ms / 1000 - self._clock()
 
     def _is_too_soon(self) -> bool:

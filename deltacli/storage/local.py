@@ -377,7 +377,6 @@ class _HeldDirectory:
         return found if found.is_at(path) else None
 
     def is_at(self, path: str) -> bool:
-        """Return whether a path leads to this directory."""
         try:
             status = os.stat(path)
         except OSError:
@@ -421,7 +420,6 @@ class _LocalDraft:
 
 
 def local_uri(root: str) -> str:
-    """Return the URI of an absolute path."""
     return "file://" + quote(os.fsencode(root))
 
 
@@ -687,7 +685,6 @@ class LocalBounds:
         return known if known is not None else self._place(directory, path)
 
     def file(self, path: str) -> str:
-        """Return the resolved path of a file."""
         real = os.path.realpath(f"{self.directory_of(path)}/{path.rpartition('/')[2]}")
         self._require(real, path)
         return real

@@ -490,7 +490,6 @@ def _link(temporary: str, place: str) -> Creation:
 
 
 def _claim(temporary: str, place: str) -> None:
-    """Link the temporary file to the name. Raises FileExistsError where it exists."""
     try:
         os.link(temporary, place)
     except OSError as fault:
@@ -540,7 +539,6 @@ def _is_same(temporary: str, place: str) -> bool | None:
 
 
 def _make_directories(directory: str) -> None:
-    """Create a directory and its parents, and sync each parent."""
     if os.path.isdir(directory):
         return
     above = os.path.dirname(directory)

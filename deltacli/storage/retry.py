@@ -39,7 +39,6 @@ class Prices(NamedTuple):
     per_thousand: Mapping[Call, float]
 
     def of(self, calls: Mapping[Call, int]) -> float:
-        """Return the price of calls in US dollars."""
         return sum(count * self.per_thousand.get(call, 0.0) for call, count in calls.items()) / 1_000
 
 
@@ -59,13 +58,11 @@ class HostTally:
         self._lock = Lock()
 
     def sent(self, call: Call, size_bytes: int) -> None:
-        """Count a request with a body of some bytes."""
         with self._lock:
             self.calls[call] += 1
             self.bytes_written += size_bytes
 
     def received(self, size_bytes: int) -> None:
-        """Count the bytes of an answer."""
         with self._lock:
             self.bytes_read += size_bytes
 
@@ -89,7 +86,6 @@ class Tally:
 
     @property
     def hosts(self) -> list[HostTally]:
-        """Return the endpoints that received calls, by name."""
         with self._lock:
             return sorted((host for host in self._hosts.values() if host.calls), key=lambda host: host.host)
 
@@ -327,7 +323,6 @@ class Retry:
                 del self._flights[number]
 
     def now(self) -> float:
-        """Return the seconds of the clock of the policy."""
         return self._clock()
 
     def is_stopping(self) -> bool:

@@ -38,7 +38,6 @@ _typed: dict[str, str] = {}
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of an option of this name is a secret."""
     lower = name.lower()
     return any(word in one for one in (lower, re.sub("[.-]", "_", lower)) for word in _WORDS)
 

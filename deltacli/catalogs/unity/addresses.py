@@ -36,7 +36,6 @@ class Container(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Return True for a text that begins as an address of a catalog."""
     return text[: len(SCHEME)].lower() == SCHEME
 
 
@@ -117,7 +116,6 @@ class CatalogProfile:
 
     @property
     def is_local(self) -> bool:
-        """Return True for a catalog on this machine."""
         return is_loopback(urlsplit(self.endpoint).hostname or "")
 
 

@@ -398,5 +398,4 @@ def _unknown(refusal: Refusal, name: str) -> errors.CatalogNameUnknown:
 
 
 def path_of(*words: str) -> str:
-    """Return a path of these segments, each encoded whole."""
     return "".join(f"/{quote(word, safe='')}" for word in words)

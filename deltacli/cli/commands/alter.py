@@ -153,7 +153,6 @@ def _edit(
 
 
 def _require_fitting(change: Verb | None, details: declared.Asked[Details], wanted: AlterOptions) -> None:
-    """Raise UsageError for options that do not belong to the change, and without exactly one kind of changes."""
     if (change is None) == (wanted.apply is None):
         raise UsageError(
             "a change is missing" if change is None else f"{change} and --apply exclude each other",
@@ -171,7 +170,6 @@ _MAX_CHANGES_BYTES = 64 << 20
 
 
 def _read(name: str) -> bytes:
-    """Return the content of a local file, or of stdin. Raises UsageError."""
     try:
         if name == _STDIN:
             data = sys.stdin.buffer.read(_MAX_CHANGES_BYTES + 1)

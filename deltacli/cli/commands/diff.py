@@ -273,7 +273,6 @@ def diff(
 
 
 def _opened_other(run: Run, other: str) -> Table:
-    """Open the second table, which errors about it name."""
     name = without_secrets(other)
     with errors_about(name):
         return run.table_of(run.open(other), name)
@@ -369,7 +368,6 @@ def _of_other(version: str, option: str, word: str) -> str | None:
 
 
 def _require_key(table: Table, values: Mapping[str, Any]) -> None:
-    """Raise UsageError for rows without a key, with a column that may be one."""
     if values.get("key") and not values.get("rows"):
         raise UsageError("--key is for --rows", hint=again_with_flags(invocation.arguments, ["--rows"]))
     if values.get("rows") and not values.get("key"):

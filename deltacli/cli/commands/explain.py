@@ -217,7 +217,6 @@ def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainReques
 
 
 def _next(found: Explanation, name: str) -> str:
-    """Return the command that plans the first supposed change, else the one that shows the features."""
     if not found.supposed:
         return f"deltacli features {name}"
     kind, subject, data_type = found.supposed[0]

@@ -150,7 +150,6 @@ def _style(one: ShownProperty) -> Style:
 
 
 def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[Section]:
-    """Return the sections of a change of properties or features, without those that are empty."""
     changes = content["changes"]
     if not changes:
         said = "none of the keys is set" if content.get("cautions") else "already set"
@@ -197,7 +196,6 @@ def _sentence_of(change: JsonObject) -> str:
 
 
 def _protocol_line(action: JsonObject) -> str:
-    """Return the versions and the features of a protocol action."""
     versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
     named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
     return f"{versions} with {', '.join(named)}" if named else versions
@@ -264,7 +262,6 @@ def properties(
 
 
 def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
-    """Write the properties with these keys, or all."""
     from deltacli.operations.change.properties_and_features import show_properties
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -285,7 +282,6 @@ def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] 
 
 
 def _not_told(what: str, spelling: str) -> UsageError:
-    """Return the error for what only answers in the delta format have."""
     return UsageError(
         f"the sharing server answers in the parquet format, which does not have {what} of the table",
         code="share.read-only",
@@ -332,7 +328,6 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
 def _edits(
     change: PropertyChange, items: list[str], *, force: bool, upgrade_protocol: bool, commit_metadata: Mapping[str, str]
 ) -> PropertyEdits:
-    """Return the requested change. Raises UsageError."""
     from deltacli.delta.protocol.property_changes import pairs_of
     from deltacli.operations.change.properties_and_features import PropertyEdits
 

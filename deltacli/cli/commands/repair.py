@@ -184,7 +184,6 @@ class RepairCommand(NamedTuple):
 
 
 def _question(plan: RepairPlan) -> str:
-    """Return what is to be agreed to, with its numbers."""
     loss = plan.loss
     changes = len({step.work for step in plan.planned})
     what = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')} of {plan.table.uri}"
@@ -207,7 +206,6 @@ def _stays_refused(plan: RepairPlan) -> str | None:
 
 
 def _lifting(refusal: Refusal) -> str | None:
-    """Return the option that lifts a refusal."""
     ways = (way for name, way in refusal.facts.items() if name.startswith(("to give them up", "to repair")))
     return next(ways, None)
 

@@ -100,7 +100,6 @@ def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: Snap
 
 
 def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
-    """Raise UsageError for options that exclude each other."""
     if wanted.mapping and not wanted.schema:
         raise UsageError(
             "--mapping requires --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"

@@ -107,7 +107,6 @@ _NAMED_BACK = 5
 
 
 def _sections(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
-    """Return the parts of a plan; those with nothing to say are left out."""
     found, missing, changed, outside = plan.found, plan.missing, plan.changed_times, plan.outside
     version = "unknown until the log is back" if plan.is_log_first else str(plan.version)
     verb, replaced = ("would restore", "would replace") if restored is None else ("restored", "replaced")
@@ -161,7 +160,6 @@ def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
 
 
 def _returning_files(plan: UndeletePlan) -> Iterator[str]:
-    """Yield the first files that come back to an empty place, and the number of the others."""
     is_back = pc.and_(pc.not_equal(plan.items["state"], MISSING), pc.is_null(plan.items["presentSizeBytes"]))
     paths = plan.items.filter(is_back)["path"]
     yield from paths.slice(0, _NAMED_BACK).to_pylist()
@@ -192,7 +190,6 @@ def _lost(plan: UndeletePlan) -> Iterator[str]:
 
 
 def _lost_files(plan: UndeletePlan) -> Iterator[str]:
-    """Yield the first files that no source has, and the number of the others."""
     lost = plan.items.filter(pc.equal(plan.items["state"], MISSING))
     for row in lost.slice(0, _NAMED).to_pylist():
         why = row["reason"] or ("" if row["problem"] == "missing" else row["problem"])
@@ -300,8 +297,6 @@ def undelete(
 
 
 def _question(plan: UndeletePlan) -> str:
-    """Return what is to be agreed to, with its numbers."""
-
     shown, replaced = plan.found, plan.replaced
     what = f"put {plural(shown.files, 'file')} ({format_size(shown.size_bytes)}) back in {plan.table}"
     if plan.is_new:

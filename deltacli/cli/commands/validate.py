@@ -106,7 +106,6 @@ class ValidateOptions:
     list_rules: bool = option("List the rules instead; takes no TABLE.", default=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for invalid values and combinations."""
         require_limit(self.max_findings)
         if self.trend is not None and self.history is not None and self.trend != self.history:
             raise UsageError(
@@ -142,7 +141,6 @@ class Checker:
 
     @cached_property
     def _rules(self) -> list[Rule]:
-        """The selected rules; listing them imports every module of rules."""
         return self._choose_rules()
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
@@ -191,7 +189,6 @@ class Checker:
 
     @property
     def has_only_failures(self) -> bool:
-        """Return True if there were paths and none of them could be checked."""
         return bool(self._failures) and not self._tables
 
     def entry(self, exit_code: int) -> Entry:
@@ -242,7 +239,6 @@ class Checker:
             raise Exit(failure_code(self._failures))
 
     def _note_lacks(self) -> None:
-        """Name the tables that could not be checked for lack of a package."""
         for names in self._lacks.values():
             self._run.note(f"note: not checked for lack of the package: {some_of(names, _NAMED_LACKS)}")
 
@@ -291,7 +287,6 @@ class Checker:
         self._tell_failures([(table.name, fault)], is_last=False)
 
     def _left_out_by(self) -> dict[str, object]:
-        """Return the options that restrict the run, as a trend names them."""
         request, profile = self._request, self._wanted.profile
         named: dict[str, object] = {
             "select": list(request.select),
@@ -491,7 +486,6 @@ def _say_what_changed(run: Run, sentence: str | None) -> None:
 
 
 def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
-    """Return the selected rules of these levels. Raises UsageError where there are none."""
     known = _known_rules(run, request)
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)

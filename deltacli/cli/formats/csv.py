@@ -27,7 +27,6 @@ _BYTES_PER_WRITE = 1 << 16
 
 
 def write_csv(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
-    """Write the rows of a result below a header line."""
     for block in gathered(result.grid().written(CsvForm())):
         sink.write(block)
 
@@ -132,7 +131,6 @@ def _must_be_quoted(text: pa.Array) -> pa.Array | None:
 
 
 def _doubled(text: pa.Array) -> pa.Array:
-    """Return the texts with each quote doubled."""
     if '"' not in characters(text):
         return text
     if not _has_only_quotes_to_escape(text):

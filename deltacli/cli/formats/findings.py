@@ -59,7 +59,6 @@ def _annotation(table: CheckedTable, finding: Finding) -> bytes:
 
 
 def _command(name: str, properties: dict[str, str], lines: Sequence[str]) -> bytes:
-    """Return a command whose message has these lines; control and direction characters in a line are escaped."""
     shown = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     message = _data("\n".join(map(for_screen, lines)))
     return f"::{name} {shown}::{message}\n".encode("utf-8", "backslashreplace")
@@ -186,7 +185,6 @@ def _output(texts: Sequence[str], indent: str) -> list[str]:
 
 
 def _text(lines: Sequence[str]) -> str:
-    """Return lines as the content of an element. Line ends inside a line are escaped."""
     return escape(_legal("\n".join(map(visible, lines))))
 
 

@@ -35,7 +35,6 @@ class Variable(StrEnum):
     RETRY_BUDGET = "DELTACLI_RETRY_BUDGET"
 
     def read(self, environment: Mapping[str, str] = os.environ) -> str | None:
-        """Return the value, None where it is not set."""
         return environment.get(self)
 
 
@@ -134,7 +133,6 @@ def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
 
 
 def place_of_catalog(chosen: CatalogChoice) -> str:
-    """Return where the keys of a catalog are, as messages name it."""
     return f"[catalog.{chosen[0]}] of the configuration {chosen[2]}"
 
 
@@ -162,7 +160,6 @@ def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | 
 
 
 def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageError:
-    """Return the error for a profile that the file does not have."""
     names = sorted(known)
     near = nearest_name(profile, names)
     hint: str | None = None
@@ -279,7 +276,6 @@ def plain_or_file(option: str, separator: str, value: str, place_of_secrets: str
 
 
 def _read_text(path: str, option: str) -> str:
-    """Return the content of a file that an option names. Raises UsageError."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read().strip()

@@ -42,7 +42,6 @@ TablesArgument = Annotated[
 
 
 def is_several(tables: Sequence[str]) -> bool:
-    """Return True for several tables, and for what may be a pattern."""
     return len(tables) > 1 or not {*"*?["}.isdisjoint(tables[0])
 
 
@@ -395,7 +394,6 @@ class Parameter:
 
     @property
     def kind(self) -> type[Any]:  # Any: what values are made with
-        """Return the type of a value, of each where there may be several."""
         kinds = [one for one in get_args(self.hint) if one is not NoneType] if self._is_union else [self.hint]
         found: type[Any] = next(iter(get_args(kinds[0])), kinds[0])
         return found
@@ -406,17 +404,14 @@ class Parameter:
 
     @property
     def is_many(self) -> bool:
-        """Return whether it may be given several times, or is several words."""
         return any(get_origin(one) is list for one in (self.hint, *(get_args(self.hint) if self._is_union else ())))
 
     @property
     def least(self) -> int | None:
-        """Return the least number that it takes."""
         return 1 if self.shown.kind is Kind.COUNT else self.shown.least
 
     @property
     def takes_value(self) -> bool:
-        """Return whether a value follows its name."""
         return bool(self.spellings) and self.kind is not bool and not self.shown.is_counted
 
 

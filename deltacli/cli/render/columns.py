@@ -151,7 +151,6 @@ def unknown_column(name: str, known: Sequence[str]) -> UsageError:
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
-    """Return a text with blanks up to a width in terminal cells."""
     blanks = " " * max(width - cells(text), 0)
     return blanks + text if right else text + blanks
 
@@ -321,7 +320,6 @@ class Sheet:
         return visible(without_middle(value))
 
     def joined(self, parts: Iterable[Any], **_: object) -> str:  # Any: a text, or one with a style
-        """Return the parts as one text."""
         return "".join(self.text(part if isinstance(part, str) else part[0]) for part in parts)
 
     def matrix(

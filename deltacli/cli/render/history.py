@@ -53,17 +53,14 @@ class HistoryLine:
 
     @cached_property
     def info(self) -> JsonObject:
-        """The commitInfo of the commit, empty where there is none."""
         return (self.item.commit_info if self.item else None) or {}
 
     @property
     def counts(self) -> ActionCounts | None:
-        """What the commit contains, as far as it was counted."""
         return self.item.counts if self.item else None
 
     @property
     def time(self) -> CommitTime | None:
-        """When the version was committed, as far as it is known."""
         return None if self.item is None else self.item.time
 
 
@@ -153,7 +150,6 @@ def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLi
 
 
 def _operation(line: HistoryLine) -> str:
-    """Return the operation with its mode: `WRITE append`."""
     if line.item is None or line.item.operation is None:
         return "" if line.item is None or line.item.problem else "(not recorded)"
     parameters = line.info.get("operationParameters")
@@ -188,7 +184,6 @@ _OPERATIONS: tuple[tuple[Style, tuple[str, ...]], ...] = (
 
 
 def _parameters(line: HistoryLine) -> str:
-    """Return the operation's parameters without empty ones and the mode."""
     return ", ".join(f"{name}={value}" for name, value in _filled_parameters(line).items())
 
 
@@ -307,7 +302,6 @@ def changes_of(commit_info: JsonObject | None) -> Changes:
 
 
 def _whole(value: object) -> int | None:
-    """Return a metric as a number: Spark writes strings, other writers numbers. Nested ones are left out."""
     try:
         return int(value) if isinstance(value, str | int) else None
     except ValueError:

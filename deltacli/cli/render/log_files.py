@@ -216,7 +216,6 @@ def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Sec
 
 
 def _verb(outcome: ExpiryOutcome | None) -> str:
-    """Return the label of the plan's files. The section `deleted` says how many of them were deleted."""
     return "delete" if outcome is None else "planned"
 
 
@@ -350,7 +349,6 @@ def _backup(uri: str, listed: BackupList) -> str:
 
 
 def _some(plan: LogRestorePlan, action: str) -> Iterator[str]:
-    """How many files, then the first of them."""
     files = [item.file for item in (*plan.writes, *plan.kept) if item.action == action]
     yield file_amount(len(files), sum(file.size_bytes for file in files))
     yield from (f"  {file.name}" for file in sorted(files)[:_LISTED])

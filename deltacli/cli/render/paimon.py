@@ -350,7 +350,6 @@ class SchemaRow(NamedTuple):
 
 
 def paimon_schema_rows(schema: Schema) -> Iterator[SchemaRow]:
-    """Yield every field, parents first."""
     for path, field in walk_fields(schema.fields):
         text = type_text(field.type).removesuffix("" if field.type.nullable else " NOT NULL")
         key = _key_of(schema, field) if len(path) == 1 else None
@@ -538,7 +537,6 @@ def _deleted(plan: SchemaVacuumPlan) -> str:
 
 
 def _kept(plan: SchemaVacuumPlan) -> list[str]:
-    """Return a line per reason: the number, and why."""
     counts = {verdict: count for verdict, count in plan.kept.items() if count}
     width = max((len(str(count)) for count in counts.values()), default=0)
     return [f"{count:>{width}}  {_why(plan, verdict)}" for verdict, count in counts.items()]
@@ -615,7 +613,6 @@ def _sections(outcome: AlterOutcome, *, is_dry: bool) -> list[Section]:
 
 
 def _named(change: Change) -> str | None:
-    """Return the path of a column, or the key of an option."""
     is_option = change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
     return (change.path[0] if is_option else dotted(change.path)) if change.path else None
 

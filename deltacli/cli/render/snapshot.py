@@ -115,7 +115,6 @@ def state_sections(summary: SnapshotSummary | StatedVersion, terminal: Terminal,
 
 
 def _stated_sections(stated: StatedVersion, terminal: Terminal, *, only_counts: bool) -> Iterator[Section]:
-    """Yield the sections of what a checksum states."""
     checksum = stated.checksum
     yield Section("table", [stated.table.uri])
     yield Section("version", [_version(stated, stated.table.clock(), terminal)])

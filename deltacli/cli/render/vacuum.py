@@ -148,7 +148,6 @@ def _reason(row: Row) -> str:
 
 
 def _screen_columns() -> list[Column[Row]]:
-    """The columns for the eye; the path last, because it is longest."""
     from deltacli.cli.render.data.rows import size_texts, timestamp_texts
 
     def moments(values: pa.Array) -> pa.Array:
@@ -367,7 +366,6 @@ def _refusal(refusal: Refusal) -> str:
 
 
 def _became(outcome: VacuumOutcome) -> Iterator[Section]:
-    """What was done, and what was not."""
     parts = [file_amount(outcome.deleted.files, outcome.deleted.size_bytes)]
     if outcome.missing:
         parts.append(f"{_were(outcome.missing)} already missing")
@@ -385,7 +383,6 @@ def _were(count: int) -> str:
 
 
 def _failures(outcome: VacuumOutcome) -> Iterator[str]:
-    """The first failed files, and how many there are."""
     if not outcome.failed.count:
         return
     shown = outcome.failed.named[:_FAILURES]
@@ -473,7 +470,6 @@ def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[Pla
 
 
 def _examples(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
-    """Yield some of the files that are not part of a table."""
     names = plan.kept.foreign_examples[:5]
     for number, name in enumerate(names):
         yield "" if number else UNRECOGNIZED, canvas.text(name)

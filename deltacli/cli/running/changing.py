@@ -97,7 +97,6 @@ def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
 
 
 def _can_ask() -> bool:
-    """Return True if stdin and stderr are a terminal, so that a question can be answered."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -141,7 +140,6 @@ class Mode(NamedTuple):
 
     @property
     def only_plans(self) -> bool:
-        """Return True if nothing is executed."""
         return self.dry_run or self.check
 
 
@@ -244,7 +242,6 @@ class Pending(Generic[P, O]):
 
     @property
     def asks(self) -> bool:
-        """Return True if somebody has to agree."""
         return self.wording.question is not None
 
     @property

@@ -250,7 +250,6 @@ def read_baseline_file(name: str) -> Baseline:
 
 
 def _near(name: str, arguments: Sequence[str]) -> str:
-    """Return the command line with the file whose name is nearly that of a baseline, else a list of its directory."""
     directory, base = os.path.split(name)
     try:
         near = nearest_name(base, [one for one in os.listdir(directory or ".") if one != base], alike=_ALIKE)

@@ -77,7 +77,6 @@ class Part:
         """What was written before, of any table."""
 
     def fail(self, fault: DeltacliError) -> None:
-        """Report an error, which becomes the document of the table."""
         self.error = self._pasted_from_here(report_error(fault, invocation.arguments, self.name))
         self.exit_code = fault.exit_code
 
@@ -96,7 +95,6 @@ class Part:
             self.fail(unexpected(error))
 
     def interrupted(self, interruption: Interrupted, message: str) -> None:
-        """Make an interruption the error of the table."""
         document = document_of("interrupted", interruption.exit_code, message, self.name, {}, None)
         self.result, self.error = None, self._pasted_from_here(document)
 
@@ -106,7 +104,6 @@ class Part:
         return found
 
     def head(self, run: Run, sink: BinaryIO) -> None:
-        """Write the heading above a result for people."""
         name = visible(self.name)
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
         sink.write(encoded(("\n" if self.others else "") + line + "\n"))

@@ -175,7 +175,6 @@ class Run:
 
     @property
     def is_on_screen(self) -> bool:
-        """True where the result is shown on a terminal and followed by the next command."""
         return self.terminal.is_terminal and self.format is TABLE
 
     def write(self, result: Result) -> None:
@@ -208,7 +207,6 @@ class Run:
             say(said)  # plain text, as progress is, also where the file is JSON
 
     def confirm(self) -> None:
-        """Remember that the user agreed to the plan that was written last."""
         if self.is_on_screen:
             self.confirmed[:] = self._written
 
@@ -267,7 +265,6 @@ class Run:
         return storage
 
     def open_table(self, table: str, *, writes: bool = False) -> Table:
-        """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
         return self.table_of(self.open(table, writes=writes))
 
     def table_of(self, storage: Storage, name: str | None = None) -> Table:
@@ -318,7 +315,6 @@ class Run:
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
 
     def open_other(self, uri: str, *, writes: bool = False) -> Storage:
-        """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""
         if not self._stores:
             self.make_stores()
         return self._stores[0].open(uri, writes=writes)
@@ -463,7 +459,6 @@ class Stores:
         return storage
 
     def _note_needless_options(self) -> None:
-        """Say once that options of a store were given, where all tables are on a disk."""
         is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
         if not is_elsewhere:
             self._note_needless("--storage-option", "a table on a disk")

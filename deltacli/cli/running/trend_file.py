@@ -123,7 +123,6 @@ def _lock(descriptor: int, *, is_exclusive: bool) -> None:
 
 
 def _append(descriptor: int, line: bytes) -> None:
-    """Append a line, and first the line end that the last line may lack."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size:
         os.lseek(descriptor, size - 1, os.SEEK_SET)

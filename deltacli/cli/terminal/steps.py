@@ -66,7 +66,6 @@ class StepState:
 
     @property
     def units(self) -> tuple[int, int | None]:
-        """What is done, and of how much: by weight, if there is one."""
         return (self.weight_done, self.weight) if (self.weight or 0) > 0 else (self.done, self.total)
 
 

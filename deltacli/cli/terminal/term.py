@@ -129,7 +129,6 @@ def columns() -> int:
 
 
 def colours_stderr(colour: str) -> bool:
-    """Return whether notes on stderr have colour: `colour` is auto, always or never, and stderr is a terminal."""
     if colour == "never" or not sys.stderr.isatty():
         return False
     return colour == "always" or colour_of_environment() is not False
@@ -241,12 +240,10 @@ def set_live_line(line: LiveLine | None) -> None:
 
 
 def live_line() -> LiveLine | None:
-    """Return the line that is redrawn on stderr, if there is one."""
     return _live[0] if _live else None
 
 
 def close_live_line() -> None:
-    """Erase the redrawn line permanently."""
     if (line := live_line()) is not None:
         line.close()
         set_live_line(None)
@@ -494,7 +491,6 @@ class Interrupted(BaseException):
 
     @property
     def message(self) -> str:
-        """Return one line that says what happened."""
         return f"{_MEANING[self.signal_name]}; {self.outcome}"
 
     def unwind(self) -> None:

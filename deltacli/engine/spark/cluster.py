@@ -374,7 +374,6 @@ class _Job(Generic[Result]):
 
 
 def is_too_large(fault: Exception) -> bool:
-    """Return True where the results of a job were larger than the driver accepts."""
     return bool(_TOO_LARGE.search(str(fault)))
 
 

@@ -100,7 +100,6 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
 
 
 def _require_clock(now_ms: int, sent_ms: int, received_ms: int) -> None:
-    """Raise Refused where the clock of an executor is wrong: work that must not start late is dated by it."""
     if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
         raise Refused(
             f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
@@ -318,7 +317,6 @@ class SparkEngine(EmbeddedEngine):
         self._cluster.abandon()
 
     def close(self) -> None:
-        """Stop the session if this engine has opened it."""
         if self._is_own:
             self._cluster.stop()
 
@@ -384,7 +382,6 @@ _VERSIONS = ((4, 0), (4, 3))
 
 
 def _require_pyspark(*, is_driver: bool) -> None:
-    """Raise UsageError unless a supported PySpark is installed: all of it for a driver, else its client suffices."""
     extra = "spark-local" if is_driver else "spark"
     try:
         import pyspark
@@ -414,7 +411,6 @@ def _require_pyspark(*, is_driver: bool) -> None:
 
 
 def _require_java() -> None:
-    """Raise UsageError unless a Java of a supported version is found where Spark looks for it."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else shutil.which("java")
     version = _java_version(program) if program else None
@@ -428,7 +424,6 @@ def _require_java() -> None:
 
 
 def _java_version(program: str) -> int | None:
-    """Return the major version of a Java, None where it does not start."""
     try:
         done = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=60)
     except (OSError, subprocess.SubprocessError):

@@ -104,7 +104,6 @@ class FoundTable(NamedTuple):
 
     @property
     def base(self) -> str:
-        """Return the URI of the open store."""
         return self.store.uri
 
     @property
@@ -331,7 +330,6 @@ def identity_of(store: ReadStorage, at: str) -> str:
 
 
 def _names_of(store: ReadStorage, at: str) -> tuple[str, ...]:
-    """Return the path of a directory, or each of its URIs."""
     if isinstance(store, LocalStorage):
         return (identity_of(store, at),)
     return tuple(f"{uri}/{at}".rstrip("/") for uri in (store.uri, *store.aliases))

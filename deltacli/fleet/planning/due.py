@@ -366,7 +366,6 @@ class PlanProblem(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return the code and the message."""
         return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, Json]:
@@ -436,7 +435,6 @@ class FleetPlan:
 
     @property
     def unreadable(self) -> int:
-        """Return the number of tables that could not be planned."""
         return sum(table.problem is not None for table in self.tables)
 
     @property

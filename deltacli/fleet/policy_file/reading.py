@@ -157,7 +157,6 @@ class _LineReader:
 
 
 def _name(token: _Token) -> str:
-    """Return the name of a key. A quoted one is read as TOML reads it."""
     if token.kind == "bare":
         return token.text
     name: str = tomllib.loads(f"name = {token.text}")["name"]
@@ -168,7 +167,6 @@ def _name(token: _Token) -> str:
 
 
 def _read_value(key: model.Key, value: object) -> object:
-    """Return the value of a key. Raises ValueError, without a text, where it is not of the kind of the key."""
     try:
         found = _READERS[key.kind](value)
     except UsageError:
@@ -392,7 +390,6 @@ class _Reader:
         return found
 
     def _first_invalid(self, path: KeyPath, key: model.Key, value: object) -> tuple[KeyPath, object]:
-        """Return the path and the value of what is invalid: of a list its first invalid element."""
         if key.kind is Kind.TEXTS and isinstance(value, list):
             for number, element in enumerate(value):
                 if not isinstance(element, str) or not element or "\0" in element:
@@ -603,7 +600,6 @@ def _spelled(path: KeyPath) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value as TOML has it, shortened."""
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -91,7 +91,6 @@ def address(path: str, start: str) -> str:
 
 
 def part(name: str) -> str:
-    """Return a style or a script of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -142,7 +141,6 @@ class Drawn(NamedTuple):
 
 
 def day(timestamp_ms: int) -> str:
-    """Return the day of a moment."""
     return format_timestamp(timestamp_ms)[:10]
 
 
@@ -218,7 +216,6 @@ def stacked(title: str, series: Sequence[Series], begin: int, end: int) -> str:
 
 
 def bar(share: float) -> str:
-    """Return a bar for a cell of a table; `share` is from 0 to 1."""
     return (
         '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="c0" width="{100 * min(max(share, 0), 1):.2f}" height="1"/></svg>'
@@ -239,7 +236,6 @@ class Area(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return all texts of the area."""
         return f"{self.label}: {self.size}, {self.share}"
 
 

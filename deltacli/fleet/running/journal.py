@@ -62,7 +62,6 @@ class Holder(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return who holds it and how long."""
         return f"run {self.run} on {self.host} holds the lease until {format_timestamp(self.expires_ms)}"
 
 
@@ -351,7 +350,6 @@ class RunRecord:
 
     @property
     def is_complete(self) -> bool:
-        """Return True if nothing is left of the run."""
         return self.finished_ms is not None and not self.left
 
     @property
@@ -610,7 +608,6 @@ class JournalFiles:
         self._archived: tuple[int, list[str]] = (-1, [])
 
     def names(self) -> list[str]:
-        """Return the files of all runs, in the order of the runs."""
         return sorted({*_names_in(self._directory, SUFFIX), *self._archived_names()})
 
     def _archived_names(self) -> list[str]:

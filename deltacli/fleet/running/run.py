@@ -430,7 +430,6 @@ class FleetSession:
 
     @property
     def state(self) -> Path:
-        """The state directory."""
         return Path(self.request.state or self.file.settings.state)
 
     def run(self) -> FleetReport:

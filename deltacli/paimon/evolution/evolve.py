@@ -303,7 +303,6 @@ class HashOrder:
         return key in self._items
 
     def get(self, key: str) -> str | None:
-        """Return a value, None without the key."""
         return self._items.get(key)
 
     def put(self, key: str, value: str) -> None:
@@ -316,11 +315,9 @@ class HashOrder:
             self._items = {name: self._items[name] for name in self._ordered(self._items)}
 
     def remove(self, key: str) -> str | None:
-        """Remove a key and return its value, None without the key."""
         return self._items.pop(key, None)
 
     def as_dict(self) -> dict[str, str]:
-        """Return the items in their order."""
         return dict(self._items)
 
     def copy(self) -> HashOrder:
@@ -421,7 +418,6 @@ class _Draft:
     # --- columns ---
 
     def add(self, change: requests.AddColumn) -> None:
-        """Add a column or a nested field, with ids that no field had."""
         name = dotted(change.path)
         if not change.type.nullable:
             raise Refused(

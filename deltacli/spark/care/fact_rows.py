@@ -206,7 +206,6 @@ def arrow_type(kind: str) -> ArrowType:
 
 
 def arrow_schema(columns: Sequence[FactColumn]) -> pa.Schema:
-    """Return columns as a schema of Arrow."""
     return pa.schema([(column.name, arrow_type(column.kind)) for column in columns])
 
 
@@ -261,7 +260,6 @@ def _typed(value: object, kind: str) -> Any:  # Any: a value of the type, null w
 
 
 def _table_of(rows: Iterable[Values], columns: Sequence[FactColumn]) -> pa.Table:
-    """Return rows with some of the columns as a table; what a row lacks is null."""
     given = list(rows)
     arrays = [pa.array([row.get(name) for row in given], arrow_type(kind)) for name, kind, _ in columns]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))

@@ -91,12 +91,10 @@ class ShareStreamOptions:
 
     @property
     def storage_options(self) -> tuple[tuple[str, str], ...]:
-        """The options of the store of a directory."""
         return self.stream.storage_options
 
 
 def access_of(name: str, value: str) -> AccessChoice:
-    """Return how a shared table is read. Raises UsageError."""
     try:
         return AccessChoice(value.strip().lower())
     except ValueError:
@@ -163,7 +161,6 @@ def share_batch_options(options: Mapping[str, str]) -> ShareBatchOptions:
 
 
 def _require_range(found: ShareBatchOptions, given: Mapping[str, str]) -> None:
-    """Raise UsageError unless a change feed has a beginning, and a version has no range."""
     of_range = [name for name in given if name.startswith(("starting", "ending"))]
     of_version = [name for name in ("versionAsOf", "timestampAsOf") if name in given]
     if found.read_change_feed and of_version:

@@ -272,7 +272,6 @@ _SECRET_EXPIRED = "AADSTS7000222"
 
 
 def how_to_log_in_to_azure() -> str:
-    """Return the hint where no credentials are found."""
     anonymous = parameter("storage_options.anon", "true")
     return f"az login, or set AZURE_STORAGE_ACCOUNT_KEY; for public data add {anonymous}"
 
@@ -289,7 +288,6 @@ class AzureCredentials:
 
     @property
     def options(self) -> AzureOptions:
-        """Return the options that the credentials were chosen by."""
         return self._options
 
     @property
@@ -318,7 +316,6 @@ class AzureCredentials:
 
     @property
     def needs_library(self) -> bool:
-        """Return whether tokens are needed, which azure-identity gets."""
         return self._options.used == "token" and not self._options.token
 
     def authorized(

@@ -102,7 +102,6 @@ class AzureCalls:
 
     @property
     def service_url(self) -> str:
-        """The URL of the account."""
         return f"{self._transport.endpoint}/"
 
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
@@ -189,7 +188,6 @@ class AzureCalls:
             raise fault.unsent() from fault
 
     def _require_absent(self, key: str) -> None:
-        """Raise the fault of a taken name where an object exists."""
         try:
             self.look(key)
         except http.HttpFault as fault:
@@ -240,7 +238,6 @@ class AzureCalls:
             raise
 
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
-        """Return the elements of a new user delegation key of the account."""
         url = f"{self.service_url}?restype=service&comp=userdelegationkey"
         answer = self.send(http.Request("POST", url, {"Content-Type": "application/xml"}, http.Body(asked)), (200,))
         return delegation_key_of(answer)

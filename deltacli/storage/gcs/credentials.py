@@ -111,7 +111,6 @@ class GcsCredentials:
 
     @property
     def options(self) -> GcsOptions:
-        """Return the options that the credentials were chosen by."""
         return self._options
 
     @property

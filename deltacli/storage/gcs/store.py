@@ -116,7 +116,6 @@ class GcsCalls:
         return gcs_content(self._send_for(key, request, (200, 206) if span else (200,)), span)
 
     def _send_for(self, key: str, request: http.Request, statuses: tuple[int, ...]) -> http.Answer:
-        """Send a request that reads an object."""
         try:
             return self.send(request, statuses)
         except http.HttpFault as fault:
@@ -336,7 +335,6 @@ def gcs_page(answer: http.Answer, prefix: str) -> ListedPage:
 
 
 def gcs_properties(answer: http.Answer, key: str) -> tuple[Entry, str]:
-    """Return the properties of an object and its generation."""
     fields = answer.fields()
     if fields.get("name") != key or not fields.get("generation"):
         raise answer.unexpected("no properties of the object")

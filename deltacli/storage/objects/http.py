@@ -51,7 +51,6 @@ class Body:
         return Body(self._content, self._offset + offset, max(0, min(size, self.size - offset)))
 
     def read(self) -> bytes:
-        """Return all bytes."""
         with self.opened() as file:
             return file.read()
 
@@ -248,7 +247,6 @@ class Transport:
 
     @property
     def host(self) -> str:
-        """Return host and port."""
         return urlsplit(self.endpoint).netloc.rpartition("@")[2]
 
     def send(self, request: Request) -> Answer:
@@ -437,7 +435,6 @@ class _Counted:
         self._found, self._error, self._host = found, error, host
 
     def stream(self, amount: int, decode_content: bool = True) -> Iterator[bytes]:
-        """Yield the body in blocks."""
         left = LARGEST_ANSWER
         while block := self._found.read(amount, decode_content=decode_content):
             left -= len(block)

@@ -30,7 +30,6 @@ def known_options(
 
 
 def variables(*names: str) -> str:
-    """Return which of these environment variables are set, without their values."""
     return set_or_unset({name: os.environ.get(name) for name in names})
 
 

@@ -237,7 +237,6 @@ class ObjectStorage:
 
     @property
     def root(self) -> str:
-        """The part of the keys that all objects begin with."""
         return self._root
 
     @property
@@ -615,13 +614,11 @@ class ObjectStorage:
 
 
 def _part(content: Content, offset: int, length: int) -> bytes:
-    """Return the requested bytes, also where the store ignored the range."""
     start = offset - content.offset
     return content.data[start : start + length]
 
 
 def _failed(fault: StorageFailed | UsageError) -> Failed:
-    """Return the outcome of a deletion from a fault of the store."""
     reason = fault.facts.get("store says") or fault.facts.get("seen", fault.message)
     return Failed(reason, fault if isinstance(fault, PermissionRefused) else None)
 
@@ -671,7 +668,6 @@ class ObjectVersions(ABC):
             yield version._replace(path=version.path.removeprefix(root))
 
     def listed(self, prefix: str) -> Iterator[ObjectVersion]:
-        """Yield the versions of all keys with a prefix, with keys as paths."""
         for _, group in groupby(self.entries(prefix), key=lambda entry: entry.path):
             yield from self.in_order([*group])
 
@@ -758,5 +754,4 @@ def is_denied(fault: BaseException | None) -> bool:
 
 
 def current(versions: Sequence[ObjectVersion]) -> ObjectVersion | None:
-    """Return the current version among those of one key."""
     return next((version for version in versions if version.state is VersionState.CURRENT), None)

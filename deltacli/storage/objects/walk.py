@@ -221,7 +221,6 @@ class Range:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the range is all of one directory."""
         return len(self.parts) == 1 and not self.start and not self.end
 
     @property

@@ -149,7 +149,6 @@ class S3Calls:
         return self._send_for(key, send)
 
     def _send_for(self, key: str, call: Callable[[Botocore], Answer]) -> Answer:
-        """Make a call that reads an object."""
         try:
             return self.send(call)
         except http.HttpFault as fault:
@@ -171,7 +170,6 @@ class S3Calls:
         require_copied(self.send(lambda client: client.copy_object(**asked)), "CopyObjectResult")
 
     def copied(self, source: Source) -> dict[str, Botocore]:
-        """Return the parameters that name what is copied."""
         named = {"Bucket": self.bucket, "Key": source.key}
         named |= {"VersionId": source.version_id} if source.version_id else {}
         return {"CopySource": named} | ({"CopySourceIfMatch": source.tag} if source.tag else {})
@@ -202,7 +200,6 @@ class S3Calls:
         return f"{self._uri.partition('://')[0]}://{self.bucket}/{key}"
 
     def of(self, key: str) -> dict[str, Botocore]:
-        """Return the parameters that name an object."""
         return {"Bucket": self.bucket, "Key": key, **self.payer}
 
     def send(self, call: Callable[[Botocore], Answer]) -> Answer:
@@ -250,7 +247,6 @@ class S3Calls:
 
 
 def _key_of(session: Botocore) -> tuple[str, str | None] | None:
-    """Return the access key and the session token of a session; None if it finds no credentials."""
     found = session.get_credentials()
     frozen = found.get_frozen_credentials() if found else None
     return (frozen.access_key, frozen.token) if frozen else None
@@ -262,7 +258,6 @@ def if_of(condition: str) -> dict[str, str]:
 
 
 def is_aws(client: Botocore) -> bool:
-    """Return whether a client's endpoint is one of AWS itself."""
     return bool(_AWS.search(urlsplit(str(client.meta.endpoint_url)).hostname or ""))
 
 
@@ -423,7 +418,6 @@ def _dictionaries(answer: Fields, name: str) -> list[Fields]:
 
 
 def milliseconds(moment: datetime) -> int:
-    """Return a time of the store in milliseconds."""
     return int(moment.timestamp() * 1000)
 
 

@@ -140,7 +140,6 @@ def code_of(fault: BaseException | None) -> str:
 
 
 def is_absent(fault: BaseException) -> bool:
-    """Return True where the fault means that the object does not exist."""
     return code_of(fault) in _ABSENT
 
 
@@ -321,7 +320,6 @@ def _ask_who(options: S3Options) -> str:
 
 
 def how_to_log_in_to_aws() -> str:
-    """Return the hint where no credentials are found."""
     return f"export AWS_PROFILE=NAME, or for a public bucket add {parameter('storage_options.anon', 'true')}"
 
 

@@ -155,11 +155,9 @@ class _VendedKeys:
         return ReadOnlyCredentials(keys["key"], keys["secret"], keys.get("token") or None)
 
     def get_deferred_property(self, name: str) -> Callable[[], str | None]:
-        """Return what returns a property when it is needed."""
         return lambda: getattr(self.get_frozen_credentials(), name, None)
 
     def load_credentials(self) -> _VendedKeys:
-        """Return these keys as those of the chain."""
         return self
 
 

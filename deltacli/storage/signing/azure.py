@@ -106,8 +106,6 @@ def _delegation_key(key: Any) -> DelegationKey:
 
 
 def _get_key(uri: str, options: AzureOptions) -> GetKey:
-    """Return how a user delegation key is asked for. Spec: Get User Delegation Key."""
-
     def get_key(begin: datetime, expiry: datetime) -> SimpleNamespace:
         calls = AzureCalls("", options, AzureCredentials(options, uri), Retry())
         span = "".join(f"<{name}>{moment:{_TIME}}</{name}>" for name, moment in (("Start", begin), ("Expiry", expiry)))

@@ -30,7 +30,6 @@ class ObjectAddress:
 
     @property
     def host(self) -> str:
-        """Return host and port as in the Host header."""
         return self.origin.partition("://")[2]
 
 

@@ -160,7 +160,6 @@ def _screen(rows: Sequence[FleetPlanRow], file: str, terminal: Terminal, most: i
 
 
 def _sum_of(rows: Sequence[FleetPlanRow]) -> FleetPlanRow:
-    """Return the row of several tables with the same step: their estimates are added up."""
     steps = [row.step for row in rows if row.step is not None]
     if len(steps) < 2:
         return rows[0]

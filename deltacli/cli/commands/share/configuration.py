@@ -181,7 +181,6 @@ def share_key_rotate(
 
 
 def _key_file_of(configuration: Configuration) -> Path:
-    """Return the key file. Raises UsageError where the configuration names none."""
     file = configuration.settings.key_file
     if file is None:
         raise UsageError(

@@ -106,7 +106,6 @@ def share_serve(
 
 
 def _refuse_with_directories(config: str | None, host: str | None, admin_port: int | None, behind_proxy: bool) -> None:
-    """Raise UsageError for options of a configured server."""
     given = {
         "--config": config is not None,
         "--host": host is not None,
@@ -235,7 +234,6 @@ def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: s
 
 
 def _client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:
-    """Return a command that reads a table: by deltacli where there is a profile, else by curl."""
     if profile is None:
         return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
     address = f"{os.path.abspath(profile)}#{table.full_name}"

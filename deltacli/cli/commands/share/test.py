@@ -95,7 +95,6 @@ class TestOptions:
     list_rules: bool = option("List the rules instead; takes no ADDRESS.", default=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for invalid values."""
         if not self.list_rules:  # which needs no pause
             _ = self.pause_seconds
         require_limit(self.max_findings)
@@ -273,7 +272,6 @@ def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions)
 
 
 def _choose_rules(run: Run, wanted: TestOptions) -> list[Rule]:
-    """Return the selected rules. Raises UsageError where a pattern of --select matches none, or none is left."""
     from deltacli.sharing.conformance.run import conformance_rules
 
     known = conformance_rules()

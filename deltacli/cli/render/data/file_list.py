@@ -55,7 +55,6 @@ class FileListing:
 
     @property
     def shape(self) -> ActionColumns:
-        """The columns of the listing, with their types."""
         from deltacli.work.outputs import ActionColumns
 
         return ActionColumns(self.kinds, self.columns)
@@ -82,7 +81,6 @@ class FilesResult(results.Result):
 
     @property
     def was_cut(self) -> bool:
-        """True where there were more files than the limit, once they are written."""
         return self._cutter.was_cut
 
     def document(self) -> results.Document:
@@ -103,7 +101,6 @@ class FilesResult(results.Result):
         return results.BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
 
     def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-        """Return the rows in Arrow columns and their schema, for `--format parquet`."""
         shape = self._listing.shape
         return shape.schema(), (shape.of(kind, batch) for kind, batch in self._batches())
 
@@ -152,7 +149,6 @@ class _Cutter:
 def _blocks(
     snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, encode: Encode
 ) -> Iterator[results.EncodedItems]:
-    """Yield the encoded rows: of the given batches, or of the whole listing, which the threads that read it encode."""
     if batches is not None:
         yield from (encode(kind, batch) for kind, batch in batches)
         return
@@ -174,7 +170,6 @@ def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, Re
 
 
 def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
-    """A batch with the columns asked for."""
     if listing.columns is None:
         return batch
     return batch.select([name for name in listing.columns if name in batch.schema.names])
@@ -186,7 +181,6 @@ def _json_block(kind: str, batch: RecordBatch, *, end: str) -> results.EncodedIt
 
 
 def _grid_block(form: results.RowForm, names: Sequence[str], kind: str, batch: RecordBatch) -> results.EncodedItems:
-    """Encode a batch in columns, one row of a form per row."""
     return form.block([_values(kind, batch, name) for name in names], batch.num_rows)
 
 
@@ -216,7 +210,6 @@ def _exact_column(name: str) -> Column[dict[str, Any]]:
 
 
 def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
-    """The columns for the eye; the path last, because it is longest."""
     if listing.columns is not None:
         return [_exact_column(name) for name in listing.columns]
     columns: list[Column[dict[str, Any]]] = []
@@ -333,7 +326,6 @@ class ReadAmount:
         self.filesWithoutRecords += records.null_count
 
     def sentence(self) -> str:
-        """`12 files, 3.2 MiB, 1,200 records`."""
         known = plural(self.records, "record")
         unknown = f" in all but {plural(self.filesWithoutRecords, 'file')}" if self.filesWithoutRecords else ""
         return f"{file_amount(self.files, self.sizeBytes)}, {known}{unknown}"
@@ -360,7 +352,6 @@ class Totals:
                 yield batch
 
     def as_json(self) -> dict[str, Json]:
-        """As it stands in documents and lines."""
         skipped = {"partition": asdict(self.by_partition), "statistics": asdict(self.by_statistics)}
         return {"kept": asdict(self.kept), "skipped": skipped}
 
@@ -412,7 +403,6 @@ class ScanResult(FramedResult):
 
 
 def _drain(batches: Iterator[pa.RecordBatch]) -> None:
-    """Count what is not shown."""
     for _ in batches:
         pass
 
@@ -449,8 +439,6 @@ def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pa
 
 
 def _columns() -> list[Column[dict[str, Any]]]:
-    """The path last, because it is longest."""
-
     def size(row: dict[str, Any]) -> str:
         return format_size(row["sizeBytes"])
 

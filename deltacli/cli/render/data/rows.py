@@ -99,7 +99,6 @@ class FramedResult(Result):
     written: Written
 
     def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-        """Return the rows in Arrow columns and their schema."""
         raise NotImplementedError
 
 
@@ -192,7 +191,6 @@ def _begun(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the values of rows as texts, null as the word."""
     null = pa.scalar(NULL)
     texts = [pc.coalesce(text_column(column), null) for column in batch.columns]
     return pa.RecordBatch.from_arrays(texts, batch.schema.names) if texts else batch
@@ -230,7 +228,6 @@ def _write_screens(
 
 
 def _footer(shown: int, rows: Rows, written: Written) -> str:
-    """How many rows of how many are shown."""
     if not written.was_cut:
         return plural(shown, "row")
     total = rows.count()
@@ -292,7 +289,6 @@ def _is_change(rows: Rows) -> bool:
 
 
 def _type_name(kind: Any) -> str:  # Any: a type of a schema as JSON
-    """A type in short: `array<long>`, `struct`."""
     match kind:
         case str():
             return kind
@@ -570,7 +566,6 @@ def _as_null(text: pa.Array, column: pa.Array) -> pa.Array:
 
 
 def _stored(column: pa.Array) -> pa.Array:
-    """A column as plain values: no extension, no dictionary, no views or large offsets of text and binary."""
     if isinstance(column, pa.ExtensionArray):
         return _stored(column.storage)
     kind = column.type
@@ -640,7 +635,6 @@ def _decimals(column: pa.Array) -> pa.Array:
 
 
 def _whole_type(kind: ArrowType) -> ArrowType:
-    """The type of the same width without a scale."""
     return {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}[kind.bit_width](
         kind.precision, 0
     )

@@ -90,7 +90,6 @@ class FleetListing(results.Listing[Row]):
         return results.RowGrid(self.columns, self._first(self.rows))
 
     def is_cut(self, count: int) -> bool:
-        """Return True if some of so many rows or items are left out."""
         return 0 < self.most < count
 
     def _first(self, all_of_them: Sequence[Any]) -> Sequence[Any]:  # Any: rows or items
@@ -277,7 +276,6 @@ def _sections(found: FleetFile) -> list[Section]:
 
 
 def _line(found: FleetFile, problem: Problem) -> str:
-    """Return a problem in the form that editors recognize: file, line, message."""
     key = f"{problem.key}: " if problem.key else ""
     expected = f" (expected: {problem.expected})" if problem.expected else ""
     return f"{found.path}:{problem.line}: {key}{problem.message}{expected}"

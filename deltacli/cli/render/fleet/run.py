@@ -96,7 +96,6 @@ def _columns() -> list[Column[RunRow]]:
 
 
 def _screen(rows: Sequence[RunRow], file: str, terminal: Terminal, most: int) -> Screen:
-    """Return the rows for people. Where there is a limit, tables with the same outcome share a row."""
     return table_screen(
         ((row.name, row) for row in rows),
         [of_row(column) for column in _columns()[1:]],

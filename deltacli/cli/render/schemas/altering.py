@@ -84,7 +84,6 @@ def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
 
 
 def _sections(outcome: AlterationOutcome, *, dry_run: bool) -> list[Section]:
-    """The sections of a plan, or of what was done; those with nothing to say are left out."""
     evolution = outcome.evolution
     if evolution.is_noop:
         said = f"{outcome.table.uri}, version {outcome.read_version}, is already as requested"
@@ -188,7 +187,6 @@ def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
 
 
 def _widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
-    """The sections of a plan, or of what was done; those with nothing to say are left out."""
     plan = outcome.plan
     if plan.is_noop:
         columns = ", ".join(f"{change.column} is {change.to_type}" for change in plan.changes)
@@ -217,7 +215,6 @@ def _widening_protocol(outcome: WideningOutcome) -> Iterator[str]:
 
 
 def protocol_versions(protocol: Action) -> str:
-    """Return the two versions of a protocol in words."""
     return f"reader {protocol.get('minReaderVersion')}, writer {protocol.get('minWriterVersion')}"
 
 
@@ -250,7 +247,6 @@ def _files(outcome: WideningOutcome) -> Iterator[str]:
 
 
 def _is_impossible(outcome: WideningOutcome) -> bool:
-    """Return True if no option could make the change possible."""
     return any(one.code == "widen.not-allowed" for one in outcome.refusals)
 
 

@@ -98,7 +98,6 @@ def _mapping_of(field: types.StructField) -> str | None:
 
 
 def _drawing(canvas: Canvas, snapshot: Snapshot, *, with_mapping: bool) -> Tree:
-    """Return the schema of a snapshot as a tree, with ids and physical names where `with_mapping`."""
     from rich.tree import Tree
 
     partitions = set(snapshot.metadata.partition_columns)

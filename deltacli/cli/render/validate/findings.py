@@ -52,7 +52,6 @@ def omissions(table: CheckedTable) -> Iterator[str]:
 
 
 def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
-    """`path:line: severity: message [rule]`; the line only where there is one."""
     place = place_name(table, finding.place)
     where = f"{place}:{finding.place.line}:" if finding.place.line is not None else f"{place}:"
     severity = terminal.paint(f"{finding.severity.value}:", STYLES[finding.severity])
