@@ -210,14 +210,10 @@ def document_of(
         "message": message,
         "table": table,
         "details": dict(details) | ({} if cause_exit is None else {"causeExit": cause_exit}),
-        "facts": {_field(name): value for name, value in details.items()},
+        "facts": {re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name): value for name, value in details.items()},
         "hint": hint,
         "command": line if errors.is_command(line) and errors.is_whole(line, invocation.arguments) else None,
     }
-
-
-def _field(name: str) -> str:
-    return re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name)
 
 
 _EXPLAINED: Mapping[str, str] = {
@@ -414,16 +410,13 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
     """Return the command line with the condition that was meant, else what an error about a condition hints at."""
     meant = error.facts.pop("meant", None)
     if meant is not None:
-        return _with_condition(error.facts.get("where", ""), meant, arguments)
+        where = error.facts.get("where", "")
+        words = [meant if word == where else word for word in arguments]
+        words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
+        return shell.again(words) if words != list(arguments) else None
     if error.hint:
         return shell.with_files(shell.fill_hint(error.hint, table), arguments)
     return "deltacli help conditions"
-
-
-def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | None:
-    words = [meant if word == where else word for word in arguments]
-    words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
-    return shell.again(words) if words != list(arguments) else None
 
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:

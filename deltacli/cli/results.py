@@ -520,13 +520,6 @@ def _line(
     return GAP.join(parts).rstrip()
 
 
-def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]]) -> list[int]:
-    return [
-        max([cells(column.heading()), cells(column.below_heading()), *(cells(row[index]) for row in texts)])
-        for index, column in enumerate(columns)
-    ]
-
-
 def cuts_values(columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal) -> bool:
     """Return whether values of rows do not fit the columns that a terminal has room for."""
     chosen, texts, _ = _fitted(columns, rows, terminal, keep_empty=True)
@@ -542,7 +535,10 @@ def _fitted(
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
     """Choose the columns, and return them with their texts and widths: cut for a screen, whole for a pipe."""
     texts = [[column.shown(row) if terminal.is_drawn else column.whole(row) for column in columns] for row in rows]
-    natural = _natural_widths(columns, texts)
+    natural = [
+        max([cells(column.heading()), cells(column.below_heading()), *(cells(row[index]) for row in texts)])
+        for index, column in enumerate(columns)
+    ]
     width = terminal.width if terminal.is_terminal else None
     chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)
     cut = [

@@ -193,12 +193,6 @@ def _streams_command(table: str, checkpoints: Sequence[str]) -> str:
     return command("streams", table=table, checkpoints=[*checkpoints] or "GLOB")
 
 
-def _protected(policy: Mapping[str, StepPolicy]) -> tuple[str, ...]:
-    """Return the patterns of the checkpoints of queries for which a policy keeps what they need."""
-    found = (getattr(policy.get(step), "protect_streams", ()) for step in ("log-expire", "vacuum"))
-    return tuple(dict.fromkeys(pattern for patterns in found for pattern in patterns))
-
-
 def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:
     if value < limit:
         return Judgement(name, State.OK, message, limit, value)
@@ -660,6 +654,7 @@ def read_status(
         if alerts is not None and table.problem is None:
             level = getattr(table.policy.get("validate"), "level", None)
             target = replica_of(table.shown_name, table.policy)
+            protected = (getattr(table.policy.get(step), "protect_streams", ()) for step in ("log-expire", "vacuum"))
             table.judgements = judge_thresholds(
                 alerts,
                 table.numbers,
@@ -667,7 +662,7 @@ def read_status(
                 now_ms,
                 level=level,
                 target=target,
-                checkpoints=_protected(table.policy),
+                checkpoints=tuple(dict.fromkeys(pattern for patterns in protected for pattern in patterns)),
             )
     status.tables.sort(key=lambda table: (table.weight, -table.numbers.get("lostFiles", 0), table.name))
     return status

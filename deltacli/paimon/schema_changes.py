@@ -89,7 +89,11 @@ def judge_cast(before: DataType, after: DataType) -> Cast:
     if before.nullable and not after.nullable:
         return Cast(Loss.REFUSED, kind, "the column may contain nulls")
     if not isinstance(before, AtomicType) or not isinstance(after, AtomicType):
-        return _judge_parts(before, after, kind)
+        if before.root in (Root.ARRAY, Root.MAP, Root.ROW) and after.root in _TEXTS:
+            return Cast(Loss.LOSSY, kind, "the values become text")
+        return Cast(
+            Loss.REFUSED, kind, "Paimon has no such cast; change the type of an element, a value or a field instead"
+        )
     if kind is None:
         return Cast(Loss.REFUSED, None, "Paimon has no such cast")
     if not _is_executable(before, after):
@@ -128,14 +132,6 @@ def _ordering(options: Mapping[str, str]) -> Iterator[list[str]]:
     for key in options:
         if key.startswith("fields.") and key.endswith(".sequence-group"):
             yield key.removeprefix("fields.").removesuffix(".sequence-group").split(",")
-
-
-def _judge_parts(before: DataType, after: DataType, kind: str | None) -> Cast:
-    if before.root in (Root.ARRAY, Root.MAP, Root.ROW) and after.root in _TEXTS:
-        return Cast(Loss.LOSSY, kind, "the values become text")
-    return Cast(
-        Loss.REFUSED, kind, "Paimon has no such cast; change the type of an element, a value or a field instead"
-    )
 
 
 def _kind(before: Root, after: Root) -> str | None:
@@ -237,14 +233,10 @@ def _first(data_type: AtomicType) -> int:
     return int(data_type.arguments[0])
 
 
-def _never_lossy(_before: AtomicType, _after: AtomicType) -> str:
-    return ""
-
-
 _CROSSINGS: Mapping[tuple[Root, Root], Callable[[AtomicType, AtomicType], str]] = {
     (Root.CHAR, Root.VARCHAR): _why_shorter,
     (Root.BINARY, Root.VARBINARY): _why_shorter,
-    (Root.DATE, Root.TIMESTAMP): _never_lossy,
+    (Root.DATE, Root.TIMESTAMP): lambda _before, _after: "",
     (Root.TIMESTAMP, Root.DATE): _why_time_is_lost,
     (Root.TIMESTAMP_LTZ, Root.DATE): _why_time_is_lost,
 }

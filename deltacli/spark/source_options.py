@@ -161,24 +161,16 @@ def given_options(
         if name.lower() == "path":
             continue
         if name.lower() not in by_name:
-            raise _unknown(name, known, every, where, also)
+            # Spark tells too late which reader it is to suggest options of this one only.
+            is_of_the_other = name.lower() in {other.lower() for other in every}
+            near = None if is_of_the_other else nearest_name(name, every, ignores_case=True)
+            raise UsageError(
+                f"{where if is_of_the_other else 'the data source'} has no option {name}",
+                code="usage.stream-option",
+                facts={} if near else {"options": ", ".join((*known, *also))},
+            ).meaning(name, near)
         found[by_name[name.lower()]] = str(value)
     return found
-
-
-def _unknown(
-    name: str, known: Mapping[str, object], every: Mapping[str, object], where: str, also: tuple[str, ...]
-) -> UsageError:
-    """Return the error for an option that a reader does not have. Which one it is, Spark tells too late to suggest
-    options of this one only.
-    """
-    is_of_the_other = name.lower() in {other.lower() for other in every}
-    near = None if is_of_the_other else nearest_name(name, every, ignores_case=True)
-    return UsageError(
-        f"{where if is_of_the_other else 'the data source'} has no option {name}",
-        code="usage.stream-option",
-        facts={} if near else {"options": ", ".join((*known, *also))},
-    ).meaning(name, near)
 
 
 def fields_of(given: Mapping[str, str], known: Mapping[str, tuple[str, OptionReader]]) -> dict[str, Any]:

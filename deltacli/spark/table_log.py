@@ -269,7 +269,13 @@ class TableLog:
         self.is_atomic = options.read_change_feed
         self.table, self.schema = self._end.metadata.id, schema_id(self._end.config)
         described = changes.CHANGE_COLUMNS if options.read_change_feed else ()
-        _require_free_names(self._end.schema, described)
+        ours = {column.name for column in described}
+        if taken := [column.name for column in self._end.schema.fields if column.name.lower() in ours]:
+            raise UsageError(
+                f"the column {taken[0]} of the table has the name of a change column",
+                code="usage.column",
+                hint="leave out readChangeFeed",
+            )
         fields = read_columns(self._end.schema.fields, unread_in_spark)
         self._selection = Selection.make(types.StructType((*fields, *described)), None, None)
         self._commits: dict[int, LogFile] = {}
@@ -406,13 +412,10 @@ class TableLog:
         if found["remove"] and config is not before and self._options.read_change_feed:
             self._require_columns(before, version - 1)
         self._require_columns(config, version)
-        self._note_config(version, config)
+        self._configs = {version: config, self._end.version: self._end.config}
         then, now = changes.read_as(self._end.config, before), changes.read_as(self._end.config, config)
         time_ms, is_recorded = self._time_ms(version, summary.stamp(config)), is_true(config.properties, CHANGE_FEED)
         return changes.Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
-
-    def _note_config(self, version: int, config: TableConfiguration) -> None:
-        self._configs = {version: config, self._end.version: self._end.config}
 
     def _time_ms(self, version: int, time_ms: int | None) -> int:
         """Return when a version was committed, in epoch milliseconds: its in-commit timestamp, or that of its file."""
@@ -472,16 +475,6 @@ class TableLog:
             facts={"commits": format_ranges(listing.commits)},
             hint="start over with another checkpointLocation"
             + (f', with .option("startingVersion", "{later[0]}") or without it' if later else ""),
-        )
-
-
-def _require_free_names(schema: types.StructType, described: Sequence[types.StructField]) -> None:
-    ours = {column.name for column in described}
-    if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
-        raise UsageError(
-            f"the column {taken[0]} of the table has the name of a change column",
-            code="usage.column",
-            hint="leave out readChangeFeed",
         )
 
 

@@ -162,13 +162,16 @@ def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[
         version = f"{format_ranges(versions)}, committed"
     elif backlog and not is_done:
         version = f"several from {content['version'] + 1} on"
+    who = {label: content[label] for label in ("readers", "writers") if label in content}
+    if len(who) == 2 and who["readers"] == who["writers"]:
+        who = {"clients": who["readers"]}
     return [
         Section("table", [table]),
         Section("version", [version]),
         Section("changed" if is_done else "would change", [_sentence_of(change) for change in changes]),
         *([Section("row ids", _of_backlog(backlog))] if backlog else []),
         Section("protocol", [now if before == after else f"{_protocol_line(before)} -> {now}"]),
-        *_losers(content),
+        *[Section(label, [text]) for label, text in who.items()],
     ]
 
 
@@ -176,14 +179,6 @@ def _of_backlog(backlog: JsonObject) -> list[str]:
     files = f"{plural(backlog['files'], 'file')} without, which get them in {plural(backlog['commits'], 'commit')}"
     counted = f"{plural(backlog['uncounted'], 'footer')} read, because the log does not have their number of rows"
     return [files, counted] if backlog["uncounted"] else [files]
-
-
-def _losers(content: JsonObject) -> list[Section]:
-    """Return who loses access; one section where readers and writers need the same."""
-    who = {label: content[label] for label in ("readers", "writers") if label in content}
-    if len(who) == 2 and who["readers"] == who["writers"]:
-        who = {"clients": who["readers"]}
-    return [Section(label, [text]) for label, text in who.items()]
 
 
 def _sentence_of(change: JsonObject) -> str:

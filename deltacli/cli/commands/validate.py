@@ -174,7 +174,11 @@ class Checker:
         if self._run.format.is_streamed:
             self._run.write(LiveFindings(partial(self._check_as_it_goes, targets)))
             return self._report()
-        self._check_all(targets)
+        many = len(targets) if len(targets) > 1 else 0  # a step of nothing is not shown
+        with self._run.progress.step("validating", unit="tables", total=many) as step:
+            for number, target in enumerate(targets, 1):
+                self._check_or_fail(target, None, is_last=number == len(targets))
+                step.advance()
         report = self._report()
         self._run.write(FindingsResult(report, self._wanted.brief, self._read_line))
         return report
@@ -204,13 +208,6 @@ class Checker:
             [(name, fault.code) for name, fault in self._failures],
             exit_code,
         )
-
-    def _check_all(self, targets: Sequence[Target]) -> None:
-        many = len(targets) if len(targets) > 1 else 0  # a step of nothing is not shown
-        with self._run.progress.step("validating", unit="tables", total=many) as step:
-            for number, target in enumerate(targets, 1):
-                self._check_or_fail(target, None, is_last=number == len(targets))
-                step.advance()
 
     def _check_or_fail(self, target: Target, tell: Callable[[Finding], None] | None, *, is_last: bool) -> bool:
         """Check a table; report one that cannot be checked, and continue with the others."""
@@ -462,7 +459,9 @@ def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: 
     if trend is not None:
         entry = checker.entry(code)
         trend.append(entry)
-        _say_what_changed(run, trend.compare(entry))
+        sentence = trend.compare(entry)
+        if sentence is not None and run.is_on_screen:
+            run.note(f"note: {sentence}")
     _say_what_next(run, request, report)
     return code
 
@@ -478,11 +477,6 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
         if name is not None and os.path.realpath(name) == os.path.realpath(wanted.trend_file):
             raise UsageError(f"--trend and {flag} are the same file, {name}")
     return Trend(wanted.trend_file)
-
-
-def _say_what_changed(run: Run, sentence: str | None) -> None:
-    if sentence is not None and run.is_on_screen:
-        run.note(f"note: {sentence}")
 
 
 def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:

@@ -230,24 +230,20 @@ def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> N
 def _rule(rule: Rule) -> dict[str, Json]:
     area = rule.id.partition(".")[0]
     properties: dict[str, Json] = {"tags": ["delta-lake", area], "level": rule.level.value, "spec": rule.spec}
-    document: dict[str, Json] = {
-        "id": rule.id,
-        "shortDescription": {"text": rule.checks},
-        "help": {"text": _help(rule)},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": properties,
-    }
-    return document
-
-
-def _help(rule: Rule) -> str:
     pairs = (
         ("Broken", rule.fix.broken),
         ("Fix", fix_sentence(rule.fix)),
         ("Source", rule.spec),
         ("Example", rule.example),
     )
-    return "\n".join([rule.checks, *(f"{name}: {text}" for name, text in pairs if text)])
+    document: dict[str, Json] = {
+        "id": rule.id,
+        "shortDescription": {"text": rule.checks},
+        "help": {"text": "\n".join([rule.checks, *(f"{name}: {text}" for name, text in pairs if text)])},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": properties,
+    }
+    return document
 
 
 def _result(table: CheckedTable, finding: Finding, index: int) -> dict[str, Json]:

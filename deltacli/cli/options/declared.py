@@ -567,10 +567,6 @@ def _read_text(text: str, option: str) -> str:
     return text
 
 
-def _read_texts(texts: Sequence[str], option: str) -> tuple[str, ...]:
-    return tuple(_read_text(text, option) for text in texts)
-
-
 def _read_names(texts: Sequence[str], option: str) -> tuple[str, ...]:
     return tuple(name for text in texts for name in parse_names(text, option))
 
@@ -610,7 +606,7 @@ def _read_commit_metadata(texts: Sequence[str], _option: str) -> Mapping[str, st
 
 _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed by typer
     Kind.TEXT: _read_text,
-    Kind.TEXTS: _read_texts,
+    Kind.TEXTS: lambda texts, option: tuple(_read_text(text, option) for text in texts),
     Kind.DURATION: lambda text, option: parse_duration(text, option, "m" if option == "--time-budget" else None),
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
     Kind.PATTERNS: _read_names,

@@ -53,11 +53,19 @@ def checkpoint_sections(result: CheckpointResult) -> list[Section]:
     plan = result.plan
     if result.skipped:
         return [Section("nothing to do", [f"{plan.snapshot.table.uri}, version {result.version}: {_reason(result)}"])]
+    lines = []
+    for file in result.files[:_LISTED]:
+        rows = "" if file.rows is None else f", {plural(file.rows, 'row')}"
+        lines.append(f"{file.path}, {format_size(file.size_bytes)}{rows}")
+    rest = result.files[_LISTED:]
+    if rest:
+        size = format_size(sum(file.size_bytes for file in rest))
+        lines.append(f"and {plural(len(rest), 'more file')}, {size}: --json names all")
     return [
         Section("table", [plan.snapshot.table.uri]),
         Section("version", [str(result.version)]),
         Section("checkpoint", [_outcome(result)]),
-        Section("files", _checkpoint_lines(result)),
+        Section("files", lines),
         Section("actions", [_actions(result)] if result.actions else []),
         Section("dropped", [_dropped(result)] if result.expired_tombstones_dropped else []),
         Section("readers", [_readers(result)]),
@@ -75,18 +83,6 @@ def _reason(result: CheckpointResult) -> str:
     if plan.present is None and not result.files:
         return f"{plural(plan.behind, 'commit')} since the last checkpoint, --if-behind is {plan.request.if_behind}"
     return f"its {plan.layout} checkpoint exists; --force writes it again"
-
-
-def _checkpoint_lines(result: CheckpointResult) -> list[str]:
-    lines = []
-    for file in result.files[:_LISTED]:
-        rows = "" if file.rows is None else f", {plural(file.rows, 'row')}"
-        lines.append(f"{file.path}, {format_size(file.size_bytes)}{rows}")
-    rest = result.files[_LISTED:]
-    if rest:
-        size = format_size(sum(file.size_bytes for file in rest))
-        lines.append(f"and {plural(len(rest), 'more file')}, {size}: --json names all")
-    return lines
 
 
 def _actions(result: CheckpointResult) -> str:

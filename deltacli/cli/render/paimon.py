@@ -271,10 +271,14 @@ class PaimonSnapshotResult(results.Result):
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         found, schema = self.found, self.found.schema
+        newest = found.schema_ids[-1]
+        parts = [str(found.schema_id), "newest" if found.schema_id == newest else f"newest is {newest}"]
+        if found.schema.time_ms:
+            parts.append(f"written {format_moment(found.schema.time_ms)} UTC")
         sections = [
             Section("table", [found.table]),
             Section("branch", [found.point.branch]),
-            Section("schema", [_schema_line(found)]),
+            Section("schema", [", ".join([*parts, f"file version {found.schema.version}"])]),
             *_snapshot_sections(found),
             *([Section("comment", [schema.comment])] if schema.comment else []),
             Section("columns", tree_lines(schema)),
@@ -395,14 +399,6 @@ def _key_of(schema: Schema, field: DataField) -> str | None:
     return ", ".join(named) or None
 
 
-def _schema_line(found: PaimonSnapshot) -> str:
-    newest = found.schema_ids[-1]
-    parts = [str(found.schema_id), "newest" if found.schema_id == newest else f"newest is {newest}"]
-    if found.schema.time_ms:
-        parts.append(f"written {format_moment(found.schema.time_ms)} UTC")
-    return ", ".join([*parts, f"file version {found.schema.version}"])
-
-
 def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
     snapshot = found.snapshot
     if snapshot is None:
@@ -480,12 +476,14 @@ class _SchemaVacuumShown(results.Result):
         cutoff = (
             f"schemas replaced before {format_moment(plan.cutoff_ms)} UTC ({format_duration(request.retention_ms)})"
         )
+        counts = {verdict: count for verdict, count in plan.kept.items() if count}
+        width = max((len(str(count)) for count in counts.values()), default=0)
         return [
             Section("table", [plan.table]),
             Section("branch", [request.branch]),
             Section("cutoff", [cutoff]),
             Section("delete" if self.outcome is None else "planned", [_deleted(plan)]),
-            Section("keep", _kept(plan)),
+            Section("keep", [f"{count:>{width}}  {_why(plan, verdict)}" for verdict, count in counts.items()]),
             refused(f"{one.message} [{one.code}]" for one in plan.refusals),
             *([] if self.outcome is None else _became(self.outcome)),
         ]
@@ -534,12 +532,6 @@ def _deleted(plan: SchemaVacuumPlan) -> str:
         return "nothing"
     files, size = plan.amount.files, plan.amount.size_bytes
     return f"{plural(files, 'schema file')}, {format_size(size)}: {format_ranges(file.id for file in plan.candidates)}"
-
-
-def _kept(plan: SchemaVacuumPlan) -> list[str]:
-    counts = {verdict: count for verdict, count in plan.kept.items() if count}
-    width = max((len(str(count)) for count in counts.values()), default=0)
-    return [f"{count:>{width}}  {_why(plan, verdict)}" for verdict, count in counts.items()]
 
 
 def _why(plan: SchemaVacuumPlan, verdict: Verdict) -> str:

@@ -227,6 +227,8 @@ KEPT_KINDS: dict[str, str] = {
 def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: Terminal) -> list[Section]:
     """The sections of a plan with its outcome; those with nothing to say are left out."""
     cutoff = f"files older than {format_moment(plan.cutoff_ms)} UTC ({format_duration(plan.retention_ms)})"
+    rows = list(_kept(plan))
+    width = max((len(name) for name, _ in rows), default=0)
     return [
         Section("table", [plan.table]),
         Section("version", [str(plan.snapshot_version)]),
@@ -235,7 +237,7 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
         Section("limited to", [plan.selection] if plan.selection is not None else []),
         Section("delete" if outcome is None else "planned", _deleted(plan, terminal)),
         Section("directories", _directories(plan, outcome)),
-        Section("keep", _aligned(list(_kept(plan)))),
+        Section("keep", [f"{name:<{width}}  {text}" for name, text in rows]),
         Section("nested", _nested(plan)),
         Section("time travel", list(_time_travel(plan, terminal))),
         Section("change feed", list(_change_feed(plan))),
@@ -319,11 +321,6 @@ def kept_kinds(plan: VacuumPlan) -> Mapping[str, str]:
         return KEPT_KINDS
     until = format_moment(plan.copied_ms + plan.retention_ms)
     return KEPT_KINDS | {"retained": f"removed files, until {until} UTC: the log was copied and has new times"}
-
-
-def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    width = max((len(name) for name, _ in rows), default=0)
-    return [f"{name:<{width}}  {text}" for name, text in rows]
 
 
 def _nested(plan: VacuumPlan) -> list[str]:

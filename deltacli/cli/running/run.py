@@ -154,15 +154,11 @@ class Run:
             before_leaving.remove(engine.abandon)
             engine.close()
         if self.verbosity and not self.quiet:
-            self._report_calls()
-
-    def _report_calls(self) -> None:
-
-        for host in merged(host for stores in self._stores for host in stores.tallies):
-            if self.log_is_json:
-                say_json(dumps(document_of(host)))
-            else:
-                say(text_of(host))
+            for host in merged(host for stores in self._stores for host in stores.tallies):
+                if self.log_is_json:
+                    say_json(dumps(document_of(host)))
+                else:
+                    say(text_of(host))
 
     @property
     def allowed(self) -> Allowed:
@@ -450,18 +446,15 @@ class Stores:
         self.note_needless_access("a table that is not shared")
         if "://" not in uri or uri.lower().startswith("file:"):
             storage = open_storage(uri, self._options, self._allowed)
-            self._note_needless_options()
+            is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
+            if not is_elsewhere:
+                self._note_needless("--storage-option", "a table on a disk")
         else:
             capture_logging()
             storage = open_storage(uri, self._options, self._allowed, retry=self.policy())
         if writes:
             require_writable(storage)
         return storage
-
-    def _note_needless_options(self) -> None:
-        is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
-        if not is_elsewhere:
-            self._note_needless("--storage-option", "a table on a disk")
 
     def note_needless_access(self, what: str) -> None:
         """Say once that the way to read shared tables was given for something else, unless the files of a shared table

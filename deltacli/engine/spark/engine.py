@@ -94,29 +94,22 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
         if status == FAULT:
             raise pickle.loads(content)
         *fingerprint, now_ms = pickle.loads(content)
-        _require_same(wanted, Fingerprint(*fingerprint))
-        _require_clock(now_ms, sent_ms, system_clock())
-    return len(answers)
-
-
-def _require_clock(now_ms: int, sent_ms: int, received_ms: int) -> None:
-    if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
-        raise Refused(
-            f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
-            f"{format_timestamp(received_ms)}",
-            code="cluster.clock-skew",
-            hint="date -u",
-        )
-
-
-def _require_same(wanted: Fingerprint, found: Fingerprint) -> None:
-    for name, ours, theirs in zip(Fingerprint._fields, wanted, found, strict=True):
-        if ours != theirs:
-            raise UsageError(
-                f"executors run {name} {theirs}, the driver {ours}",
-                code="cluster.other-version",
-                hint=f"install the same version of {name} on all hosts",
+        for name, ours, theirs in zip(Fingerprint._fields, wanted, Fingerprint(*fingerprint), strict=True):
+            if ours != theirs:
+                raise UsageError(
+                    f"executors run {name} {theirs}, the driver {ours}",
+                    code="cluster.other-version",
+                    hint=f"install the same version of {name} on all hosts",
+                )
+        received_ms = system_clock()
+        if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
+            raise Refused(
+                f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
+                f"{format_timestamp(received_ms)}",
+                code="cluster.clock-skew",
+                hint="date -u",
             )
+    return len(answers)
 
 
 def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:

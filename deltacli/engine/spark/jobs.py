@@ -125,7 +125,11 @@ def _action(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequen
         if sum(map(len, pieces)) <= _INLINE_BYTES:
             mapped = _with_the_function(cluster.session, job, pieces, parts)
         else:
-            mapped = _as_a_table(cluster.session, job, pieces, parts)
+            numbers = pa.array(range(len(pieces)), pa.int64())
+            spread = spread_frame(
+                cluster.session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary")
+            )
+            mapped = spread.mapInArrow(_task(job), RESULT)
         return mapped.where(f"status <> '{BEAT}'").toArrow()
 
     return act
@@ -149,13 +153,6 @@ def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts:
                 yield from run(iter([pa.RecordBatch.from_arrays(columns, names=["number", "piece"])]))
 
     return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(choose, RESULT)
-
-
-def _as_a_table(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: pyspark
-    """Return the frame of results where every task gets its own pieces only."""
-    numbers = pa.array(range(len(pieces)), pa.int64())
-    spread = spread_frame(session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary"))
-    return spread.mapInArrow(_task(job), RESULT)
 
 
 def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:

@@ -216,23 +216,15 @@ def _count(value: object) -> int:
     return value
 
 
-def _size(value: object) -> int:
-    return _count(value) if isinstance(value, int) else parse_size(_text(value))
-
-
-def _limit(value: object) -> str:
-    return DeletionLimit.parse(_text(value)).text
-
-
 _READERS: Mapping[Kind, Callable[[Toml], object]] = {
     Kind.TEXT: _text,
     Kind.TEXTS: _texts,
     Kind.FLAG: _flag,
     Kind.COUNT: _count,
-    Kind.SIZE: _size,
+    Kind.SIZE: lambda value: _count(value) if isinstance(value, int) else parse_size(_text(value)),
     Kind.DURATION: lambda value: parse_duration(_text(value), ""),
     Kind.SHARE: lambda value: parse_share(_text(value)),
-    Kind.LIMIT: _limit,
+    Kind.LIMIT: lambda value: DeletionLimit.parse(_text(value)).text,
     Kind.CHOICE: _text,
     Kind.WINDOW: lambda value: Window.of(_text(value)),
 }

@@ -144,12 +144,9 @@ class Leases:
         for resource, lease in list(self._held.items()):
             with suppress(DeltacliError):
                 if self.is_held(resource):
-                    self._extend(resource, lease)
-
-    def _extend(self, resource: str, lease: Lease) -> None:
-        with self._lock:  # never after its release, which would be undone
-            if self._held.get(resource) is lease:
-                self._store.put(_path(lease.key, lease.number), self._content(resource))
+                    with self._lock:  # never after its release, which would be undone
+                        if self._held.get(resource) is lease:
+                            self._store.put(_path(lease.key, lease.number), self._content(resource))
 
     @contextmanager
     def renewed(self) -> Iterator[None]:

@@ -462,7 +462,10 @@ class _Draft:
     def _place_of_new(self, fields: Fields, change: requests.AddColumn) -> int:
         move = change.move
         if move is None:
-            return self._default_place(fields, change.path)
+            if len(change.path) > 1 or not is_true(self._old.options, "add-column-before-partition"):
+                return len(fields)
+            places = (place for place, field in enumerate(fields) if field.name in self._partition_keys)
+            return next(places, len(fields))
         if move.column != change.path[-1]:
             names = f"{dotted((move.column,))}, not the new column {dotted(change.path[-1:])}"
             raise UsageError(f"move names {names}", code="usage.change")
@@ -473,13 +476,6 @@ class _Draft:
                 return len(fields)
         reference = field_of(fields, (*change.path[:-1], move.reference or ""))
         return fields.index(reference) + (move.kind is requests.MoveKind.AFTER)
-
-    def _default_place(self, fields: Fields, path: requests.Path) -> int:
-        """Return the end, or the place before the partition columns if the table asks for it."""
-        if len(path) > 1 or not is_true(self._old.options, "add-column-before-partition"):
-            return len(fields)
-        places = (place for place, field in enumerate(fields) if field.name in self._partition_keys)
-        return next(places, len(fields))
 
     def rename(self, change: requests.RenameColumn) -> None:
         """Rename a column or a nested field, also in the keys and options that name it."""

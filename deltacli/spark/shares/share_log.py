@@ -425,19 +425,16 @@ class ShareLog(TableLog):
     def _window_of(self, version: int) -> _Window:
         """Return the commits around a version, asked for where they are not at hand."""
         if self._window is None or not self._window.first <= version <= self._window.last:
-            self._window = self._read_window(version)
+            last = max(version, min(self._newest, version + self._requests.versions_per_request - 1))
+            store = ChangeStorage(self._share, version, last, are_commits=not self.is_atomic)
+            table, urls = self._table.over(store), FreshUrls(store)
+            self._require_same_form(store)
+            listing = list_log(store)
+            begin = read_snapshot(table, version=version).config
+            self._window = _Window(version, last, table, listing.commits, begin, urls)
             self._commits, self._times = dict(self._window.commits), None  # for the times of commits
             self._require_columns(self._window.begin, self._window.first)
         return self._window
-
-    def _read_window(self, first: int) -> _Window:
-        last = max(first, min(self._newest, first + self._requests.versions_per_request - 1))
-        store = ChangeStorage(self._share, first, last, are_commits=not self.is_atomic)
-        table, urls = self._table.over(store), FreshUrls(store)
-        self._require_same_form(store)
-        listing = list_log(store)
-        begin = read_snapshot(table, version=first).config
-        return _Window(first, last, table, listing.commits, begin, urls)
 
 
 def _form_of(store: ShareStorage) -> ResponseFormat:

@@ -130,7 +130,8 @@ class GcsCredentials:
         """Return the header of a request. Raises CredentialsMissing, and StorageFailed of a grant that has ended."""
         if self._options.anonymous:
             return {}
-        if token := self._given_token():
+        held = self._options.held
+        if token := (held.options()["access_token"] if held is not None else self._options.access_token):
             return {"Authorization": f"Bearer {token}"}
         from google.auth.exceptions import GoogleAuthError
 
@@ -155,11 +156,6 @@ class GcsCredentials:
             if self._found is not None and refused.get("Authorization") == f"Bearer {self._found.token}":
                 self._found = None
         return not self._options.anonymous
-
-    def _given_token(self) -> str:
-        """Return the token that was issued already, '' where google-auth gets one."""
-        held = self._options.held
-        return held.options()["access_token"] if held is not None else self._options.access_token
 
     def google(self) -> GoogleAuth:
         """Return the credentials, found on first use. Raises GoogleAuthError and UsageError."""

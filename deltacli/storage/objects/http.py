@@ -314,7 +314,17 @@ class Transport:
     @cached_property
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
         with self._lock:
-            pool = _make_pool(self.endpoint, self._verify, is_direct=self._is_direct)
+            import urllib3
+
+            parts = urlsplit(self.endpoint)
+            options: dict[str, Any] = {
+                "maxsize": MOST_CONNECTIONS,
+                "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=_READ_SECONDS),
+                "cert_reqs": "CERT_REQUIRED" if self._verify else "CERT_NONE",
+                "ca_certs": self._verify if isinstance(self._verify, str) else None,
+            }
+            proxy = None if self._is_direct else proxy_of(parts)
+            pool = urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
             if self._answer_seconds is not None:
                 _limit_answers(pool, self._answer_seconds, self._now)
             return pool
@@ -346,22 +356,6 @@ def answers_within(url: str, seconds: float, headers: Mapping[str, str]) -> bool
 def said_of(text: str) -> str:
     """Return a message on one line of limited length, without secrets, which could be cut and so not found later."""
     return " ".join(without_secrets(text).split())[:_LONGEST_SAID]
-
-
-def _make_pool(
-    endpoint: str, verify: bool | str, *, is_direct: bool = False
-) -> Any:  # Any: a PoolManager or a ProxyManager
-    import urllib3
-
-    parts = urlsplit(endpoint)
-    options: dict[str, Any] = {
-        "maxsize": MOST_CONNECTIONS,
-        "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=_READ_SECONDS),
-        "cert_reqs": "CERT_REQUIRED" if verify else "CERT_NONE",
-        "ca_certs": verify if isinstance(verify, str) else None,
-    }
-    proxy = None if is_direct else proxy_of(parts)
-    return urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
 
 
 def _limit_answers(manager: Any, seconds: float, now: Callable[[], float]) -> None:  # Any: as above

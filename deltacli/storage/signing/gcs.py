@@ -29,7 +29,9 @@ def gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
     """
     others = {name: value for name, value in options.items() if name not in HMAC_OPTIONS}
     key_id, secret = (options.get(name, "").strip() for name in HMAC_OPTIONS)
-    address = _address(uri, options.get("endpoint_url", ""))
+    bucket, _, root = uri.partition("://")[2].rstrip("/").partition("/")
+    path = "/".join(quote(part, safe="/~") for part in (bucket, root) if part)
+    address = values.ObjectAddress(options.get("endpoint_url", "").rstrip("/") or _ENDPOINT, f"/{path}/")
     if key_id and secret:
         remember_secrets({"hmac_secret": secret})
         return lambda: values.GcsSigning(address, values.HmacCredential(key_id, secret))
@@ -39,12 +41,6 @@ def gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
     require_libraries(uri.partition("://")[0], *LIBRARIES)
     signer = _signer(uri, GcsCredentials(read, uri))
     return lambda: values.GcsSigning(address, signer)
-
-
-def _address(uri: str, endpoint: str) -> values.ObjectAddress:
-    bucket, _, root = uri.partition("://")[2].rstrip("/").partition("/")
-    path = "/".join(quote(part, safe="/~") for part in (bucket, root) if part)
-    return values.ObjectAddress(endpoint.rstrip("/") or _ENDPOINT, f"/{path}/")
 
 
 def _signer(uri: str, source: GcsCredentials) -> values.BlobSigner:

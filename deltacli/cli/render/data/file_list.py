@@ -388,7 +388,13 @@ class ScanResult(FramedResult):
         shown = list(self._batches)
         _drain(self._counted)
         self._batches = iter(shown)
-        return _totals(self._uri, self._version, self._totals)
+        skipped = (("by partition", self._totals.by_partition), ("by statistics", self._totals.by_statistics))
+        return [
+            Section("table", [self._uri]),
+            Section("version", [str(self._version)]),
+            Section("read", [self._totals.kept.sentence()]),
+            *(Section(f"skipped {how}", [amount.sentence()]) for how, amount in skipped),
+        ]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         results.write_sections(sink, terminal, self.sections(terminal))
@@ -409,16 +415,6 @@ def _drain(batches: Iterator[pa.RecordBatch]) -> None:
 
 def _schema() -> pa.Schema:
     return pa.schema(zip(_NAMES, (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
-
-
-def _totals(uri: str, version: int, totals: Totals) -> list[Section]:
-    skipped = (("by partition", totals.by_partition), ("by statistics", totals.by_statistics))
-    return [
-        Section("table", [uri]),
-        Section("version", [str(version)]),
-        Section("read", [totals.kept.sentence()]),
-        *(Section(f"skipped {how}", [amount.sentence()]) for how, amount in skipped),
-    ]
 
 
 def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pa.RecordBatch]) -> None:

@@ -110,7 +110,9 @@ class RowsResult(FramedResult):
     def __init__(self, rows: Rows, limit: int) -> None:
         self.written = Written()
         self._rows = rows
-        self._batches = _begun(_sound(cut(rows.batches, limit, self.written)))
+        batches = _sound(cut(rows.batches, limit, self.written))
+        first = next(batches, None)  # a fault before it leaves nothing on stdout
+        self._batches = batches if first is None else chain([first], batches)
 
     def document(self) -> Document:
         fields = envelope(self._rows.kind, self._rows.table, complete=True) | dict(self._rows.about)
@@ -182,12 +184,6 @@ def _sound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         require_valid_values(batch)
         if batch.num_rows:
             yield batch
-
-
-def _begun(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches, the first of them read: a fault before it leaves nothing on stdout."""
-    first = next(batches, None)
-    return batches if first is None else chain([first], batches)
 
 
 def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -38,7 +38,10 @@ def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iter
         yield _line(table, finding, terminal)
         if not brief:
             fix_of = table if finding.rule.id not in explained else None
-            yield from _details(finding, terminal, fix_of)
+            pairs = [*values_of(finding), *(advice_of(finding.rule, fix_of) if fix_of is not None else [])]
+            for label, value in pairs:
+                if value:
+                    yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
             explained.add(finding.rule.id)
     name = _clean(table.name, terminal)
     yield from (f"{name}: {_clean(sentence, terminal)}" for sentence in omissions(table))
@@ -58,14 +61,6 @@ def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
     rule = terminal.paint(f"[{finding.rule.id}]", Style.QUIET)
     where = terminal.paint(_clean(where, terminal), Style.HEADING)
     return f"{where} {severity} {_clean(finding.message, terminal)} {rule}"
-
-
-def _details(finding: Finding, terminal: Terminal, fix_of: CheckedTable | None) -> Iterator[str]:
-    """`fix_of`: the table whose repair follows."""
-    pairs = [*values_of(finding), *(advice_of(finding.rule, fix_of) if fix_of is not None else [])]
-    for label, value in pairs:
-        if value:
-            yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
 
 
 def values_of(finding: Finding) -> list[tuple[str, str | None]]:
