@@ -276,9 +276,7 @@ class ManagedStore:
         return self.inner.stat_many(paths)
 
     def _reading(self, path: str, read: Callable[[str], T]) -> T:
-        """Read a file, of a commit that the catalog holds the staged one. Raises FileMissing for a version above the
-        latest, whatever is in the log.
-        """
+        """Read a file, staged or published. Raises FileMissing for a version above the latest of the catalog."""
         version = commit_version(path)
         if version is None:
             return read(path)
@@ -386,10 +384,7 @@ class ManagedStore:
         return Ratification(self.log, self.inner, version, self._bases.get(version - 1), stage)
 
     def _require_published(self, path: str) -> None:
-        """Publish what a checkpoint or a compaction stands on. Raises Refused where that is not possible.
-
-        Spec: Catalog-managed tables (maintenance operations).
-        """
+        """Publish what a checkpoint or compaction stands on, or raise Refused. Spec: Catalog-managed tables."""
         directory, _, name = path.rpartition("/")
         found = segment.parse_log_path(name)
         if directory != segment.LOG_DIRECTORY or found.kind not in _DERIVED:

@@ -108,9 +108,7 @@ def _require_before(store: ReadStorage, version: int) -> None:
 
 
 def require_publishable(store: ReadStorage, commit: Ratified, *, is_first: bool) -> bool:
-    """Return whether a commit is published already, with the same content. Raises Refused (`catalog.diverged`) where it
-    cannot be.
-    """
+    """Return whether a commit is published with the same content. Raises Refused where it cannot be."""
     if is_first:
         _require_before(store, commit.version)
     _require_as_ratified(store, commit)

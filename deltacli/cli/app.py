@@ -67,9 +67,7 @@ class ReaderGoneError(Exception):
 
 
 def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
-    """Return the options in the order of the help. Hidden are `--format` where there is no choice, and `--json` where
-    json is not one of the formats.
-    """
+    """Return the options in the order of the help; `--format` and `--json` are hidden where they change nothing."""
     format_option = Option(
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
@@ -581,10 +579,7 @@ def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
-    """Return the MemoryError among the causes of a fault, or None.
-
-    Code that takes errors of a library for damaged files may have wrapped one.
-    """
+    """Return the MemoryError among the causes of a fault, or None: code that reads damaged files may wrap it."""
     cause = error.__cause__ if error.exit_code == errors.Unreadable.exit_code else None
     while cause is not None and not is_exhaustion(cause):
         cause = cause.__cause__

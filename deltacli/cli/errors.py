@@ -72,10 +72,7 @@ def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str
 
 
 def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> JsonObject:
-    """Write an error on stderr, as a JSON object, or as a line, indented facts and the next command; and return it.
-
-    `table` is the table as the user wrote it.
-    """
+    """Write an error on stderr, as text or a JSON object, and return it. `table` is as the user wrote it."""
     error.said_first, error.reason = map(without_middle, (error.said_first, error.reason))
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
@@ -199,9 +196,7 @@ def document_of(
     hint: str | None,
     cause_exit: int | None = None,
 ) -> JsonObject:
-    """Return an error as a JSON object. `cause_exit` is the exit code of the error that ended work which was partly
-    done.
-    """
+    """Return an error as a JSON object; `cause_exit`: the exit code of the error that ended work partly done."""
     line = (hint or "").partition("   #")[0]
     return {
         "type": "error",
@@ -457,9 +452,7 @@ def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | N
 
 
 def _of_shares(arguments: Sequence[str]) -> str | None:
-    """Return the command that lists what a profile of the command line shares, or that does the same for one's own
-    table.
-    """
+    """Return the command that lists the shares of a profile, or that does the same for one's own table."""
     named = _profile_in(arguments)
     local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
     if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:

@@ -137,9 +137,7 @@ _ELSEWHERE = "explained by deltacli --help-all"
 
 
 def show_generated_help(path: Sequence[str], view: Callable[[JsonObject], str]) -> bool:
-    """Write the generated page of a command or a group as one of the views below. False where it is missing or cannot
-    be written.
-    """
+    """Write the generated page of a command or group in one of the views below. False where it is missing."""
     name = " ".join(path)
     if name.split() != path:
         return False
@@ -154,9 +152,7 @@ def show_generated_help(path: Sequence[str], view: Callable[[JsonObject], str]) 
 
 
 def options() -> Iterator[tuple[str, str, str]]:
-    """Yield each option of each command, as command, spelling with value and help; global ones have the command "".
-    Yields nothing where the generated pages are missing.
-    """
+    """Yield each option of each command (""; global) with its value and help; nothing without the generated pages."""
     try:
         with open(GENERATED, encoding="utf-8") as file:
             pages = json.load(file)

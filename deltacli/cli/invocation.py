@@ -135,9 +135,7 @@ def mend_standard_streams() -> None:
 
 
 def _buffered(stream: TextIO) -> TextIO:
-    """Return a stream whose writes are complete. An unbuffered one may take a part of a block without an error: when a
-    signal arrives, or the reader of the pipe leaves.
-    """
+    """Return a stream whose writes are complete: an unbuffered one may take only a part of a block without an error."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
     encoding, errors = stream.encoding, stream.errors

@@ -133,9 +133,7 @@ def has_stdout(output: str | None, *files: str | None) -> bool:
 
 
 def directory_of(output: str | None) -> str | None:
-    """Return the directory of Parquet files that `--output` names: an existing one, one with a slash at the end, or a
-    URI; None for a file.
-    """
+    """Return the directory of Parquet files that `--output` names (existing, `…/`, or a URI); None for a file."""
     if not output or output == "-":
         return None
     is_uri = "://" in output or output[:5].lower() == "file:"
@@ -422,9 +420,7 @@ def emit_lines(emit: Emit, items: Iterable[JsonObject], kind: str) -> None:
 def write_whole_table(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], **options: Any
 ) -> None:
-    """Write a table as `write_table` does; on a terminal that is too narrow, name the columns that are left out below
-    it, and the command that shows them.
-    """
+    """Write a table as `write_table` does, and below it the columns without room and the command that shows them."""
     shown = write_columns(sink, terminal, columns, rows, **options)
     if terminal.width is not None and (remark := left_out(columns, rows, shown)):
         command = again_with(invocation.arguments, "--format", "csv")
@@ -692,9 +688,7 @@ def write_ndjson(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
 
 
 def write_parquet(sink: BinaryIO, result: Framed, _terminal: Terminal) -> None:
-    """Write the rows of a result whose rows are Arrow columns: streamed into a file with row groups of bounded size,
-    which is complete or absent.
-    """
+    """Write rows of Arrow columns into a file that is complete or absent, with row groups of bounded size."""
     from deltacli.work.parquet_writing import write_parquet as write_rows
 
     write_rows(sink, *result.frames())

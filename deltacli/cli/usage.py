@@ -261,9 +261,7 @@ def is_local_paimon(word: str) -> bool:
 
 
 def for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
-    """Return what was meant by a word too many: a version, a retention, the unit of the number before it, or another
-    table.
-    """
+    """Return what was meant by a word too many: a version, a retention, the unit of a number, or another table."""
     option = "--version" if word.isdecimal() else "--retention"
     is_given = any(one.partition("=")[0] == option for one in arguments)
     if re.fullmatch(r"\d+[smhdw]?", word) and option in options and not is_given:
@@ -561,9 +559,7 @@ def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
 
 
 def _known_here(name: str, options: Sequence[str], arguments: Sequence[str]) -> str | None:
-    """Return the option for one of other programs: of a time, or of a version where its value is a number. The --from
-    of a command without --to is a source.
-    """
+    """Return the option for one of other programs: of a time or a version; --from is a source without --to."""
     known = OF_OTHER_OPTIONS.get(name)
     is_number = re.search(rf"\0{re.escape(name)}[=\0]\d+(?=\0|\Z)", "\0" + "\0".join(arguments))
     known = "--version" if known == "--timestamp" and is_number else known

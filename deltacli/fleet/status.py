@@ -510,9 +510,7 @@ class TableStatus:
 
     @property
     def weights(self) -> set[Weight]:
-        """Return how bad its alerts are: `Weight.NONE` alone for a table without alerts. A table that loses rows may
-        be one that cannot be read, too.
-        """
+        """Return how bad its alerts are: `Weight.NONE` alone without alerts, several where rows may be lost, too."""
         found = {alert.weight for alert in self.found}
         if any(step.is_unreadable for step in self.steps.values()):
             found.add(Weight.UNREADABLE)

@@ -446,9 +446,7 @@ class _Differ:
 
 
 def _pairs(before: Sequence[DataField], after: Sequence[DataField]) -> list[tuple[DataField, DataField]]:
-    """Return the fields of equal id, in the order of `before`; where an id occurs twice, those of equal name, one by
-    one.
-    """
+    """Return the fields of equal id, in the order of `before`; where an id occurs twice, those of equal name."""
     twice = {number for fields in (before, after) for number, count in _counted(fields).items() if count > 1}
     by_key = dict(_keyed(after, twice))
     return [(field, by_key[key]) for key, field in _keyed(before, twice) if key in by_key]
@@ -498,9 +496,7 @@ def meaning_for_old_rows(change: Change, before: Schema, after: Schema) -> str |
 
 
 def _merges(key: str, before: Schema, after: Schema) -> bool:
-    """Return True for an option by which rows of one key are merged, unless it follows a column that is new, gone or
-    renamed.
-    """
+    """Return True for an option by which rows of a key are merged, unless it follows a column that changed."""
     if key == "sequence.field.sort-order":
         return bool(before.options.get("sequence.field"))
     name, _, ending = key.removeprefix("fields.").rpartition(".")

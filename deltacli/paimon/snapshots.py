@@ -147,9 +147,7 @@ class ManifestState(NamedTuple):
 
 
 def read_state(data: bytes) -> tuple[ManifestState, frozenset[int]]:
-    """Return what a manifest adds and deletes, and every schema that it names. Raises what `read_manifest_list`
-    raises.
-    """
+    """Return what a manifest adds and deletes, and its schemas. Raises what `read_manifest_list` raises."""
     added: dict[int, array[int]] = {}
     deleted = array("q")
     named = set()

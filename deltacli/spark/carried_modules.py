@@ -160,9 +160,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _without_docstrings(text: str, tree: ast.AST) -> str:
-    """Return the text without what nobody reads there, each line in its place, as tracebacks show them: strings that
-    are statements, most comments, and what rules say besides their ids.
-    """
+    """Return the text without docstrings, most comments and the texts of rules; lines keep their places."""
     lines = text.splitlines()
     for node in ast.walk(tree):
         match node:

@@ -102,17 +102,13 @@ def spark_type(data_type: DataType, path: str = "", *, described: bool = False) 
 
 
 def unread_in_spark(data_type: DataType) -> str | None:
-    """Return the name of the first type within a type that frames cannot have, as `unread_type` does: Spark has no
-    timestamps of nanoseconds either.
-    """
+    """Return the first type within a type that frames cannot have; Spark has no timestamps of nanoseconds either."""
     names = (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
     return unread_type(data_type) or next((name for name in names if name in NANOSECONDS), None)
 
 
 def columns_for_spark(schema: StructType, columns: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the columns to read: the requested ones, else all. Of all, those that frames cannot have are left out,
-    with a warning.
-    """
+    """Return the requested columns, else all that frames can have, with a warning about the others."""
     left_out = () if columns is not None else unread_columns(schema.fields, unread_in_spark)
     kept = [column.name for column in read_columns(schema.fields, unread_in_spark)]
     if not left_out or not kept:
@@ -482,10 +478,7 @@ _MOST_NTZ = 10**17
 
 
 def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColumn:
-    """Return a number of units as a value of a type: days, microseconds, or the last digits of a decimal.
-
-    Raises NotNative for a timestamp_ntz that cannot be written.
-    """
+    """Return a number of units as a value of a type. Raises NotNative for a timestamp_ntz that cannot be written."""
     from pyspark.sql import functions as fn
 
     match data_type:

@@ -290,10 +290,7 @@ class _Plan(NamedTuple):
 def plan_sink(
     options: Mapping[str, str], schema: Any, *, overwrites: bool, is_stream: bool
 ) -> bytes:  # Any: pyspark.sql.types.StructType
-    """Return how rows with a schema are appended to the table of the options: a pickled plan. Nothing is written.
-
-    Raises RuntimeError, whose text begins with the code of the error.
-    """
+    """Return a pickled plan of appending rows; nothing is written. Raises RuntimeError beginning with the code."""
     with searchable_faults(options.get("path")):
         if overwrites:
             raise UsageError(

@@ -629,9 +629,7 @@ class _Planner:
         return found
 
     def _needs_footers(self) -> bool:
-        """Return whether only footers tell what is in files: ids, widened types, missing fields of structs, and the
-        case of names where it matters.
-        """
+        """Return whether only footers tell what is in files: ids, widened types, fields of structs, case of names."""
         return (
             self._is_case_sensitive
             or self._config.mapping_mode == "id"

@@ -114,9 +114,7 @@ class Capabilities(NamedTuple):
 
 
 def is_flat_level(depth: int, directories: int) -> bool:
-    """Return True for a level of a walk, counted from 0, with so many directories, that is listed with everything below
-    it by stores that list flat.
-    """
+    """Return True for a level of a walk, from 0, with so many directories, that is better listed flat."""
     return depth >= _LEVELS or (depth > 0 and directories >= PARALLEL_READS)
 
 
@@ -416,9 +414,7 @@ class StoreWithPlace(Protocol):
 
 
 def held(storage: Storage, place: Place | None = None) -> Storage:
-    """Return the store bound to the directory at its path; the same one for a store without directories. Raises Refused
-    where that is not the `place`.
-    """
+    """Return the store bound to the directory at its path, if it has one. Raises Refused where that is not `place`."""
     return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
 
 
@@ -463,10 +459,7 @@ def reason_of(fault: OSError) -> str:
 
 
 def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFailed:
-    """Return the error of a file that could not be `what`, such as "written".
-
-    `name` is the file's name in the message, `place` its path.
-    """
+    """Return the error of a file at `place`, called `name`, that could not be `what`, such as "written"."""
     reason, said_first = reason_of(fault), f"{name} cannot be {what}: "
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
@@ -583,9 +576,7 @@ class Allowed(NamedTuple):
         return any(is_below(real, directory) for directory in self.directories)
 
     def has_uri(self, uri: str) -> bool:
-        """Return whether a canonical URI lies below a prefix. A path that contains `..` after decoding by a server
-        is not.
-        """
+        """Return whether a canonical URI lies below a prefix, without any `..` that a server might decode."""
         return any(is_below(uri, prefix) for prefix in self.uris) and not _may_climb(uri)
 
 
@@ -618,9 +609,7 @@ def path_external(path: str, root: str, place: str, *, is_directory: bool = Fals
 
 
 def _prefix_around(place: str) -> str | None:
-    """Return the directory to allow for a file: the one with its siblings of other partitions, or the file itself where
-    that is the root of a disk.
-    """
+    """Return the directory to allow for a file, with its partitions; the file itself at the root of a disk."""
     parent = place.rpartition("/")[0]
     above = parent
     while "=" in above.rpartition("/")[2]:

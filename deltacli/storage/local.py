@@ -424,9 +424,7 @@ def local_uri(root: str) -> str:
 
 
 def link_targets(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (final target, link) of links inside a store, both below its root; nothing for links to targets outside,
-    and nothing for a store without links.
-    """
+    """Yield (final target, link) of links inside a store, both below its root; no links to targets outside."""
     if not storage.capabilities.has_directories:
         return
     root = os.path.realpath(os.fsdecode(unquote_to_bytes(storage.uri.removeprefix("file://"))))
@@ -522,9 +520,7 @@ def _delete(place: str, directory: _HeldDirectory | None, path: str) -> Deletion
 
 
 def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> errors.StorageFailed:
-    """Return the error of deltacli for an operating system error, naming the file; an invalid file name is a
-    ValueError.
-    """
+    """Return our error for one of the system, naming the file; an invalid file name is a ValueError."""
     if isinstance(fault, ValueError):
         return errors.FileMissing(f"{place} does not exist")
     if what == "read" and _is_absent(fault, place):
@@ -601,9 +597,7 @@ def _is_there(entry: os.DirEntry[str]) -> bool:
 
 
 def stat_many(root: str, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return sizes and times in milliseconds, -1 for a path that is not a regular file inside the root. Raises
-    OSError.
-    """
+    """Return sizes and times in ms; -1 for a path that is not a regular file inside the root. Raises OSError."""
     sizes: list[int] = []
     times: list[int] = []
     for start in range(0, len(paths), _FILES_AT_ONCE):
@@ -792,9 +786,7 @@ def usable_schemes() -> dict[str, str]:
 
 
 def is_inside(inner: ReadStorage, outer: ReadStorage) -> bool:
-    """Return True if one store's root equals or is below another's; links of local paths are followed, and other names
-    of a store are recognized.
-    """
+    """Return True if one store's root is another's or below it, by links and other names of a store, too."""
 
     def roots(store: ReadStorage) -> tuple[str, ...]:
         return (os.path.realpath(store.root),) if isinstance(store, LocalStorage) else (store.uri, *store.aliases)

@@ -43,9 +43,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def holds_secret(value: str) -> bool:
-    """Return whether the value of an option contains a secret: a URL with a password or a signature, or a JSON object
-    with a field of such a name.
-    """
+    """Return whether a value contains a secret: a URL with one, or a JSON object with a field of such a name."""
     return any(re.search(pattern, value) for pattern in (_PASSWORD, _SIGNED, _NAMED_SECRET))
 
 

@@ -122,9 +122,7 @@ class CatalogProfile:
 def profile_of(
     given: Mapping[str, str] | None, environment: Mapping[str, str] | None = None, *, source: str | None = None
 ) -> CatalogProfile:
-    """Return the profile with the keys `KEYS`, which `source` names in messages, else that of the environment. Raises
-    UsageError where there is none, or one that cannot work.
-    """
+    """Return the profile with the keys `KEYS` of `source`, else that of the environment. Raises UsageError."""
     environment = os.environ if environment is None else environment
     if given is not None:
         found = _of_keys(given, source or parameter("open_table.catalog_profile"))

@@ -374,9 +374,7 @@ def open_in_catalog(
 
 
 def addresses_matching(catalog: Catalog, text: str) -> list[str]:
-    """Return the addresses of the Delta tables that match `uc://CATALOG.SCHEMA.PATTERN`. Raises UsageError for another
-    text, and what the catalog raises.
-    """
+    """Return the addresses of Delta tables that match a pattern. Raises UsageError, and what the catalog raises."""
     wanted = parse_pattern(text)
     listed = catalog.tables_of(wanted.catalog, wanted.schema)
     names = [one.name for one in listed if one.data_format == "DELTA" and fnmatchcase(one.name.table, wanted.pattern)]

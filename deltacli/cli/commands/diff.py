@@ -74,9 +74,7 @@ class _Compared(Result):
 
 
 def diff_sections(found: TableDiff) -> Iterator[Section]:
-    """Yield the sections of a comparison; those with nothing to say are left out. A line of a change begins with `+`,
-    `-` or `~`.
-    """
+    """Yield the sections of a comparison that have lines; a line of a change begins with `+`, `-` or `~`."""
     is_one = found.before.table.uri == found.after.table.uri
     if is_one:
         yield Section("table", [found.before.table.uri])

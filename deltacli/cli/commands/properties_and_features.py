@@ -303,9 +303,7 @@ def _without_key(change: PropertyChange) -> UsageError:
 
 
 def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
-    """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
-    almost that of another property.
-    """
+    """Return the properties with these keys, and note those not set. Raises UsageError for a key nearly right."""
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
     found, known = {one.key: one for one in properties}, set(known_keys())

@@ -145,9 +145,7 @@ def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
 
 
 def _count_rows(snapshot: Snapshot) -> int | None:
-    """Return how many rows a version has; None where the log does not say, cannot be trusted, or is too large to count
-    for a footer.
-    """
+    """Return how many rows a version has by its log; None where the log does not say, or cannot be trusted."""
     from deltacli.operations.read.snapshot import doubts_of_rows
 
     checkpoint = snapshot.segment.checkpoint

@@ -144,9 +144,7 @@ class Checker:
         return self._choose_rules()
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
-        """Find the tables, check each and write the result; without names, those of the current directory. Raises the
-        fault where no table could be checked.
-        """
+        """Check each table, of the current directory without names, and write the result. Raises the fault of all."""
         from deltacli.table.discover import find_tables, note_backups
 
         if self._wanted.write_baseline is not None:
@@ -362,9 +360,7 @@ def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:
 
 
 def _label(target: Target, baseline: str | None) -> str:
-    """Return the name of a table in a baseline or a trend. A local table has its relative path, so that both can be
-    moved together.
-    """
+    """Return the name of a table in a baseline or a trend: relative where it is local, so that both can move."""
     if baseline is None or not isinstance(target.storage, LocalStorage):
         return target.storage.uri
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")

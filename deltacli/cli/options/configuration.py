@@ -105,10 +105,7 @@ CatalogChoice = tuple[str, Mapping[str, Toml], str]
 
 
 def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
-    """Return the keys of the chosen catalog, secrets read from their files; None for that of the environment.
-
-    Raises UsageError.
-    """
+    """Return the keys of the chosen catalog, secrets read from files; None for the environment. Raises UsageError."""
     if chosen is None:
         return None
     from deltacli.catalogs.unity.addresses import SECRET_KEYS
@@ -235,9 +232,7 @@ def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a memb
 
 
 def configured(choices: type[Any], variable: Variable, settings: Mapping[str, Toml], configuration: str) -> Any:
-    """Return the choice of the environment, else that of the configuration, whose key is called like the variable; None
-    for neither. Raises UsageError.
-    """
+    """Return the choice of the environment, else of the configuration; None for neither. Raises UsageError."""
     key = variable.name.lower()
     return one_of(choices, variable.read(), variable) or one_of(choices, settings.get(key), f"{key} {configuration}")
 
@@ -286,10 +281,7 @@ def _read_text(path: str, option: str) -> str:
 
 
 def retry_budget_of(option: str | None, key: object, configuration: str) -> int | None:
-    """Return the retry budget in milliseconds from the option, the environment or the configuration file.
-
-    Raises UsageError, which names where an invalid value is set.
-    """
+    """Return the retry budget in ms from option, environment or configuration. Raises UsageError, naming which."""
     places = (
         (option, "--retry-budget"),
         (Variable.RETRY_BUDGET.read(), Variable.RETRY_BUDGET),

@@ -122,10 +122,7 @@ def exactly(columns: Sequence[Column[Row]], terminal: Terminal) -> Sequence[Colu
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
-    """Return the columns named in a comma-separated list, in that order.
-
-    Raises UsageError with the nearest name for an unknown one.
-    """
+    """Return the columns of a comma-separated list, in its order. Raises UsageError, with the nearest name."""
     if wanted is None:
         return list(columns)
     by_name = {column.name: column for column in columns}

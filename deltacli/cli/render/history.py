@@ -388,9 +388,7 @@ class HistoryResult(Result):
 
 
 def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock, *, counts: bool) -> HistoryResult:
-    """Return the commits that `read` returns, in the columns that the user named or else in all. Raises UsageError for
-    a name that is none.
-    """
+    """Return commits in the columns that the user named, else in all. Raises UsageError for an unknown name."""
     available = history_columns(clock, counts=counts)
     others = keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
@@ -487,9 +485,7 @@ Parts = Sequence[tuple[int, str, Style]]
 def draw_history(
     canvas: Canvas, history: History, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
 ) -> str:
-    """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars. Return the
-    remark on what had no room, else an empty text.
-    """
+    """Draw the history with metrics as numbers and bars. Return the remark on what had no room, else ""."""
     from deltacli.cli.render.terminal.tables import draw_table
 
     if len(history.times_ms) > _MANY_COMMITS:
@@ -510,9 +506,7 @@ def draw_history(
 def _with_room(
     canvas: Canvas, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
 ) -> list[Column[HistoryLine]]:
-    """Return the columns for which the screen has room, as far as possible whatever the rows are: more rows of the same
-    table have the same columns.
-    """
+    """Return the columns that the screen has room for; more rows of the same table have the same columns."""
     if canvas.never_cuts:
         return list(columns)
     place = 2 if canvas.width >= _WIDE else 1 if canvas.width >= _NARROW else 0
@@ -581,9 +575,7 @@ def _to_the_minute(line: HistoryLine) -> str:
 
 
 def _change_columns(width: int, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:
-    """Return the columns `files` and `rows`, whose numbers stand below each other, and a bar of the rows, or of the
-    files where no commit counts its rows.
-    """
+    """Return the columns `files` and `rows`, and a bar of the rows, or of the files where no commit counts rows."""
     has_rows = any(number for one in changes.values() for number, _, _ in _row_parts(one))
     largest = max(
         (sum(n for n, _, _ in (_row_parts(c) if has_rows else _file_parts(c))) for c in changes.values()), default=0
@@ -627,9 +619,7 @@ def _row_parts(changes: Changes) -> Parts:
 def _numbers(
     width: int, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
 ) -> Column[HistoryLine]:
-    """Return a column of signed numbers: each sign in a place of its own where a commit has several and the screen has
-    room, else close together.
-    """
+    """Return a column of signed numbers, each sign in a place of its own where the screen has room."""
     every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
     has_places = width >= _WIDE and any(sum(map(bool, texts)) > 1 for texts in every)
     places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]

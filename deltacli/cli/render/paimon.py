@@ -640,9 +640,7 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
 
 
 def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOutcome]:
-    """Return how a change of the schema of a Paimon table is told. `command` is the one that was given: `alter` or
-    `widen-type`.
-    """
+    """Return how a change of a Paimon schema is told; `command` was given: `alter` or `widen-type`."""
     history = f"deltacli history {quoted_table(name)} --limit 5"
     return Wording(
         question=lambda plan: f"change the schema of {plan.table}: {_in_words(plan.changes)}",

@@ -344,9 +344,7 @@ def _add(run: Run, found: dict[str, Part], place: str, part: Part) -> None:
 
 
 def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
-    """Use each table, which shows its plan; what is to be executed is kept for later. Raises Exit for a wrong command
-    line.
-    """
+    """Use each table, which shows its plan and keeps it for later. Raises Exit for a wrong command line."""
     left_out: dict[str, list[str]] = {}
     for part in parts:
         part.others = parts[0].others

@@ -264,9 +264,7 @@ class Run:
         return self.table_of(self.open(table, writes=writes))
 
     def table_of(self, storage: Storage, name: str | None = None) -> Table:
-        """Return the table in an open store, with the engine, clock, progress and stores of this run. `name`: how
-        errors call it, instead of as the user wrote it.
-        """
+        """Return the table in an open store with the settings of this run; `name` is how errors call it."""
         from deltacli.api.table import Table
 
         return self.handle_of(storage, Table, name=name)
@@ -322,17 +320,13 @@ class Run:
         return self._stores[0].open_catalog()
 
     def expand_in_catalog(self, pattern: str) -> list[str]:
-        """Return the addresses of the tables of a catalog that match a pattern. Raises UsageError, and what a catalog
-        raises.
-        """
+        """Return the addresses of tables that match a pattern. Raises UsageError, and what a catalog raises."""
         from deltacli.catalogs.unity.unity import addresses_matching
 
         return addresses_matching(self.open_catalog(), pattern)
 
     def throttled(self, calls_per_second: float | None) -> Run:
-        """Return this run with stores of its own, whose requests to each host are limited to a rate, if one is given;
-        its tables show no progress.
-        """
+        """Return this run with stores limited to a rate, if one is given; its tables show no progress."""
         stores = self.make_stores(calls_per_second)
         stores.policy()  # made before threads ask for it: all share one rate
         return replace(self, progress=SILENT, can_use_cluster=False, _stores=[stores])
@@ -457,9 +451,7 @@ class Stores:
         return storage
 
     def note_needless_access(self, what: str) -> None:
-        """Say once that the way to read shared tables was given for something else, unless the files of a shared table
-        are read, too.
-        """
+        """Say once that the way to read shared tables was given for something else."""
         path = path_of(invocation.arguments)
         is_shared = path in _READING and path != _METADATA_ONLY and any("#" in word for word in invocation.arguments)
         if not is_shared:
@@ -621,10 +613,7 @@ EXPLAINED: Mapping[str, str] = {
 
 
 def settle_limit(run: Run, wanted: int | None) -> int:
-    """Return the number of rows to show, 0 for all: the requested one, else the default of a table on a terminal.
-
-    Raises UsageError for a negative number.
-    """
+    """Return the number of rows to show, 0 for all: as requested, else the default of the place. Raises UsageError."""
     if wanted is not None:
         if wanted < 0:
             raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
@@ -704,9 +693,7 @@ def note_the_cut(run: Run, rows: int, most: int) -> None:
 
 
 def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
-    """Note what a limit leaves out: of a table for people in tables, else in rows or items. `may_repeat`: the command
-    shows the same once more.
-    """
+    """Note what a limit leaves out, in tables, rows or items. `may_repeat`: the command shows the same once more."""
     if result.drawn_screen is None:
         rows = result.items if run.format.errors_are_json else result.rows
         note_the_cut(run, len(rows), result.most)

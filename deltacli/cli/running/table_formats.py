@@ -149,9 +149,7 @@ class DeltaHandle(_Handle):
         streams: StreamsReport | None = None,
         **_: object,
     ) -> None:
-        """Make the changes of the table; notes name those of the queries that stop. Raises UsageError, also for what
-        another command does.
-        """
+        """Change the table; notes name the queries that stop. Raises UsageError, also for another command's task."""
         from deltacli.cli.options.declared import Asked
         from deltacli.cli.render.schemas.altering import wording_of_alteration
         from deltacli.cli.running.changing import run_change

@@ -29,10 +29,7 @@ class Trend:
         self._entries = read_trend(_read(name), name)
 
     def append(self, entry: Entry) -> None:
-        """Append a line in one write, so that lines of concurrent runs do not mix. Other runs wait to read the file.
-
-        Raises StorageFailed.
-        """
+        """Append a line in one write, so that lines of concurrent runs do not mix. Raises StorageFailed."""
         invocation.writes(self._name)
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)

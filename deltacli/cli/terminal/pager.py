@@ -24,9 +24,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> list[str] | None:
-    """Return the command of the pager: `DELTACLI_PAGER`, then `PAGER`, else less; None for `cat`, an empty value or
-    one that is not installed.
-    """
+    """Return the pager: `DELTACLI_PAGER`, then `PAGER`, else less; None for `cat`, "" or one not installed."""
     own = Variable.PAGER.read(environment)
     wanted = (environment.get("PAGER", "less") if own is None else own).strip()
     if wanted in ("", "cat") or environment.get("TERM") == "dumb":

@@ -338,9 +338,7 @@ def pasted_lines(text: str, room: int) -> list[str]:
 
 
 def break_words(text: str, room: int) -> str:
-    """Return a text in which words that no line has room for, such as paths and keys, break after a separator, where
-    that takes no more lines.
-    """
+    """Return a text in which words too long for a line break after a separator, where that takes no more lines."""
     if cells(text) <= room:
         return text
     return " ".join("\n".join(_pieces(word, room)) for word in text.split(" "))
@@ -399,9 +397,7 @@ def libraries_muted() -> Iterator[None]:
 
 
 def capture_logging() -> None:
-    """Capture the logs of libraries from now on. Called before a library that logs is imported, because importing
-    `logging` takes time.
-    """
+    """Capture the logs of libraries that are imported from now on; importing `logging` takes time."""
     import logging
 
     class Handler(logging.Handler):

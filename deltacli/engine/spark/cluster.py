@@ -125,9 +125,7 @@ def look(session: Any, tag: str, watch: TaskWatch) -> None:
 
 
 def is_at_work(session: Any, tag: str) -> bool:
-    """Return whether a task of the jobs with a tag runs, also after they have failed; False where a classic session
-    cannot say.
-    """
+    """Return whether a task of the jobs with a tag runs; False where a classic session cannot say."""
     with suppress(Exception):  # the session may be gone
         tracker = session.sparkContext.statusTracker()
         return any(info.numActiveTasks > 0 for info in map(tracker.getStageInfo, _stages(session, tag)) if info)

@@ -197,9 +197,7 @@ class SparkEngine(EmbeddedEngine):
             size = max(1, min(size * 8, fitting))
 
     def _rows(self, job: Job, window: Sequence[tuple[bytes, int]], is_cancelled: Callable[[], bool]) -> Iterator[Row]:
-        """Run a window of pickled pieces with their weights, in halves where its results are larger than the driver
-        accepts.
-        """
+        """Run a window of pickled pieces, in halves where its results are larger than the driver accepts."""
         sent, weights = zip(*window, strict=True)
         try:
             rows = run_job(self._cluster, job, sent, weights, self._slots, is_cancelled, self._progress)
@@ -289,9 +287,7 @@ class SparkEngine(EmbeddedEngine):
         return max(1, self._slots)
 
     def _seen_file(self, storage: ReadStorage, table: object) -> SeenFile | None:
-        """Return the newest commit of the log, found from the one known before; in a log without commits, the newest
-        file that has a version in its name.
-        """
+        """Return the newest commit of the log; without commits, the newest file with a version in its name."""
         known = self._seen_files.get(table)
         other = None
         for start in [known.name, "0"] if known is not None else ["0"]:

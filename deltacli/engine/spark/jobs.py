@@ -93,10 +93,7 @@ def run_job(
     is_cancelled: Callable[[], bool] = never,
     progress: Progress = SILENT,
 ) -> list[Row]:
-    """Run pickled pieces on executors and return their rows, ascending by number.
-
-    Raises JobFailedError, CancelledError, and ClusterFailed unless each piece has one row.
-    """
+    """Return the rows of pickled pieces by number. Raises JobFailedError, CancelledError and ClusterFailed."""
     parts = group(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
     tasks = max(parts) + 1
     with progress.step("on the cluster", unit="tasks", total=tasks) as step:

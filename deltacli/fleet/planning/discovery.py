@@ -50,9 +50,7 @@ def exclusion(entries: Iterable[Entry]) -> re.Pattern[str] | None:
 
 
 def _resolved(glob: str) -> str:
-    """Return a glob as identities are spelled; of a path or a `file:` URI with the links resolved in the directory
-    before its first special character.
-    """
+    """Return a glob as identities are spelled: links before its first special character are resolved."""
     if local := _FILE_URI.match(glob):
         glob = unquote(_QUOTED_MAGIC.sub(r"[\g<0>]", glob[local.end() :]), errors="surrogateescape")
     elif "://" in glob:

@@ -265,9 +265,7 @@ def plan_steps(
 
 
 def expiry_cutoff_ms(policy: model.Policy, now_ms: int) -> int:
-    """Return the time before which log files may expire, as the listing is judged: by the policy's retention, else by
-    the default of tables.
-    """
+    """Return the time before which log files may expire: by the policy's retention, else by the default of tables."""
     settings = policy.steps.get("log-expire")
     own = settings.retention_ms if isinstance(settings, model.ExpirePolicy) else None
     return log_cutoff_ms(now_ms, DEFAULT_LOG_RETENTION_MS if own is None else own)

@@ -535,9 +535,7 @@ class _Reader:
         return tuple(found)
 
     def _warn(self, groups: Iterable[model.Group], content: Mapping[str, Toml]) -> None:
-        """Warn about groups whose policy has no step, steps that cannot run without consent or override, and patterns
-        where names are expected.
-        """
+        """Warn about policies without steps, steps that can never run, and patterns where names are expected."""
         for policy in {group.policy.name: group.policy for group in groups}.values():
             self._warn_about_retention(policy, content.get("policies", {}))
         for group in groups:

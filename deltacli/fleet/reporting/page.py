@@ -164,9 +164,7 @@ def _cards(status: FleetStatus) -> Iterable[str]:
 
 
 def _alerts(causes: Sequence[Cause], file: str) -> str:
-    """Return causes of alerts, each with the number of its tables and what to do about the first of them, which the
-    script makes links.
-    """
+    """Return causes of alerts, each with the number of its tables and the commands that the script makes links."""
     if not causes:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
@@ -251,9 +249,7 @@ def _data(
 
 
 def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
-    """Return the data of a table. `since_ms` is when the newest run began, if it has ended: facts are noted when they
-    change.
-    """
+    """Return the data of a table. `since_ms`: the beginning of the newest run if it has ended, else None."""
     found, weights = table.found, table.weights
     marks = {mark: 1 for mark, (weight, _) in _MARKS.items() if weight in weights}
     steps = {

@@ -50,9 +50,7 @@ _OPTION = pattern(r"(?<=\s)--?[A-Za-z][\w-]*")
 
 
 def text(given: str) -> str:
-    """Return a text as HTML, for content and for quoted attributes. Lone surrogates become question marks, and
-    characters that are not seen their escapes.
-    """
+    """Return a text as HTML, for content and quoted attributes; what is not seen is replaced or escaped."""
     shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), given)
     return escape(shown.encode("utf-8", "replace").decode())
 

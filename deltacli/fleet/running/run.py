@@ -171,9 +171,7 @@ class _Ended(NamedTuple):
 
 
 def _may_follow(kind: str, ended: Sequence[_Ended]) -> bool:
-    """Return True for a step that these have not ended. After a change of the table, one that deletes nothing may be
-    done again, once.
-    """
+    """Return True for a step that these have not ended, and once for one that deletes nothing, after a change."""
     places = [place for place, one in enumerate(ended) if one.kind == kind]
     if not places:
         return True
@@ -212,10 +210,7 @@ class FleetRunner:
             self._ended.setdefault(table, []).append(_Ended(kind, state))
 
     def run(self, report: FleetReport) -> None:
-        """Do what is due, the most urgent first; `report` is updated meanwhile.
-
-        Where the run is interrupted, steps in flight are ended, and no further ones are started.
-        """
+        """Do what is due, the most urgent first, and update `report`; an interruption lets steps in flight end."""
         if self.request.time_budget_ms is not None:
             began = self.ticks() if self.began is None else self.began
             self._deadline = began + self.request.time_budget_ms / 1_000
@@ -433,10 +428,7 @@ class FleetSession:
         return Path(self.request.state or self.file.settings.state)
 
     def run(self) -> FleetReport:
-        """Do what is due.
-
-        Raises UsageError, Refused where that run is still active, and StorageFailed where the state cannot be written.
-        """
+        """Do what is due. Raises UsageError, StorageFailed, and Refused where that run is still active."""
         began = self.ticks()
         choose_groups(self.file, self.request.only)
         journal = Journal(self.state, self.clock)

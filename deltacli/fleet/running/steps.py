@@ -265,9 +265,7 @@ _SAID = {
 
 
 def _said(failing: list[Finding], more: Mapping[str, int]) -> str:
-    """Return what was found, in words where files are lost, else as the number of findings and their rules. `more`: how
-    many findings of a rule are above the limit.
-    """
+    """Return what was found, in words where files are lost, else as counts by rule; `more`: the findings not shown."""
     counts = Counter(one.rule.id for one in failing)
     counts.update({rule: count for rule, count in more.items() if rule in counts})
     said = [

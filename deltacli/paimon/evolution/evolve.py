@@ -36,9 +36,7 @@ Edit = Callable[[types.DataType, str], types.DataType]
 
 
 def edit_at(fields: Fields, path: requests.Path, edit: Edit) -> Fields:
-    """Return fields with an edit at the end of a path. Raises UsageError where the path leads nowhere, and Refused for
-    the keys of maps.
-    """
+    """Return fields with an edit at the end of a path. Raises UsageError for no such path, Refused for keys of maps."""
     edited = _edit(types.RowType(fields), path, 0, edit)
     assert isinstance(edited, types.RowType)
     return edited.fields
@@ -367,10 +365,7 @@ class EvolutionSettings:
 def evolve(
     schema: Schema, changes: Sequence[requests.SchemaChange], settings: EvolutionSettings, *, time_ms: int
 ) -> Schema:
-    """Return the next version of a schema.
-
-    Raises Refused with the reason, and UsageError for a column that does not exist.
-    """
+    """Return the next version of a schema. Raises Refused, and UsageError for a column that does not exist."""
     draft = _Draft(schema, settings)
     for change in changes:
         draft.apply(change)

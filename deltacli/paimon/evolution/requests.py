@@ -315,10 +315,7 @@ def type_of(text: str) -> DataType:
 
 
 def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
-    """Return COLUMN TYPE [COLUMN TYPE …] as changes of type that keep the nullability, unless a type says NOT NULL.
-
-    Raises UsageError.
-    """
+    """Return COLUMN TYPE pairs as changes of type that keep the nullability but for NOT NULL. Raises UsageError."""
     if not words or len(words) % 2:
         raise UsageError(
             "a column without a type: columns and types are given in pairs",

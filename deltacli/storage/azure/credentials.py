@@ -347,9 +347,7 @@ class AzureCredentials:
         return f"{url}{'&' if urlsplit(url).query else '?'}{signature}"
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Drop the token in refused headers, unless another thread has replaced it. Return False if requests are not
-        authorized by tokens.
-        """
+        """Drop the token in refused headers unless it was replaced. False if requests have no tokens."""
         with self._lock:
             if self._token[0] and refused.get("Authorization") == f"Bearer {self._token[0]}":
                 self._source, self._token = None, ("", 0.0)  # azure-identity caches a token until it expires

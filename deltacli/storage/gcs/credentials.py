@@ -145,9 +145,7 @@ class GcsCredentials:
                 raise missing_credentials(fault, self._place) from None
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Drop the credentials in refused headers, unless another thread has replaced them; their file is read again.
-        Return False where there are no others.
-        """
+        """Drop the credentials in refused headers unless they were replaced. False where there are no others."""
         if self._options.held is not None:
             return self._options.held.replace_refused({"access_token": refused["Authorization"].split()[-1]})
         if self._options.access_token:

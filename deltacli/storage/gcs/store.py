@@ -367,9 +367,7 @@ def require_stored_in_gcs(answer: http.Answer, size: int) -> None:
 
 
 def rewrite_token_of(answer: http.Answer, size: int) -> str:
-    """Return the token of the next request of a copy, '' for one that is done. Raises HttpFault unless the answer has
-    one of them, or the properties of a copy of this size.
-    """
+    """Return the token of the next request of a copy, '' for one that is done. Raises HttpFault for another answer."""
     fields = answer.fields()
     resource = fields.get("resource")
     if fields.get("kind") != "storage#rewriteResponse":
@@ -540,9 +538,7 @@ LIBRARIES = ("urllib3", "google.auth.transport.requests")
 def open_gcs(
     uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
 ) -> ObjectStorage:
-    """Return the store of a URI whose scheme is `gs` or `gcs`, with the credentials of a grant if there is one. Raises
-    UsageError.
-    """
+    """Return the store of a `gs` or `gcs` URI, with the credentials of a grant if there is one. Raises UsageError."""
     uri = uri.rstrip("/")
     scheme, _, rest = uri.partition("://")
     bucket, _, root = rest.partition("/")

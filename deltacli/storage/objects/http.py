@@ -473,9 +473,7 @@ def batch_of(parts: Sequence[BatchPart]) -> bytes:
 def faults_of_batch(
     answer: Answer, keys: Sequence[str], deleted: int, fault_of: Callable[[Answer], HttpFault]
 ) -> dict[str, HttpFault | None]:
-    """Return what an answer of a batch says about each key: None for the status `deleted`. Raises HttpFault for an
-    answer that is none.
-    """
+    """Return the fault of each key in a batch, None for the status `deleted`. Raises HttpFault for no batch."""
     return {
         keys[number]: None if part.status == deleted else fault_of(part)
         for number, part in _answers_of(answer).items()
@@ -593,9 +591,7 @@ def passing_cause(fault: Exception) -> str | None:
 
 
 def refuses_together(fault: HttpFault) -> bool:
-    """Return True where a store has no request that deletes several objects, or does not accept ours: single ones may
-    work.
-    """
+    """Return True where a store does not take our request to delete several objects: single ones may work."""
     return fault.fate is Fate.ANSWERED and (fault.status in (405, 411, 501) or fault.reason in _NOT_TOGETHER)
 
 

@@ -67,9 +67,7 @@ class ConditionUnsupported(Exception):
 def create_object(
     calls: ObjectCalls, retry: Retry, send: Callable[[], object], place: str, what: str = "written"
 ) -> Creation:
-    """Send one conditional request; repeat it only after an answer that nothing was done. Raises ConditionUnsupported,
-    and the error of deltacli for a refusal.
-    """
+    """Send a conditional request, again only where nothing was done. Raises ConditionUnsupported, and our error."""
     fault: HttpFault | None = None
     for _ in retry.rounds(CREATE_FIRST_WAIT):
         try:
@@ -125,9 +123,7 @@ def _try(path: str, create: Callable[[str], Creation], delete: Callable[[str], o
 
 
 def copy(calls: ObjectCalls, retry: Retry, source: Source, key: str, place: str, condition: str) -> Creation:
-    """Copy an object on the condition of `ObjectCalls.copy`: by the store, or where it ignores conditions on copies,
-    through this process.
-    """
+    """Copy an object conditionally: by the store, or through this process where it ignores conditions on copies."""
     if _honours_condition(calls, retry, key, place):
         try:
             uploads = calls.uploads
@@ -140,9 +136,7 @@ def copy(calls: ObjectCalls, retry: Retry, source: Source, key: str, place: str,
 
 
 def _honours_condition(calls: ObjectCalls, retry: Retry, key: str, place: str) -> bool:
-    """Return whether the store refuses to copy to a name that exists; tested once per bucket of an endpoint that is
-    not the cloud itself.
-    """
+    """Return whether the store refuses to copy to an existing name; tested once per bucket of a foreign endpoint."""
     if calls.is_known_atomic:
         return True
     address = f"{calls.endpoint}/{place.split('/')[2]} by copies"
@@ -376,9 +370,7 @@ class ObjectStorage:
         return store
 
     def page_from(self, start: str) -> tuple[list[FileStat], bool]:
-        """Return the files that one request lists from a path on, and whether there are no more; ([], False) where the
-        store lists in another order, or only from the beginning.
-        """
+        """Return the files of one request from a path on, and whether they are the last; ([], False) if unordered."""
         if not self._calls.starts_anywhere:
             return [], False
         prefix = self._prefix("")
@@ -485,9 +477,7 @@ class ObjectStorage:
         )
 
     def _delete(self, pool: ThreadPool, paths: list[str]) -> dict[str, Deletion]:
-        """Delete files in bulk requests, and throttled ones in further requests; alone those that no such request can
-        delete.
-        """
+        """Delete files in bulk, throttled ones in further requests, and alone those that no bulk request can."""
         outcomes: dict[str, Deletion] = {path: Missing() for path in paths if not self._calls.can_hold(self._key(path))}
         size, may_repeat = self._calls.deletes_per_request, permission()
 

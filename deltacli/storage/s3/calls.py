@@ -221,9 +221,7 @@ class S3Calls:
             raise s3_fault(fault) from fault
 
     def _has_others(self, refused: Botocore, keys: Mapping[str, str]) -> bool:
-        """Return whether there are credentials that differ from those of a client, or from the keys of a grant, and use
-        them from now on.
-        """
+        """Return whether credentials other than the refused ones are there now, and use them from now on."""
         from deltacli.storage.s3.faults import FAULTS
 
         if self.options.held is not None:

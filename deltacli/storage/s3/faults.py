@@ -117,9 +117,7 @@ def s3_fault(fault: BaseException) -> HttpFault:
 
 
 def refuses_credentials(fault: BaseException) -> bool:
-    """Return whether the store took none of the request because its credentials have expired or are gone. The answer to
-    a HEAD has no words.
-    """
+    """Return whether nothing was done because credentials have ended or are gone; a HEAD's answer has no words."""
     return isinstance(fault, boto.ClientError) and (
         code_of(fault) in _CREDENTIALS_REFUSED or (status_of(fault) == 400 and fault.operation_name.startswith("Head"))
     )

@@ -141,9 +141,7 @@ def delegated_source(uri: str, options: Mapping[str, str], clock: Callable[[], f
 
 
 def mint_directory_sas(source: AzureSource, place: tuple[str, str], *, expires_ms: int, now_ms: int) -> Minted:
-    """Return a signature that reads and lists below a directory, given as `container@host` and path, by the keys of a
-    source of the same account. Raises CannotMint.
-    """
+    """Return a signature to read and list below a directory (`container@host`, path). Raises CannotMint."""
     try:
         signing = source(expires_ms)
     except CredentialsMissing as fault:

@@ -23,10 +23,7 @@ _ENDPOINT = "https://storage.googleapis.com"
 
 
 def gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
-    """Return the source of signatures for a location.
-
-    Raises CannotSign for credentials that cannot sign, and what opening the store raises.
-    """
+    """Return the source of signatures for a location. Raises CannotSign, and what opening the store raises."""
     others = {name: value for name, value in options.items() if name not in HMAC_OPTIONS}
     key_id, secret = (options.get(name, "").strip() for name in HMAC_OPTIONS)
     bucket, _, root = uri.partition("://")[2].rstrip("/").partition("/")
@@ -94,9 +91,7 @@ def mint_token(
     delegation: values.Delegation,
     clock: Callable[[], float] = time.time,
 ) -> values.Minted:
-    """Return a token for a directory, given as bucket and key. It ends when the token of the server does, which cannot
-    be chosen. Raises CannotMint and UsageError.
-    """
+    """Return a token for a directory, which ends with the token of the server. Raises CannotMint and UsageError."""
     require_libraries("gs", *LIBRARIES)
     if len(values.boundary_expression(*place)) > values.LONGEST_EXPRESSION:
         raise values.CannotMint(f"the condition of its token has more than {values.LONGEST_EXPRESSION:,} characters")

@@ -284,9 +284,7 @@ def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
 def _write_screens(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
 ) -> None:
-    """Draw up to a thousand rows; write more of them in screens of a thousand, each aligned by itself, the heading
-    once.
-    """
+    """Draw up to a thousand rows; write more of them in screens of a thousand, each aligned by itself."""
     held: list[dict[str, Any]] = []
     first = True
     for kind, batch in batches:

@@ -357,9 +357,7 @@ def _unknown(status: FleetStatus) -> list[str]:
 
 
 def _advice(causes: Sequence[Cause], file: str) -> list[str]:
-    """Return what to do about each cause, for the first of its tables and then for a few others, by their short names
-    where these lead to them.
-    """
+    """Return what to do about each cause, for the first tables of it, by their short names where these suffice."""
     named = [one for several in zip_longest(*(cause.first for cause in causes)) for one in several if one is not None]
     if os.path.dirname(os.path.abspath(file)) != os.getcwd():
         return without_shorter(advice for _, advice in named)

@@ -32,9 +32,7 @@ _CSV = ("change", "subject", "from", "to")
 def wording_of_alteration(
     name: str, streams: StreamsReport | None = None
 ) -> Wording[AlterationOutcome, AlterationOutcome]:
-    """Return how the changes of a table are told; `name` is the table as the user wrote it, `streams` are the queries
-    that may stop.
-    """
+    """Return how changes of a table are told; `name` is as the user wrote it, `streams` are queries that may stop."""
     history = f"deltacli history {quoted_table(name)} --limit 5"
 
     def stopped(planned: AlterationOutcome) -> Iterable[str]:
@@ -276,9 +274,7 @@ def change(canvas: Surface, before: str | None, after: str | None) -> Renderable
 
 
 def draw_widening(canvas: Surface, outcome: WideningOutcome, said: Sequence[Section]) -> None:
-    """Draw what widening columns changes, who reads and writes the table then, and what forbids it; `said` are the
-    sections of the text form.
-    """
+    """Draw what widening columns changes, for which clients, and what forbids it; `said`: the text form."""
     sections = {section.label: section for section in said}
     plan = outcome.plan
     if plan.is_noop:

@@ -130,9 +130,7 @@ def _changes(steps: Sequence[Step]) -> list[str]:
 
 
 def _told_apart(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which words that differ in their Unicode form only, and look alike, show combining characters as
-    escapes.
-    """
+    """Return lines with combining characters as escapes in words that differ in their Unicode form only."""
     if all(line.isascii() for line in lines):
         return lines
     forms: dict[str, set[str]] = {}
