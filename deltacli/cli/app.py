@@ -620,12 +620,10 @@ def _table_of(arguments: Sequence[str]) -> str | None:
         return None
     from deltacli.storage.secrets import without_secrets
 
-    table = command_tree.first_argument(arguments, _valued_options(path))
+    parameters = declared_command(" ".join(path)).parameters
+    table = command_tree.first_argument(
+        arguments, {name for option in parameters if option.takes_value for name in option.spellings}
+    )
     if table is None and path in command_tree.TABLE_OR_HERE and "--list-rules" not in arguments:
         return command_tree.HERE
     return None if table is None else without_secrets(table)
-
-
-def _valued_options(path: command_tree.Path) -> set[str]:
-    parameters = declared_command(" ".join(path)).parameters
-    return {name for option in parameters if option.takes_value for name in option.spellings}

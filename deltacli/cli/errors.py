@@ -65,7 +65,6 @@ def without_avro(area: str) -> str:
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
-
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
     name = None if table is None else shell.quoted_table(table)
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}

@@ -175,7 +175,6 @@ def commands_with(option: str) -> list[str]:
 
 def command_page(command: Click, context: Click) -> JsonObject:
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
-
     sections = _sections(command, context)
     common = sorted(_common(sections, _cleaned(command.help)), key=_place)
     names = [spelled.replace(" ", "\xa0") for spelled, _ in sections.pop(OptionHeading.GLOBAL, [])]

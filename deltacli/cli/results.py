@@ -304,7 +304,6 @@ class Result:
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the text form for a terminal or a pipe."""
-
         write_sections(sink, terminal, self.sections(terminal))
 
 

@@ -709,7 +709,9 @@ class StatusReader:
         """Take one event; events of one run come in their order, and runs by their names."""
         match record["type"]:
             case "run-started" | "run-resumed":
-                self._begin(run, record)
+                self._runs.setdefault(run, RunRecord(run)).take(record)
+                for group in record.get("groups", ()):
+                    self._newest_of[group] = max(run, self._newest_of.get(group, run))
             case "run-finished" if run in self._runs:
                 self._runs[run].take(record)
                 self._note_totals(record["timestampMs"])
@@ -719,11 +721,6 @@ class StatusReader:
                     self._add(table.group, _totals_of(table), -1)
             case "table-facts" | "table-unreadable" | "step-finished" if "table" in record:
                 self._take_table(run, record)
-
-    def _begin(self, run: str, record: Record) -> None:
-        self._runs.setdefault(run, RunRecord(run)).take(record)
-        for group in record.get("groups", ()):
-            self._newest_of[group] = max(run, self._newest_of.get(group, run))
 
     def _take_table(self, run: str, record: Record) -> None:
         name, now_ms = record["table"], record["timestampMs"]

@@ -347,7 +347,18 @@ class _Differ:
             if id(old) not in kept_old:
                 yield self._dropped(old, path)
         for old, new in pairs:
-            yield from self._changed(old, new, path)
+            here = (*path, new.name)
+            if old.name != new.name:
+                is_partition = not path and old.name in self._before.partition_keys
+                loss = Loss.REFUSED if is_partition else Loss.LOSSLESS
+                reason = "it is a partition key" if is_partition else ""
+                before_path = (*path, old.name)
+                yield Change(ChangeKind.RENAME_COLUMN, before_path, old.id, old.name, new.name, loss, reason)
+            yield from self._retyped(old.type, new.type, here, new.id)
+            if old.description != new.description:
+                yield Change(ChangeKind.COMMENT, here, new.id, old.description, new.description)
+            if old.default_value != new.default_value:
+                yield Change(ChangeKind.DEFAULT, here, new.id, old.default_value, new.default_value)
         for new in after:
             if id(new) not in kept_new:
                 yield Change(ChangeKind.ADD_COLUMN, (*path, new.name), new.id, after=type_json(new.type))
@@ -358,20 +369,6 @@ class _Differ:
         is_key = not path and field.name in (*self._before.primary_keys, *self._before.partition_keys)
         loss, reason = (Loss.REFUSED, "it is a key") if is_key else (Loss.LOSSY, "its values can no longer be read")
         return Change(ChangeKind.DROP_COLUMN, here, field.id, before=type_json(field.type), loss=loss, reason=reason)
-
-    def _changed(self, old: DataField, new: DataField, path: Path) -> Iterator[Change]:
-        here = (*path, new.name)
-        if old.name != new.name:
-            is_partition = not path and old.name in self._before.partition_keys
-            loss = Loss.REFUSED if is_partition else Loss.LOSSLESS
-            reason = "it is a partition key" if is_partition else ""
-            before_path = (*path, old.name)
-            yield Change(ChangeKind.RENAME_COLUMN, before_path, old.id, old.name, new.name, loss, reason)
-        yield from self._retyped(old.type, new.type, here, new.id)
-        if old.description != new.description:
-            yield Change(ChangeKind.COMMENT, here, new.id, old.description, new.description)
-        if old.default_value != new.default_value:
-            yield Change(ChangeKind.DEFAULT, here, new.id, old.default_value, new.default_value)
 
     def _retyped(self, old: DataType, new: DataType, path: Path, field_id: int) -> Iterator[Change]:
         """Yield the changes of a type; those inside rows, arrays and maps one by one."""

@@ -96,7 +96,6 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
     Its method `make_importable` lets a process import the modules, from memory, and `load` imports one. They raise
     RuntimeError in a process that has imported other ones: Spark gives a process to several sessions.
     """
-
     finder_class, last_finder_class = _finder_class(), _last_finder_class()  # classes of this module would be imported
 
     packages = _PACKAGES

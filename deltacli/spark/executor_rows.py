@@ -210,7 +210,6 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
     """Return the function of a Spark task. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-
         for batch in batches:
             yield from rows_of_pieces(job, batch.column("piece").to_pylist())
 

@@ -595,7 +595,11 @@ def _compare(column: Column, order: Order, limit: Limit) -> Any:
         case WholeLimit():
             return _compare_whole(column, order, limit.value)
         case FloatLimit():
-            return _compare_double(column, order, limit.value)
+            # NaN is above every other number, but writers omit it from the bounds of a row group: the addition keeps
+            # Spark from skipping row groups by them.
+            from pyspark.sql import functions as fn
+
+            return _ordered(order, _column(column).cast("double") + fn.lit(0.0), fn.lit(limit.value))
         case BytesLimit():
             return _ordered(order, _column(column), _bytes(limit))
     raise AssertionError(f"unknown limit {limit}")
@@ -655,15 +659,6 @@ def _range(column: Column) -> tuple[int, int]:
 def _unit(column: Column, number: int) -> Any:
     """Return a literal of a column's type: so many of its units."""
     return _unit_literal(column.data_type, number, column.scale)
-
-
-def _compare_double(column: Column, order: Order, value: float) -> Any:
-    """Compare doubles. NaN is above every other number, but writers omit it from the bounds of a row group: the
-    addition keeps Spark from skipping row groups by them.
-    """
-    from pyspark.sql import functions as fn
-
-    return _ordered(order, _column(column).cast("double") + fn.lit(0.0), fn.lit(value))
 
 
 def _compare_columns(left: Column, order: Order, right: Column) -> Any:

@@ -150,7 +150,6 @@ class StreamLog(Protocol):
 
     @property
     def schema(self) -> str: ...
-
     def snapshot_files(self, version: int) -> Sequence[DataFile]: ...
 
     def commit_files(self, version: int) -> Sequence[DataFile]:
@@ -446,7 +445,18 @@ class TableLog:
             found = self._last_break(config, version)
             if found is not None:
                 raise other_columns(version, found)
-            require_readable_columns(self._end.config, config, version)
+            now = self._end.config
+            if changes.is_mapped(config) and not changes.is_mapped(now):
+                change: str | None = _NO_MAPPING  # by a commit that is no longer in the log
+            else:
+                change = _unreadable(now, now.schema, config, config.schema, mapped=changes.is_mapped(now))
+            if change is not None:
+                raise Refused(
+                    f"version {version} has other columns than the table has now: {change}",
+                    code="stream.schema-changed",
+                    facts={"version": str(version), "change": change},
+                    hint="begin at a later version: another checkpointLocation, with startingVersion or without it",
+                )
             self._together = config
 
     def _last_break(self, config: TableConfiguration, version: int) -> changes.Break | None:
@@ -547,21 +557,6 @@ def require_same_columns(now: TableConfiguration, later: TableConfiguration, ver
 
 
 _NO_MAPPING = "column mapping was removed, and files before that have other names for columns"
-
-
-def require_readable_columns(now: TableConfiguration, then: TableConfiguration, version: int) -> None:
-    """Raise Refused (`stream.schema-changed`) where older files have columns that the columns read cannot show."""
-    if changes.is_mapped(then) and not changes.is_mapped(now):
-        change: str | None = _NO_MAPPING  # by a commit that is no longer in the log
-    else:
-        change = _unreadable(now, now.schema, then, then.schema, mapped=changes.is_mapped(now))
-    if change is not None:
-        raise Refused(
-            f"version {version} has other columns than the table has now: {change}",
-            code="stream.schema-changed",
-            facts={"version": str(version), "change": change},
-            hint="begin at a later version: another checkpointLocation, with startingVersion or without it",
-        )
 
 
 def other_columns(version: int, found: changes.Break) -> Refused:

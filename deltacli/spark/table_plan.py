@@ -172,7 +172,7 @@ class TablePlan:
         has_vectors = files[0].file.vector is not None
         frame = scanner.scan(
             files,
-            read_schema(shape, self._types()),
+            read_schema(shape, {column.name: column.data_type for column in self.selection.needed}),
             with_path=with_path or has_vectors,
             with_rows=has_vectors or with_path,
         )
@@ -230,9 +230,6 @@ class TablePlan:
         if self.selection.needed == self.columns:
             return frame
         return frame.select(*(_column(column.name) for column in self.columns))
-
-    def _types(self) -> dict[str, Any]:
-        return {column.name: column.data_type for column in self.selection.needed}
 
     def _partitions(self) -> list[tuple[str, StructField]]:
         return [(name, column) for name, column in self.snapshot.config.partition_columns.items() if column is not None]

@@ -156,7 +156,6 @@ class Draft(Protocol):
         """
 
     def __enter__(self) -> Self: ...
-
     def __exit__(self, *exception: object) -> None: ...
 
 

@@ -132,7 +132,6 @@ class LocalStorage:
             raise _translate(fault, place) from fault
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-
         if leads_elsewhere(self.root, directory):
             raise errors.FileMissing(f"{self._at(directory)} is behind a link, and links are not followed")
         waiting = [directory]
@@ -226,7 +225,6 @@ class LocalStorage:
         return FileStat(os.path.basename(place), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-
         try:
             return stat_many(self.root, paths)
         except OSError as fault:
@@ -312,7 +310,6 @@ class LocalStorage:
                 yield path, _delete(self._at(path), self._directory, path)
 
     def remove_directory(self, path: str) -> Deletion:
-
         self.require_place()
         place = self._at(path)
         try:
@@ -471,7 +468,6 @@ def is_taken(storage: ReadStorage, path: str) -> bool:
 
 def has_link(storage: ReadStorage, directory: str, below: str) -> bool:
     """Return whether a part of `below`, a path relative to `directory`, is a link."""
-
     return isinstance(storage, LocalStorage) and leads_elsewhere(f"{storage.root}/{directory}", below)
 
 

@@ -572,7 +572,6 @@ def replacement(output: str) -> Iterator[BinaryIO]:
     On a fault it is removed. Raises StorageFailed (`output.unwritable`). The target must be a regular file or missing,
     because anything else would be replaced by a regular file.
     """
-
     target = os.path.realpath(output)
     directory, name = os.path.split(target)
     encoded = os.fsencode(name)

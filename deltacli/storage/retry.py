@@ -171,7 +171,11 @@ class Pace:
             turn = now if rate is None else max(now, self._next)
             if rate is not None:
                 self._next = turn + 1 / rate
-            self._count(turn)
+            elapsed = turn - self._window  # the rate is that of the last whole window
+            if elapsed >= _WINDOW_SECONDS:
+                self._before = self._sent / elapsed
+                self._window, self._sent = turn, 0
+            self._sent += 1
             return turn - now
 
     def slow_down(self, now: float) -> None:
@@ -189,14 +193,6 @@ class Pace:
         if rate >= _UNLIMITED:
             self._base = None
         return None if self._base is None else rate
-
-    def _count(self, moment: float) -> None:
-        """Count a request for the rate of the last whole window."""
-        elapsed = moment - self._window
-        if elapsed >= _WINDOW_SECONDS:
-            self._before = self._sent / elapsed
-            self._window, self._sent = moment, 0
-        self._sent += 1
 
 
 class _Flight(NamedTuple):

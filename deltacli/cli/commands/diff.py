@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
-from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section, Surface
+from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
 from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
@@ -39,11 +39,6 @@ _COLUMNS = ("path", "change", "kind", "sizeBytes")
 _SIGNS = {ChangeKind.ADD_COLUMN: "+", ChangeKind.DROP_COLUMN: "-"}
 
 
-def diff_result(found: TableDiff) -> Result:
-    """Return a comparison as a result; its rows are the files that differ, or with rows the keys that do."""
-    return _Compared(found)
-
-
 @dataclass(eq=False, repr=False)
 class _Compared(Result):
     """Its rows may be millions; they are read, and counted, once where they alone are written."""
@@ -66,7 +61,15 @@ class _Compared(Result):
         return [section for section in diff_sections(self.found) if section.lines]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        _draw(surface_of(sink, terminal), self.sections(terminal))
+        said = self.sections(terminal)
+        canvas = surface_of(sink, terminal)
+        rows: list[Labelled] = []
+        room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
+        for section in said:
+            for number, line in enumerate(section.lines):
+                style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
+                rows.append(("" if number else section.label, canvas.text(line, style, room=room)))
+        canvas.draw_parts(rows)
 
     @property
     def _uri(self) -> str:
@@ -187,16 +190,6 @@ def _by_key(rows: RowDiff) -> Iterator[str]:
 _STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.CHANGED}
 
 
-def _draw(canvas: Surface, said: Sequence[Section]) -> None:
-    rows: list[Labelled] = []
-    room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
-    for section in said:
-        for number, line in enumerate(section.lines):
-            style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
-            rows.append(("" if number else section.label, canvas.text(line, style, room=room)))
-    canvas.draw_parts(rows)
-
-
 # -- `deltacli diff TABLE V1 V2` and `deltacli diff A B` ---------------------------------------------------------------
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
@@ -259,7 +252,7 @@ def diff(
         if other is not None:
             fault.hint = command("schema diff", other, table=table)
         raise
-    run.write(diff_result(found))
+    run.write(_Compared(found))
     if other is not None:
         note_catalog(run, found.before, found.after)
     if found.gap is not None:

@@ -364,7 +364,6 @@ def _without_value(items: Sequence[str]) -> UsageError:
 
 def _wording(spelling: str, question: Callable[[Settings], str]) -> Wording[Settings, Settings]:
     """Return how a change of settings is told; `spelling` is the table as the user wrote it."""
-
     history = f"deltacli history {quoted_table(spelling)} --limit 1"
     return Wording(
         question=question,

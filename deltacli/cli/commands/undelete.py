@@ -220,7 +220,6 @@ _IN_TABLE = ("would restore", "restored", "refused")
 
 def _draw(canvas: Surface, plan: UndeletePlan, restored: Journal | None, left: Sequence[Section]) -> None:
     """Draw what comes back and from where, and what stays lost."""
-
     sections = [
         section._replace(lines=list(_lost_files(plan))) if section.label == "missing" and section.lines else section
         for section in (*_sections(plan, restored), *left)
@@ -239,7 +238,6 @@ def _draw(canvas: Surface, plan: UndeletePlan, restored: Journal | None, left: S
 
 
 def _drawn_rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
-
     kinds, missing = _by_kind(plan, PLANNED), _by_kind(plan, MISSING)
     if len(kinds) > 1 or (missing and not kinds):
         yield (verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None, "")

@@ -139,7 +139,6 @@ def _details(one: Verification) -> str:
 
 def draw_checkpoint(canvas: Surface, result: CheckpointResult) -> None:
     """Draw a checkpoint that was written, or would be, its files, and what the sections say besides."""
-
     sections = checkpoint_sections(result)
     if result.skipped:
         canvas.draw_parts(section_rows(canvas, sections))
@@ -256,7 +255,6 @@ def _refusal(refusal: Refusal) -> str:
 
 def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Surface) -> None:
     """Draw what of a log is deleted, which versions are lost, and what the sections say besides."""
-
     sections = expiry_sections(plan, outcome)
     above = [section for section in sections if section.label in ("table", "cutoff", "log begins")]
     below = [section for section in sections if section.label in ("versions", "deleted")]
@@ -266,7 +264,6 @@ def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Surface
 
 
 def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> RenderableType:
-
     verb = _verb(outcome)
     kinds = plan.as_json()["candidates"]["byKind"]
     rows = [(verb, kind, amount["files"], amount["sizeBytes"], "") for kind, amount in sorted(kinds.items())]
@@ -278,7 +275,6 @@ def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | N
 
 
 def _strip(canvas: Surface, plan: ExpiryPlan) -> list[Labelled]:
-
     if not plan.lost_versions or not canvas.is_screen:
         return []
     first, lost = plan.lost_versions[0], ranges_of(plan.lost_versions)

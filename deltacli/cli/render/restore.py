@@ -116,7 +116,6 @@ _IN_TABLE = ("bring back", "remove", "keep", "refused")
 
 def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Surface) -> None:
     """Draw what comes back and goes, and what becomes of it; `said` are the sections of the text form."""
-
     if plan.is_noop and not plan.refusals:
         canvas.draw_parts(section_rows(canvas, said))
         return

@@ -74,7 +74,6 @@ class VacuumResult(results.Result):
         return results.BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
-
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -143,10 +142,6 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None
         heading = False
 
 
-def _reason(row: Row) -> str:
-    return kind_name(Reason(row["reason"]))
-
-
 def _screen_columns() -> list[Column[Row]]:
     from deltacli.cli.render.data.rows import size_texts, timestamp_texts
 
@@ -187,7 +182,9 @@ def _screen_columns() -> list[Column[Row]]:
             is_rounded=True,
             texts=moments,
         ),
-        Column("reason", lambda row: row["reason"], text=_reason, priority=1, least=15),
+        Column(
+            "reason", lambda row: row["reason"], text=lambda row: kind_name(Reason(row["reason"])), priority=1, least=15
+        ),
         Column(
             "removedAtVersion",
             lambda row: row["removedAtVersion"],
@@ -429,7 +426,6 @@ _IN_TABLE = ("delete", "planned", "keep", "refused")
 
 def draw_vacuum(canvas: Surface, terminal: Terminal, plan: VacuumPlan, outcome: VacuumOutcome | None) -> None:
     """Draw what is deleted and kept, the versions that lose files, and what became of the plan."""
-
     sections = vacuum_sections(plan, outcome, terminal)
     above = [section for section in sections if section.label in _ABOVE]
     below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
@@ -449,7 +445,6 @@ def draw_vacuum(canvas: Surface, terminal: Terminal, plan: VacuumPlan, outcome: 
 
 
 def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:
-
     if len(plan.totals) != 1:
         yield (verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None, "")
     for reason, total in plan.totals.items():
@@ -476,7 +471,6 @@ def _examples(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
 
 def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
     """Yield the versions that lose files and those that do not."""
-
     reach = plan.reach
     if reach.first_version is None or not canvas.is_screen:
         return

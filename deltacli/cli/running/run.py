@@ -333,7 +333,6 @@ class Run:
 
     def make_stores(self, calls_per_second: float | None = None) -> Stores:
         """Return what opens stores with the options of this run, with a policy of retries of its own."""
-
         note = None if self.quiet else self.note
         given = (self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second)
         self._stores.append(Stores(*given, access=self.access, catalog=self.catalog))

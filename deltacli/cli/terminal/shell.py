@@ -131,7 +131,6 @@ def with_files(advice: str, arguments: Sequence[str]) -> str:
 
 def _with_opening(advice: str, arguments: Sequence[str]) -> str:
     """Return a command with the options for opening tables that the current command line has, except secrets."""
-
     line, comment, remark = advice.partition("   #")
     given = [*pairwise([*arguments, ""])]
     for (word, following), shown in zip(given, pairwise([*repeatable(arguments), ""]), strict=True):

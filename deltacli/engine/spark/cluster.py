@@ -203,7 +203,6 @@ class Cluster:
 
     def ship_package(self) -> str:
         """Make the modules of deltacli importable on executors, once; return the name of the archive."""
-
         path = write_package(_directory())
         self._ship(path, pyfile=True)
         return path.name

@@ -445,7 +445,6 @@ class SparkSettings:
 
 def open_engine(settings: SparkSettings, progress: Progress = SILENT) -> SparkEngine:
     """Return the engine on a new session, which it closes. Raises what `open_session` raises."""
-
     with progress.step("starting Spark", unit="sessions", total=1):
         session = open_session(settings)
     return SparkEngine(session, is_own=True, progress=progress)

@@ -237,7 +237,6 @@ def _reader(jobs: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBat
     """Return the function of a Spark task that reads. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-
         for batch in batches:
             yield from kept_rows(jobs, batch.column("piece").to_pylist())
 
@@ -248,7 +247,6 @@ def _merger(finish: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordB
     """Return the function of a Spark task that merges. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-
         yield from merged_rows(finish, batches)
 
     return run

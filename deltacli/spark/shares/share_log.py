@@ -155,12 +155,6 @@ def share_batch_options(options: Mapping[str, str]) -> ShareBatchOptions:
     found = ShareBatchOptions(
         path_of(options, _LOAD), storage_options=options_of_store(options), **fields_of(given, BATCH)
     )
-    _require_range(found, given)
-    address_of(found.path)
-    return found
-
-
-def _require_range(found: ShareBatchOptions, given: Mapping[str, str]) -> None:
     of_range = [name for name in given if name.startswith(("starting", "ending"))]
     of_version = [name for name in ("versionAsOf", "timestampAsOf") if name in given]
     if found.read_change_feed and of_version:
@@ -173,6 +167,8 @@ def _require_range(found: ShareBatchOptions, given: Mapping[str, str]) -> None:
         raise UsageError(
             f"{of_range[0]} needs readChangeFeed", code="usage.stream-option", hint='.option("readChangeFeed", "true")'
         )
+    address_of(found.path)
+    return found
 
 
 def share_stream_options(options: Mapping[str, str], spark: str) -> ShareStreamOptions:

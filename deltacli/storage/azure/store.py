@@ -110,7 +110,11 @@ class AzureCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
         given = {name: text for name, text in asked.items() if text}
         url = self.url("", restype="container", comp="list", include="metadata", **given)
-        return azure_page(self.send(http.Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,)), prefix)
+        answer = self.send(http.Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,))
+        blobs, marker = listing_of(answer)
+        entries = [entry_of(blob, prefix, answer) for blob in blobs.iterfind("Blob") if not is_directory(blob)]
+        prefixes = [_name(found, prefix, answer) for found in blobs.iterfind("BlobPrefix")]
+        return ListedPage(entries, prefixes, marker)
 
     def look(self, key: str) -> tuple[Entry, str]:
         return azure_properties(self.send(http.Request("HEAD", self.object_url(key)), (200,)), key)
@@ -240,7 +244,14 @@ class AzureCalls:
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
         url = f"{self.service_url}?restype=service&comp=userdelegationkey"
         answer = self.send(http.Request("POST", url, {"Content-Type": "application/xml"}, http.Body(asked)), (200,))
-        return delegation_key_of(answer)
+        try:
+            root = ElementTree.fromstring(answer.data)
+        except ElementTree.ParseError:
+            raise answer.unexpected("no XML") from None
+        found = {element.tag: element.text or "" for element in root}
+        if root.tag != "UserDelegationKey" or not {"SignedOid", "SignedExpiry", "Value"} <= found.keys():
+            raise answer.unexpected("no user delegation key")
+        return found
 
     def can_delete_together(self, _key: str, /) -> bool:
         return self._has_batches
@@ -310,14 +321,6 @@ def azure_fault(answer: http.Answer) -> http.HttpFault:
     return http.HttpFault(http.Fate.ANSWERED, said, status=answer.status, reason=name)
 
 
-def azure_page(answer: http.Answer, prefix: str) -> ListedPage:
-    """Return a page of a listing, without the directories of hierarchical namespaces."""
-    blobs, marker = listing_of(answer)
-    entries = [entry_of(blob, prefix, answer) for blob in blobs.iterfind("Blob") if not is_directory(blob)]
-    prefixes = [_name(found, prefix, answer) for found in blobs.iterfind("BlobPrefix")]
-    return ListedPage(entries, prefixes, marker)
-
-
 def listing_of(answer: http.Answer) -> tuple[ElementTree.Element, str]:
     """Return the objects of a listing, and the marker of its next page."""
     try:
@@ -361,18 +364,6 @@ def require_stored_in_azure(answer: http.Answer) -> None:
     """Raise HttpFault unless an answer to an upload has the tag of the object."""
     if not answer.headers.get("etag") or "x-ms-request-id" not in answer.headers:
         raise answer.unexpected("no tag of an object")
-
-
-def delegation_key_of(answer: http.Answer) -> dict[str, str]:
-    """Return the elements of a user delegation key."""
-    try:
-        root = ElementTree.fromstring(answer.data)
-    except ElementTree.ParseError:
-        raise answer.unexpected("no XML") from None
-    found = {element.tag: element.text or "" for element in root}
-    if root.tag != "UserDelegationKey" or not {"SignedOid", "SignedExpiry", "Value"} <= found.keys():
-        raise answer.unexpected("no user delegation key")
-    return found
 
 
 def entry_of(blob: ElementTree.Element, prefix: str, answer: http.Answer) -> Entry:
@@ -578,7 +569,6 @@ def open_azure(
     aliases = address.aliases(read.account, read.suffix)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
-
         return AzureVersions(store, calls)
 
     return ObjectStorage(address.uri, address.root, calls, aliases=aliases, retry=policy, versions=versions)

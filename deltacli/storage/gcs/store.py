@@ -101,7 +101,13 @@ class GcsCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
         given = {name: text for name, text in asked.items() if text}
         url = self.url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
-        return gcs_page(self.send(http.Request("GET", url, call=Call.LIST, limit=http.LARGEST_LIST), (200,)), prefix)
+        answer = self.send(http.Request("GET", url, call=Call.LIST, limit=http.LARGEST_LIST), (200,))
+        fields = answer.fields()
+        if fields.get("kind") != "storage#objects":
+            raise answer.unexpected("no listing")
+        entries = [_entry(item, prefix, answer) for item in _list(fields, "items", answer)]
+        prefixes = [_below(item, prefix, answer) for item in _list(fields, "prefixes", answer)]
+        return ListedPage(entries, prefixes, str(fields.get("nextPageToken") or ""))
 
     def look(self, key: str) -> tuple[Entry, str]:
         url = self.url(object_path(key), fields=_PROPERTIES)
@@ -323,15 +329,6 @@ def gcs_fault(answer: http.Answer) -> http.HttpFault:
         # A file is missing only if the store says so, not if a proxy does not find a page.
         return http.HttpFault(http.Fate.UNEXPECTED, http.said_of(f"HTTP 404, {_kind(answer)}"))
     return http.HttpFault(http.Fate.ANSWERED, http.said_of(message), status=answer.status, reason=reason)
-
-
-def gcs_page(answer: http.Answer, prefix: str) -> ListedPage:
-    fields = answer.fields()
-    if fields.get("kind") != "storage#objects":
-        raise answer.unexpected("no listing")
-    entries = [_entry(item, prefix, answer) for item in _list(fields, "items", answer)]
-    prefixes = [_below(item, prefix, answer) for item in _list(fields, "prefixes", answer)]
-    return ListedPage(entries, prefixes, str(fields.get("nextPageToken") or ""))
 
 
 def gcs_properties(answer: http.Answer, key: str) -> tuple[Entry, str]:
@@ -563,7 +560,6 @@ def open_gcs(
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
-
         return GcsVersions(store, calls)
 
     return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)

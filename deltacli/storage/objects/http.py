@@ -360,7 +360,6 @@ def said_of(text: str) -> str:
 
 def _limit_answers(manager: Any, seconds: float, now: Callable[[], float]) -> None:  # Any: as above
     """Let whole answers arrive in so many seconds."""
-
     answers = timed_answers(seconds, now)
     classes = {}
     for scheme, pool in manager.pool_classes_by_scheme.items():

@@ -433,7 +433,6 @@ class ObjectStorage:
 
     def copy(self, source: Source, path: str, condition: str) -> Creation:
         """Copy an object or a version to a path. `condition`: ABSENT, or the tag of the object that may be replaced."""
-
         self._require_condition(path)
         return copy(self._calls, self._retry, source, self._key(path), self._place(path), condition)
 

@@ -127,7 +127,12 @@ class S3Calls:
         )
 
     def look(self, key: str) -> tuple[Entry, str]:
-        return s3_properties(self._send_for(key, lambda client: client.head_object(**self.of(key))), key)
+        answer = self._send_for(key, lambda client: client.head_object(**self.of(key)))
+        _require_object(answer)
+        size, modified = answer.get("ContentLength"), answer.get("LastModified")
+        if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
+            raise unexpected(_described(answer))
+        return Entry(key, size, milliseconds(modified)), str(answer.get("ETag", ""))
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
@@ -307,15 +312,6 @@ def s3_page(answer: Fields, prefix: str) -> ListedPage:
     if answer.get("IsTruncated") and not token:
         raise unexpected("a page without the token of the next page")
     return ListedPage(entries, prefixes, token)
-
-
-def s3_properties(answer: Fields, key: str) -> tuple[Entry, str]:
-    """Return the properties of an object from a HEAD answer, and its tag."""
-    _require_object(answer)
-    size, modified = answer.get("ContentLength"), answer.get("LastModified")
-    if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
-        raise unexpected(_described(answer))
-    return Entry(key, size, milliseconds(modified)), str(answer.get("ETag", ""))
 
 
 def require_stored_in_s3(answer: Fields) -> None:

@@ -224,7 +224,6 @@ def open_s3(
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
-
         return S3Versions(store, calls)
 
     return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)

@@ -155,7 +155,6 @@ class RowsResult(FramedResult):
 
 def json_blocks(batches: Iterable[pa.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
     """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
-
     for piece in pieces(batches):
         fields = list(zip(piece.schema.names, piece.columns, strict=True))
         yield block_of(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
@@ -200,7 +199,6 @@ def _write_screens(
     written: Written,
 ) -> int:
     """Draw up to a thousand rows; write more of them in screens of a thousand. Return how many there were."""
-
     heading, count = True, 0
 
     def show(rows: Sequence[tuple[str | None, ...]], *, is_part: bool) -> None:

@@ -59,24 +59,6 @@ _THRESHOLD_RULES = {
 }
 
 
-def status_report(status: FleetStatus) -> ValidationReport:
-    """Return a report with a suite per table: a case per step and threshold, and per rule that a validation broke.
-
-    Tables that the newest run could not read are failures.
-    """
-    readable = [table for table in status.tables if table.problem is None]
-    tables = tuple(_checked(table) for table in readable)
-    failures = tuple(
-        (table.shown_name, DeltacliError(table.problem.message, code=table.problem.code))
-        for table in status.tables
-        if table.problem is not None
-    )
-    known = {**_catalogued(tables), **{rule.id: rule for rule in (*_STEP_RULES.values(), *_THRESHOLD_RULES.values())}}
-    used = {rule for table in tables for rule in table.validation.rules}
-    rules = tuple(rule for name, rule in known.items() if name in used)
-    return ValidationReport("log", Severity.INFO, tables, failures, lambda: rules, command="fleet status")
-
-
 def _catalogued(tables: tuple[CheckedTable, ...]) -> dict[str, Rule]:
     found = [finding.rule for table in tables for finding in table.findings]
     return {rule.id: rule for rule in found if not rule.id.startswith(PREFIX)}
@@ -155,9 +137,21 @@ class StatusResult(FleetListing[TableStatus]):
     @property
     def report(self) -> ValidationReport:
         """Return the alerts as findings, for the formats that write findings."""
-
         assert self.status is not None
-        return status_report(self.status)
+        readable = [table for table in self.status.tables if table.problem is None]
+        tables = tuple(_checked(table) for table in readable)
+        failures = tuple(
+            (table.shown_name, DeltacliError(table.problem.message, code=table.problem.code))
+            for table in self.status.tables
+            if table.problem is not None
+        )
+        known = {
+            **_catalogued(tables),
+            **{rule.id: rule for rule in (*_STEP_RULES.values(), *_THRESHOLD_RULES.values())},
+        }
+        used = {rule for table in tables for rule in table.validation.rules}
+        rules = tuple(rule for name, rule in known.items() if name in used)
+        return ValidationReport("log", Severity.INFO, tables, failures, lambda: rules, command="fleet status")
 
     def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         moving = [total for total in self.totals if len(total.values) > 1]
