@@ -71,30 +71,19 @@ _MESSAGE = re.compile(rb"<Message>(.*?)(?:\n|</Message>)", re.DOTALL)
 _CODE = re.compile(rb"<Code>([A-Za-z]{1,80})</Code>")
 
 
-class AzureCalls:
+class AzureCalls(http.HttpCalls):
     """Calls of one container. A token that the store refuses is renewed once per request."""
 
     deletes_per_request = 256
     starts_anywhere = False
     dialect: http.Dialect = DIALECT
-    uploads = None
-    max_attempts = None
 
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
+        super().__init__(http.Transport(options.endpoint, options.verify))
         self._container, self.credentials, self._retry = container, credentials, retry
         if options.held is not None:
             self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER)
-        self._transport = http.Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
-        self._has_batches = True
-
-    @property
-    def endpoint(self) -> str:
-        return self._transport.host
-
-    @property
-    def identity(self) -> str:
-        return self.credentials.identity
 
     @property
     def is_known_atomic(self) -> bool:
@@ -253,9 +242,6 @@ class AzureCalls:
             raise answer.unexpected("no user delegation key")
         return found
 
-    def can_delete_together(self, _key: str, /) -> bool:
-        return self._has_batches
-
     def can_hold(self, key: str) -> bool:
         return bool(key) and not {"", ".", ".."} & set(key.split("/"))
 
@@ -266,9 +252,6 @@ class AzureCalls:
         name, _, text = version_id.rpartition("=")  # a snapshot has its name before it
         given = {name or "versionid": text} if version_id else {}
         return self.url(f"/{quote(key, safe='/', errors='surrogateescape')}", **given)
-
-    def translated(self, fault: http.HttpFault, place: str, what: str) -> StorageFailed:
-        return http.translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, **query: str) -> str:
         text = urlencode(query, quote_via=quote, safe="", errors="surrogateescape")
@@ -291,10 +274,7 @@ class AzureCalls:
                 break
         if answer.status in statuses:
             return answer
-        if answer.status < 400:
-            raise http.HttpFault(
-                http.Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip()
-            )
+        answer.require_error()
         fault = azure_fault(answer)
         if self.credentials.options.anonymous and fault.reason in _NOT_PUBLIC:
             fault.status = 403

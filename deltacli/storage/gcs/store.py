@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, UsageError, parameter
+from deltacli.core.errors import FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions, read_gcs_options
@@ -65,32 +65,20 @@ _NO_BATCHES = {404, 405, 501}
 Fields = JsonObject
 
 
-class GcsCalls:
+class GcsCalls(http.HttpCalls):
     """Calls of one bucket. A token that the store refuses is renewed once per request."""
 
     deletes_per_request = 100
     starts_anywhere = True
     dialect: http.Dialect = DIALECT
-    uploads = None
-    max_attempts = None
 
     def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:
-        self._bucket, self._payer, self._retry = bucket, options.payer, retry
-        self._has_batches = True
-        self.credentials = credentials
+        super().__init__(http.Transport(options.endpoint, options.verify))
+        self._bucket, self._payer, self._retry, self.credentials = bucket, options.payer, retry, credentials
         if options.held is not None:
             check = "check the network and the proxy settings"
             self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER, check_endpoint=check)
-        self._transport = http.Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
-
-    @property
-    def endpoint(self) -> str:
-        return self._transport.host
-
-    @property
-    def identity(self) -> str:
-        return self.credentials.identity
 
     @property
     def is_known_atomic(self) -> bool:
@@ -176,14 +164,8 @@ class GcsCalls:
         found = answer.get("permissions", [])
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
-    def can_delete_together(self, _key: str, /) -> bool:
-        return self._has_batches
-
     def can_hold(self, key: str) -> bool:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)
-
-    def translated(self, fault: http.HttpFault, place: str, what: str) -> StorageFailed:
-        return http.translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
         given = {**query, **({"userProject": self._payer} if self._payer else {})}
@@ -200,10 +182,7 @@ class GcsCalls:
                 break
         if answer.status in statuses:
             return answer
-        if answer.status < 400:
-            raise http.HttpFault(
-                http.Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip()
-            )
+        answer.require_error()
         raise gcs_fault(answer)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from http.client import HTTPException, HTTPResponse
 from threading import Lock
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, parameter
@@ -224,6 +224,12 @@ class Answer:
         kind = self.headers.get("content-type", "")[:80]
         said = ", ".join(part for part in (f"HTTP {self.status}", kind, seen) if part)
         return HttpFault(Fate.UNEXPECTED, said)
+
+    def require_error(self) -> None:
+        """Raise HttpFault where the status is not that of an error, such as one of a redirect."""
+        if self.status < 400:
+            seen = f"HTTP {self.status} {self.headers.get('location', '')[:80]}".rstrip()
+            raise HttpFault(Fate.UNEXPECTED, seen)
 
 
 class Transport:
@@ -650,6 +656,38 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
         facts["next"] = "move the object to another access tier, with az storage blob set-tier"
         return StorageFailed(failed, code="storage.archived", facts=facts)
     return StorageFailed(failed, facts=facts)
+
+
+class HasIdentity(Protocol):
+    @property
+    def identity(self) -> str: ...
+
+
+class HttpCalls:
+    """What all calls of a bucket or a container have in common. It has batches until the store refuses one."""
+
+    dialect: Dialect
+    credentials: HasIdentity
+    uploads = None
+    max_attempts = None
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._has_batches = True
+
+    @property
+    def endpoint(self) -> str:
+        return self._transport.host
+
+    @property
+    def identity(self) -> str:
+        return self.credentials.identity
+
+    def can_delete_together(self, _key: str, /) -> bool:
+        return self._has_batches
+
+    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
+        return translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
 
 # -- answers within a time limit ---------------------------------------------------------------------------------------
