@@ -121,8 +121,6 @@ class ManagedStore:
             self.log.unsettled.discard(version)
             publish_after_commit(self.log, self.inner, version)
 
-    # -- what may be changed -----------------------------------------------------------------------------------------
-
     def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
         """Raise Refused unless commits can follow a version of the table that the catalog manages."""
         require_committable(protocol, properties, version, by_catalog=True)
@@ -164,8 +162,6 @@ class ManagedStore:
             hint=errors.command("catalog status"),
         )
 
-    # -- the place of a local table ----------------------------------------------------------------------------------
-
     @property
     def place(self) -> Place | None:
         """The directory that the store is bound to, None without one."""
@@ -181,8 +177,6 @@ class ManagedStore:
         """Raise Refused (`plan.other-place`) where another directory is at the path."""
         if isinstance(self.inner, StoreWithPlace):
             self.inner.require_place()
-
-    # -- reading -----------------------------------------------------------------------------------------------------
 
     @property
     def uri(self) -> str:
@@ -323,8 +317,6 @@ class ManagedStore:
         self.log.unsound = why
         self.log.note(f"{why}: the published one, of the same size, is read")
         return path
-
-    # -- writing -----------------------------------------------------------------------------------------------------
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         version = commit_version(path)

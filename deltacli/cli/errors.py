@@ -23,8 +23,6 @@ from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 from deltacli.storage.secrets import without_secrets
 
-# -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
-
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
 
 INSTEAD: Mapping[str, Mapping[str, str]] = {

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-# -- the command line of this run --------------------------------------------------------------------------------------
-
 
 class Exit(Exception):
     """The command ends with this exit code, and everything about it has been said."""
@@ -97,9 +95,6 @@ def help_as_option(arguments: Sequence[str]) -> list[str]:
         return ["help", *words, "--help"]
     named = [word for word in words if word not in ("--all", HELP_ALL)]
     return [*named, "--help" if named == words else HELP_ALL]
-
-
-# -- colour ------------------------------------------------------------------------------------------------------------
 
 
 def colour_of_environment() -> bool | None:

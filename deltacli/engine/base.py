@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deltacli.core.typing import ArrowSchema, RecordBatch
     from deltacli.work.task import Piece, Result, TableStores, Task, TaskContext
 
-# -- the engine port ---------------------------------------------------------------------------------------------------
-
 NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
 GROUPS = "groups"
 """The shared value that tells a task of `regroup` the number of groups."""
@@ -322,8 +320,6 @@ def _result(future: Future[Result]) -> Result:
             future.exception(timeout=POLL_SECONDS)
     return future.result()
 
-
-# -- a thread that fetches ahead ---------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
 

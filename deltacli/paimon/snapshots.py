@@ -20,8 +20,6 @@ from deltacli.core.errors import Unreadable, UsageError, command, install_comman
 from deltacli.core.typing import ArrowTable, JsonObject
 from deltacli.paimon.schema import BadJson, read_object
 
-# -- the names of the files of a Paimon table --------------------------------------------------------------------------
-
 MAIN_BRANCH = "main"
 SCHEMA_DIRECTORY = "schema"
 SNAPSHOT_DIRECTORY = "snapshot"

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 from deltacli.core.errors import sql_name
 from deltacli.core.typing import Json
 
-# -- the data types of Paimon ------------------------------------------------------------------------------------------
-
 MAX_LENGTH = 2_147_483_647
 """The length of STRING and BYTES, which are VARCHAR and VARBINARY without a limit."""
 

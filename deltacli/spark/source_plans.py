@@ -191,8 +191,6 @@ class StreamPlan:
     def _partitions_of(self, files: Iterable[DataFile]) -> list[bytes]:
         return partitions_of(self._table, self._log.wanted, files, self._log.newest_commit)
 
-    # -- what Spark asks for ------------------------------------------------------------------------------------------
-
     @property
     def most_files(self) -> int | None:
         return self._options.most_files

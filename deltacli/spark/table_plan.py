@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# -- a plan ------------------------------------------------------------------------------------------------------------
-
 _SHOWN_COLUMNS = 12
 _VALUE = "__deltacli_value_"
 
@@ -143,8 +141,6 @@ class TablePlan:
         if not frames:
             return self.session.createDataFrame([], parquet_schema.spark_schema(self.columns, described=True))
         return with_metadata(reduce(lambda one, other: one.union(other), frames), self.columns)
-
-    # -- frames -------------------------------------------------------------------------------------------------------
 
     def _frames(self, group: FileGroup) -> Iterable[Any]:
         match self.values:
@@ -251,8 +247,6 @@ class TablePlan:
             )
             for name, column in self._partitions()
         )
-
-    # -- description --------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         lines = [f"{name:<8} {text}" for name, text in self._facts()]
@@ -538,8 +532,6 @@ class _Planner:
                     hint='spark.conf.set("spark.sql.caseSensitive", "true"), or choose one of them by columns=[…]',
                 )
 
-    # -- files --------------------------------------------------------------------------------------------------------
-
     def _divided(self, files: list[parquet_scan.SparkFile]) -> tuple[list[OwnFile], list[parquet_scan.SparkFile]]:
         """Return the files that our own scan reads for reasons known without opening them, and the others."""
         reason = self._reason_for_all()
@@ -633,8 +625,6 @@ class _Planner:
             or bool(changed_fields(self._config))
             or any(_has_struct(column) for column in self._stored)
         )
-
-    # -- partition values ---------------------------------------------------------------------------------------------
 
     def _values(self, groups: Sequence[FileGroup]) -> parquet_scan.Values:
         files = list(chain.from_iterable(group.files for group in groups))

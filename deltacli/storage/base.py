@@ -38,8 +38,6 @@ from deltacli.storage.outcomes import Creation, Deletion
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
 
-# -- the storage port --------------------------------------------------------------------------------------------------
-
 _LEVELS = 2
 """Levels of directories that are listed one by one by stores that list flat."""
 

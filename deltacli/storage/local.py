@@ -43,8 +43,6 @@ from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missi
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 
-# -- the local file system ---------------------------------------------------------------------------------------------
-
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
 _LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")

@@ -27,9 +27,6 @@ _DEEPEST = 200
 _CAMEL = {wire: key for key, wire in WIRE_KEYS.items()}
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
 def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogTable:
     """Return the table of an answer of the Delta API. `is_local`: the catalog is on this machine, so that paths of its
     answers are paths here. Raises CatalogAnswerInvalid.

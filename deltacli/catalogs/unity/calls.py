@@ -110,9 +110,6 @@ def refusal_of(answer: http.Answer, now_ms: int) -> Refusal:
     return Refusal(answer.status, kind, message, reason, request_id, wait)
 
 
-# -- tokens ------------------------------------------------------------------------------------------------------------
-
-
 class Tokens(Protocol):
     """The token of requests."""
 
@@ -168,9 +165,6 @@ class ClientTokens:
 
     def accepted(self) -> None:
         self._is_second = False
-
-
-# -- requests ----------------------------------------------------------------------------------------------------------
 
 
 class Calls:
@@ -315,8 +309,6 @@ class Calls:
         remember_secrets({"token": token})
         is_number = isinstance(lifetime, int | float) and not isinstance(lifetime, bool)
         return token, int(min(max(lifetime, 0), _LONGEST_LIFETIME_S)) if is_number else _USUAL_LIFETIME_S
-
-    # -- errors ------------------------------------------------------------------------------------------------------
 
     def error_of(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
         """Return the error for a request about a table, schema or catalog of a name. `what` could not be done."""

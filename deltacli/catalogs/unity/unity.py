@@ -62,8 +62,6 @@ class UnityCatalog:
     def __repr__(self) -> str:
         return f"UnityCatalog({self._calls.profile.endpoint!r})"
 
-    # -- reading -----------------------------------------------------------------------------------------------------
-
     def load(self, name: TableName) -> CatalogTable:
         """Return the table now. Raises as the port says."""
         what = f"{name} cannot be loaded"
@@ -104,8 +102,6 @@ class UnityCatalog:
         except HttpFault as fault:
             raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
         return answers.grant_of(table.name, table.location, answer.get("storage-credentials"))
-
-    # -- changing ----------------------------------------------------------------------------------------------------
 
     def request_of(self, table: CatalogTable, proposal: Proposal) -> bytes:
         """Return the body of a proposal."""
@@ -170,8 +166,6 @@ class UnityCatalog:
             said = f"the table was dropped or renamed ({said})"
         is_final = 400 <= refusal.status < 500 and refusal.status not in (408, 425)
         return Answer(Verdict.REFUSED if is_final else Verdict.UNKNOWN, None, said, wait, denial)
-
-    # -- listing -----------------------------------------------------------------------------------------------------
 
     def tables_of(self, catalog: str, schema: str | None) -> list[Listed]:
         """Return the tables of a catalog or of one of its schemas, by name. Raises as the port says."""

@@ -18,8 +18,6 @@ from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
 from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import characters, escaped, escaped_objects, map_parts
 
-# -- `--format csv` ----------------------------------------------------------------------------------------------------
-
 _MUST_BE_QUOTED = '[",\\r\\n]'
 _BACKSLASH_AS_QUOTE = bytes(ord('"') if byte == ord("\\") else byte for byte in range(256))
 _FIRST_PRINTED = ord(" ")

@@ -27,8 +27,6 @@ from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.findings import fingerprint
 from deltacli.rules.framework.base import Finding, Rule, Severity
 
-# -- `--format github` -------------------------------------------------------------------------------------------------
-
 _LINE_END = re.compile("([\r\n])")
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

@@ -42,8 +42,6 @@ from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, dotted, sentence
 from deltacli.paimon.types import DataField, DataType, RowType, parts_of, simple_text, type_text, walk_fields
 
-# -- the history of a Paimon table as a result -------------------------------------------------------------------------
-
 _FEW, _NAMED = 3, 5
 STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
     from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan
 
-# -- the plan of a vacuum and what became of it, in each format --------------------------------------------------------
-
 _NAMES = ("path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion")
 _ROWS_PER_PIECE = 32_768
 

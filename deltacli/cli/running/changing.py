@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
     from deltacli.table.handle import TableHandle
 
-# -- confirmation ------------------------------------------------------------------------------------------------------
-
 _YES = ("y", "yes")
 _AHEAD_MS = 60_000
 

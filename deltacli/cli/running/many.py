@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     Use: TypeAlias = Callable[[Run, str], None]
     """Runs a command on one table."""
 
-# -- one of the tables -------------------------------------------------------------------------------------------------
-
 _NAMED = 5
 _OTHER_FILES = 64
 "Open files besides the directories of tables: libraries, the log, and what is read at once."

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
 
-# -- the run of a command ----------------------------------------------------------------------------------------------
-
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog

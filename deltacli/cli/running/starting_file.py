@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deltacli.fleet.planning.discovery import Discovery, Failure
     from deltacli.sharing.configuration.starting import StartedTable
 
-# -- what the `init` commands share ------------------------------------------------------------------------------------
-
 
 def find_tables(run: Run, directory: str) -> Discovery:
     """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import logging
     import subprocess
 
-# -- the terminal ------------------------------------------------------------------------------------------------------
-
 CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 GLUE = "\U0010fffd"

@@ -261,8 +261,6 @@ class Cluster:
         _files().cleanup()
         _files.cache_clear()
 
-    # -- tags ---------------------------------------------------------------------------------------------------------
-
     @contextmanager
     def _tagged(self, tag: str, description: str | None) -> Iterator[None]:
         """Mark the jobs that this thread starts."""

@@ -69,8 +69,6 @@ from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 
-# -- the engine --------------------------------------------------------------------------------------------------------
-
 _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""
 

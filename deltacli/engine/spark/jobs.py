@@ -25,8 +25,6 @@ from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.task import TaskContext
 
-# -- tasks of a job ----------------------------------------------------------------------------------------------------
-
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
 _SHORT_SECONDS = 1.0

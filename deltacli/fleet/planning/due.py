@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
 
-# -- what is due for a table -------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:

@@ -41,8 +41,6 @@ from deltacli.storage.secrets import without_secrets
 if TYPE_CHECKING:
     from deltacli.operations.doctor.examined import TableReport
 
-# -- what the pages have in common -------------------------------------------------------------------------------------
-
 _UNSEEN = pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""
 

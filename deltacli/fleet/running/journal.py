@@ -42,8 +42,6 @@ from deltacli.storage.local_write import replacement, unwritable
 from deltacli.storage.outcomes import Unknown
 from deltacli.storage.secrets import without_secrets
 
-# -- leases ------------------------------------------------------------------------------------------------------------
-
 _SUFFIX = ".lease"
 _NAME = re.compile(r"[0-9]{12}\.lease")
 _RENEWALS = 3

@@ -70,8 +70,6 @@ from deltacli.fleet.status import Judgement, StatusReader, read_status
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
 
-# -- a run -------------------------------------------------------------------------------------------------------------
-
 _POLL_SECONDS = 0.2
 
 

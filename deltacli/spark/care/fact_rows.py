@@ -277,9 +277,6 @@ def _with_columns(batch: Any, known: Values, columns: Sequence[FactColumn]) -> p
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-# -- facts ------------------------------------------------------------------------------------------------------------
-
-
 def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
     from deltacli.operations.read.history import read_history
 
@@ -450,8 +447,6 @@ FACTS: Mapping[str, Fact] = {
     "fleet_facts": Fact(LOG_FACTS, _log_facts, keeps_faults=True),
 }
 
-
-# -- tables -----------------------------------------------------------------------------------------------------------
 
 NAME, ARGUMENTS, NOW_MS, SKIPS = "name", "arguments", "now_ms", "skips"
 """Names of the shared values: of the fact, its arguments, the clock, and whether unreadable tables are skipped."""

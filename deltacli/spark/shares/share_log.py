@@ -416,8 +416,6 @@ class ShareLog(TableLog):
                 hint=f'.option("responseFormat", "{self._form}")   # or another checkpointLocation',
             )
 
-    # -- windows --------------------------------------------------------------------------------------------------
-
     def _window_of(self, version: int) -> _Window:
         """Return the commits around a version, asked for where they are not at hand."""
         if self._window is None or not self._window.first <= version <= self._window.last:

@@ -39,8 +39,6 @@ from deltacli.storage.outcomes import Created, Creation, Existed
 from deltacli.storage.retry import AZURE_PRICES, Call, Retry
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
-# -- the calls of a container of Azure Blob Storage --------------------------------------------------------------------
-
 DIALECT = http.Dialect(
     store="Azure Blob Storage",
     holder="container",

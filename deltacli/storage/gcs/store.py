@@ -37,8 +37,6 @@ from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import GCS_PRICES, Call, Retry
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
-# -- the calls of a bucket of Google Cloud Storage ---------------------------------------------------------------------
-
 DIALECT = http.Dialect(
     store="Google Cloud Storage",
     holder="bucket",

@@ -122,8 +122,6 @@ def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOpti
         raise Exit(EXIT_FINDINGS)
 
 
-# -- the signing key ---------------------------------------------------------------------------------------------------
-
 OverlapOption = Annotated[
     str | None,
     Option(

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
     from deltacli.work.outputs import ActionColumns
 
-# -- lists of live files and tombstones, millions long -----------------------------------------------------------------
-
 _LARGEST = "largest size of those shown"
 _PATH_CELLS = 56
 """Of a path before other columns than its size are shown: whole paths are worth more than the times."""
