@@ -148,9 +148,7 @@ class ManagedStore:
             )
 
     def require_permission(self, needed: str, what: str, *, asks: bool = True) -> None:
-        """Raise Refused (`catalog.permission`), naming what is missing, unless the catalog permits a maintenance: now,
-        or as it said last.
-        """
+        """Raise Refused (`catalog.permission`) unless the catalog permits a maintenance, now or as last said."""
         require_permission(self.log, Maintenance(needed), what, asks=asks)
 
     def refuse(self, what: str) -> NoReturn:

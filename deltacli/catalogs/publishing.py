@@ -24,9 +24,7 @@ _BLOCK_BYTES = 4 << 20
 
 
 class Publication(NamedTuple):
-    """The versions that are published and compared by now, those of them that were published before, and the newest
-    one that was reported to the catalog.
-    """
+    """The versions published and compared by now, those published before, and the newest that was reported."""
 
     published: tuple[int, ...] = ()
     there: tuple[int, ...] = ()

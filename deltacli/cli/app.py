@@ -171,10 +171,7 @@ def make_run(
     *,
     names_choose: bool = True,
 ) -> Run:
-    """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError.
-
-    The name of the output file comes before the environment for its format.
-    """
+    """Settle the shared options: option, environment, configuration file, default. Raises UsageError."""
     settings, configuration = _settings_of(options)
     _require_readable(formats, options.output_format, as_json=options.as_json)
     given = "json" if options.as_json else options.output_format

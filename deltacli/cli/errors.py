@@ -127,9 +127,7 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
 
 
 def _as_asked(advice: str, error: errors.DeltacliError, arguments: Sequence[str]) -> str:
-    """Return a command that is the current one with other words: with `--dry-run`, `--json` and `--upgrade-protocol`
-    where that has them and the error is not about them.
-    """
+    """Return the current command with other words, and those of its flags that the error is not about."""
     line, comment, remark = advice.partition("   #")
     path = path_of(line.split()[1:]) if errors.is_command(line) else ()
     if not path or path != path_of(arguments) or " --help" in line or error.code == "usage.output":
@@ -374,9 +372,7 @@ def _changes(arguments: Sequence[str]) -> bool:
 
 
 def _table_near(error: errors.NotATable, table: str) -> str | None:
-    """Return the first table below a directory that is not one, or the table of which it is the log or another part, as
-    the user would write it; None without one.
-    """
+    """Return the first table below a directory, or the one of which it is a part, as the user would write it."""
     if error.code == "table.path-is-log" and table.rstrip("/").endswith("/_delta_log"):
         return table.rstrip("/").removesuffix("/_delta_log") or "/"
     if error.below is not None:

@@ -430,9 +430,7 @@ def write_whole_table(
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines: folded on a terminal, in one line in a pipe. Very long texts lose their middle, and what
-    the error says is not repeated.
-    """
+    """Write labelled lines: folded on a terminal, one line in a pipe, what the error says left out."""
     if errors_follow(sink):
         sections = without_repetition(sections)
     sections = [section._replace(lines=[without_middle(line) for line in section.lines]) for section in sections]

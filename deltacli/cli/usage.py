@@ -586,9 +586,7 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
-    """Return the help of the command that has an option, of the same group where one there has it. Commands of `fleet`
-    and `share` are about something else than a table. None that asks before a change is suggested.
-    """
+    """Return the help of the command that has an option, of the same group first; never of one that asks."""
     from deltacli.cli.help_page import commands_with
 
     group = arguments[:1]

@@ -153,9 +153,7 @@ class EmbeddedEngine:
         each: int,
         cancel: Callable[[], None],
     ) -> Iterator[Result]:
-        """Run pieces, `each` per thread in flight where `at_once` is given; `cancel` is called before pieces that still
-        run are waited for.
-        """
+        """Run pieces, `each` per thread in flight with `at_once`; `cancel` comes before the wait for running ones."""
         threads, in_flight = (self.threads, 2 * self.threads) if at_once is None else (at_once, each * at_once)
         remaining = iter(pieces)
         first = list(islice(remaining, 2 if threads > 1 else 0))

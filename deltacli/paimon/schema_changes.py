@@ -263,9 +263,7 @@ Path = tuple[str, ...]
 
 
 class ChangeKind(StrEnum):
-    """The kind of a change, as in Paimon's SchemaChange; METADATA is of a Delta table, the last three have no such
-    change.
-    """
+    """The kind of a change, as in Paimon's SchemaChange; METADATA and the last three have no such change."""
 
     ADD_COLUMN = "addColumn"
     DROP_COLUMN = "dropColumn"

@@ -568,10 +568,7 @@ class MissingKey(BadType):
 
 
 def parse_type(value: object, ids: FieldIds | None = None, *, note: Note = ignore, place: str = "") -> DataType:
-    """Return the type that a JSON value describes. Raises BadType with the reason.
-
-    `note` is called for contradictions between the type string and the other keys of an object.
-    """
+    """Return the type of a JSON value. Raises BadType; `note` is called for contradictions between its keys."""
     return _parse(value, ids or FieldIds(), note, place, 0)
 
 

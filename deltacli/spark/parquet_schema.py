@@ -341,9 +341,7 @@ def _not_read_in_variants(kind: ArrowType) -> str | None:
 
 
 class _Siblings:
-    """The fields of a struct in a file: by id, if ids decide, else by name. Spec: Reader Requirements for Column
-    Mapping.
-    """
+    """The fields of a struct in a file, by id or name. Spec: Reader Requirements for Column Mapping."""
 
     def __init__(self, fields: Iterable[ArrowField], *, by_id: bool) -> None:
         self.fields = list(fields)

@@ -251,10 +251,7 @@ def _undescribed(value: Json) -> Json:
 
 
 def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile], newest: LogFile | None) -> list[bytes]:
-    """Return pickled partitions: what a task of Spark needs to read some files.
-
-    `newest` is a commit that executors have to see: else they see another table.
-    """
+    """Return pickled partitions for tasks of Spark; `newest` is a commit that executors have to see."""
     pieces = list(plan_row_pieces(files))
     if not pieces:
         return []

@@ -337,10 +337,7 @@ class TableLog:
         return self._once("snapshot", version, self._snapshot_files)
 
     def commit_files(self, version: int) -> Sequence[DataFile]:
-        """Return the files to deliver of a commit.
-
-        Raises VersionAbsent where it is no longer in the log, and Refused (`stream.*`) where the stream cannot go on.
-        """
+        """Return the files to deliver of a commit. Raises VersionAbsent where it is gone, Refused (`stream.*`)."""
         return self._once("commit", version, self._commit_files)
 
     def _once(self, kind: str, version: int, read: Callable[[int], Sequence[DataFile]]) -> Sequence[DataFile]:

@@ -126,10 +126,7 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
 
 
 def require_writable(storage: ReadStorage) -> None:
-    """Raise NoAtomicCreate for a store that is known to be read-only, without a request; UsageError for a share.
-
-    A store with the credentials of a server asks for those to write.
-    """
+    """Raise NoAtomicCreate for a store known to be read-only, without a request; UsageError for a share."""
     if isinstance(storage, StoreOfVersions | StoreWithBounds):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
@@ -227,9 +224,7 @@ class ReadStorage(Protocol):
 
 
 class Storage(ReadStorage, Protocol):
-    """The files below one root, to be written, too. Methods that write raise NoAtomicCreate where the store cannot
-    create atomically.
-    """
+    """The files below one root, to be written, too; NoAtomicCreate where the store cannot create atomically."""
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         """Create the file unless the name exists; of several concurrent calls exactly one returns Created.

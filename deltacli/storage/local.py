@@ -656,9 +656,7 @@ def require_openable(path: str) -> None:
 
 
 class LocalBounds:
-    """Resolves directories below a local root. Raises PathExternal for paths outside the root and the allowed
-    prefixes.
-    """
+    """Resolves directories below a local root. Raises PathExternal outside the root and the allowed prefixes."""
 
     def __init__(self, root: str, allowed: Allowed) -> None:
         self.allowed = allowed

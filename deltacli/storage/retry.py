@@ -241,9 +241,7 @@ class Retry:
         self._made: dict[Hashable, Any] = {}
 
     def shared(self, store: str, options: Mapping[str, str], make: Callable[[], Answer]) -> Answer:
-        """Return the calls of a bucket or a container, which the tables of this run have in common: a client, its
-        connections and its credentials. `make` sends no request.
-        """
+        """Return what all tables of this run in a bucket have in common: its calls. `make` sends no request."""
         key = store, *sorted(options.items())
         with self._lock:
             if key not in self._made:

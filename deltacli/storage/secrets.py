@@ -67,9 +67,7 @@ def word_without_secrets(word: str) -> str:
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without these strings, without the secrets of options and of the environment, and without
-    passwords, signatures and credentials of URLs and headers.
-    """
+    """Return the text without these strings, known secrets, and the credentials of URLs and headers."""
     return _masked(text, frozenset({*secrets, *_remembered, *_of_environment()}))
 
 

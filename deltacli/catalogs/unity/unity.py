@@ -129,10 +129,7 @@ class UnityCatalog:
         return _accepted(table, found, body)
 
     def report_published(self, table: CatalogTable, version: int) -> CatalogTable:
-        """Tell the catalog that all versions up to one are published. Raises as the port says.
-
-        It never moves back there, so a report may be repeated.
-        """
+        """Tell that all versions up to one are published. It may be repeated. Raises as the port says."""
         what = f"{table.name}: the published versions cannot be reported"
         if not table.takes_commits:
             raise CatalogAnswerInvalid(f"{what}: the catalog is too old to take reports")

@@ -543,9 +543,7 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
 
 
 def _may_hide_more(request: ValidateRequest, report: ValidationReport) -> bool:
-    """Return whether the next level is worth a look: nothing was found, or only warnings of a log that can be read,
-    which say nothing about the files.
-    """
+    """Return whether the next level is worth a look: nothing was found, or only warnings of a readable log."""
     counts = report.counts
     if not counts.rules:
         return request.level != LevelChoice.DATA

@@ -137,10 +137,7 @@ def _doubled(text: pa.Array) -> pa.Array:
 
 
 def _double_quotes(raw: str) -> bytes:
-    """Return a text in which JSON escapes only quotes as a field of CSV.
-
-    Replaces one byte to turn `\\"` into `""`, in a third of the time of Arrow's text replacement.
-    """
+    """Return a text whose quotes are escaped by JSON as a field of CSV, in a third of the time of Arrow."""
     return orjson.dumps(raw).translate(_BACKSLASH_AS_QUOTE)
 
 

@@ -134,9 +134,7 @@ def place_of_catalog(chosen: CatalogChoice) -> str:
 
 
 def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice | None:
-    """Return the catalog that an option, or else the configuration, names; None: that of the environment. Raises
-    UsageError for an unknown name.
-    """
+    """Return the catalog that an option or the configuration names, None for the environment. Raises UsageError."""
     name = given if given is not None else settings.get("catalog_profile")
     if name is None:
         return None

@@ -341,9 +341,7 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
 
 
 def chosen_version(table: TableHandle, version: int | None, timestamp: str | None) -> int | None:
-    """Return the version that `--version` or `--timestamp` selects; None for neither. Raises UsageError, and
-    VersionAbsent for a time before the first commit.
-    """
+    """Return the version of `--version` or `--timestamp`; None for neither. Raises UsageError and VersionAbsent."""
     at_ms = parse_moment_of(version, timestamp)
     if at_ms is None:
         return version

@@ -160,9 +160,7 @@ def fit(
     *,
     keep_empty: bool,
 ) -> tuple[list[int], list[int]]:
-    """Choose the columns that fit `width` cells by priority (None: all), leave out those without a value, and return
-    the places of the others and their widths.
-    """
+    """Choose the columns with values that fit `width` cells by priority (None: all); return places and widths."""
     filled = with_values(columns, texts, keep_empty=keep_empty)
     if width is None:
         return filled, [natural[index] for index in filled]
@@ -390,10 +388,7 @@ def plan_table(canvas: Surface, rows: Sequence[PlanRow], remarks: str) -> Render
 
 
 def version_strip(canvas: Surface, first: int, last: int, lost: Spans, label_cells: int = 0) -> RenderableType:
-    """Return the versions from `first` to `last` as blocks between their numbers: lost, kept, or both in one block.
-
-    `label_cells` is the room that is taken beside the strip.
-    """
+    """Return the versions as blocks between their numbers: lost, kept, or both; `label_cells`: room taken beside."""
     count = last - first + 1
     ends = len(f"{first:,} {last:,}") + 1
     room = max(min(canvas.width - label_cells - ends, _STRIP_CELLS), 1)

@@ -137,10 +137,7 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
 
 
 def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLine]]) -> list[Column[HistoryLine]]:
-    """Return a column for each wanted name that is not a column: writers add keys of their own to commitInfo.
-
-    Raises UsageError for a name that is nearly one of a column.
-    """
+    """Return a column for each wanted key of commitInfo. Raises UsageError for a name nearly one of a column."""
     known = [column.name.lower() for column in available]
     others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
     for name in others:

@@ -32,9 +32,7 @@ _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "t
 
 @dataclass
 class SnapshotResult(Result):
-    """The state of a table at a version; `name`: the table as the user wrote it; `only_counts`: its numbers alone;
-    `source`: what the user asked a checksum for came from.
-    """
+    """The state at a version; `name`: as the user wrote it; `only_counts`: numbers alone; `source`: of a checksum."""
 
     summary: SnapshotSummary | StatedVersion
     name: str

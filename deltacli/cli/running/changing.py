@@ -128,9 +128,7 @@ O = TypeVar("O", bound=changing.Outcome)  # noqa: E741
 
 
 class Mode(NamedTuple):
-    """What a command does with the plan: show it, say whether it is due, or execute it, without a question or after
-    one.
-    """
+    """What a command does with the plan: show it, say whether it is due, or execute it, with a question or without."""
 
     dry_run: bool = False
     yes: bool = False

@@ -337,10 +337,7 @@ class Run:
         return self._stores[-1]
 
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
-        """Open the destination of the result: a file, a pipe, or a terminal, with a pager where that is useful.
-
-        `content` is the format to write where it is not the run's format.
-        """
+        """Open the destination of the result: a file, a pipe, or a terminal with a pager; `content`: its format."""
         if self.terminal.is_terminal:
             from deltacli.cli.terminal.pager import open_screen
 
@@ -425,10 +422,7 @@ class Stores:
         self._opened_catalog: UnityCatalog | None = None
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
-        """Open a store that the command `writes` to or only reads.
-
-        Raises UsageError, and NoAtomicCreate where the store is read-only, before any request is sent.
-        """
+        """Open a store that the command `writes` or only reads. Raises UsageError and NoAtomicCreate at once."""
         if uri[: len(CATALOG)].lower() == CATALOG:
             self.note_needless_access("a table that is not shared")
             return self._open_in_catalog(uri, writes=writes)

@@ -166,9 +166,7 @@ class PlanState:
 
 
 class Shown(NamedTuple):
-    """A step, the seconds since it began, its share and the remaining seconds: of the whole plan that it is in, which
-    has taken `spent` seconds.
-    """
+    """A step: its seconds, share and remaining seconds, of the whole plan that it is in, which has taken `spent`."""
 
     step: StepState
     elapsed: float

@@ -735,10 +735,7 @@ def _wait(woken: int | None, *, reads: list[int] | None = None, writes: list[int
 
 @contextlib.contextmanager
 def _woken_by_signals(*also: signal.Signals) -> Iterator[int | None]:
-    """Yield the end of a pipe that becomes readable with each signal; `also` are signals without a handler so far.
-
-    None outside the main thread, where no signal is handled.
-    """
+    """Yield the end of a pipe that becomes readable with each signal; None outside the main thread."""
     end, start = os.pipe()
     os.set_blocking(end, False)
     os.set_blocking(start, False)

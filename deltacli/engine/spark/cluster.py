@@ -240,9 +240,7 @@ class Cluster:
             self._running.discard(tag)
 
     def abandon(self) -> None:
-        """Ask for the end of our jobs, and wait only until the request was sent. A Connect server would otherwise go on
-        with the jobs of a client that is gone.
-        """
+        """Ask for the end of our jobs, which a Connect server would go on with, and wait for the request only."""
         sent = Event()
 
         def cancel() -> None:

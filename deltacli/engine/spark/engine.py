@@ -218,10 +218,7 @@ class SparkEngine(EmbeddedEngine):
         size_bytes: int,
         temp_dir: str | None = None,  # noqa: ARG002  (the cluster keeps the batches)
     ) -> Iterator[Result]:
-        """Read, distribute and merge on executors. All results come to the driver at once.
-
-        Raises ClusterFailed (`cluster.result-size`) where they are larger than it accepts.
-        """
+        """Read, distribute and merge on executors. Raises ClusterFailed (`cluster.result-size`) for large results."""
         jobs, groups = self._reading_jobs(readings, size_bytes)
         tasks = merge_tasks(groups)
         finish, session = PickledResults(merge, schema), self._cluster.session
@@ -336,9 +333,7 @@ def _value(row: Row) -> Any:  # Any: the result of a piece
 
 
 def sendable(stores: TableStores) -> Openable:
-    """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises that is
-    asked for credentials.
-    """
+    """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises."""
     storage = stores.storage
     return storage.to_send() if isinstance(storage, StoreWithBounds) else sendable_location(stores.location)
 

@@ -40,9 +40,7 @@ def status_page(
     pages: Mapping[str, str] = _NOTHING,
     faults: Mapping[str, str] = _NOTHING,
 ) -> str:
-    """Return the page. `pages`: tables by their shown names -> addresses of their own pages, relative to this one.
-    `faults`: tables whose page could not be written -> why.
-    """
+    """Return the page. `pages`: shown names of tables -> relative addresses; `faults`: those without a page -> why."""
     found = find_causes((table.shown_name, table.found) for table in status.tables)
     causes = [cause for cause in found if len(cause.tables) > 1]  # the row of a table has what is its own
     title = f"deltacli: {status.headline}"
@@ -178,9 +176,7 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
 
 
 def _remedies(cause: Cause, file: str) -> str:
-    """Return what to do about a cause: once where it is the same for all tables, else for each of the first tables.
-    Then the other tables, which a click shows.
-    """
+    """Return what to do about a cause: once, or for each of the first tables, then the others, which a click shows."""
     advised = {advice: _remedy(_short(advice, name, file)) for name, advice in cause.first}
     if len(advised) < 2:
         remedies = [f"<br>{remedy}" for remedy in advised.values()]

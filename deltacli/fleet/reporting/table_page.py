@@ -91,9 +91,7 @@ def part(name: str) -> str:
 
 
 def framed(title: str, body: str, *, style: str, script: str | None = None, table: str | None = None) -> str:
-    """Return a page around its body, which is HTML. The script is the last element. `table` is the URI of the table of
-    the page, by which `find_pages` finds it.
-    """
+    """Return a page around its body, which is HTML. `table` is the URI by which `find_pages` finds it."""
     about = "" if table is None else f'<meta name="{_ABOUT}" content="{text(table)}">\n'
     runs = "" if script is None else f"script-src '{_digest(script)}'; "
     policy = f"default-src 'none'; {runs}style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"

@@ -510,9 +510,7 @@ def _has_texts(record: Record, *names: str) -> bool:
 
 
 def new_run_id(now_ms: int, newest: str | None = None) -> str:
-    """Return the name of a run: names are in the order of their beginnings, also where the clock was set back, and no
-    two are equal.
-    """
+    """Return the name of a run: in the order of beginnings, also after a clock was set back, and never twice."""
     last_ms = -1 if newest is None else _begin_of(newest)
     moment = format_timestamp(max(now_ms, last_ms + 1)).replace("-", "").replace(":", "").replace(".", "")
     return f"{moment}-{secrets.token_hex(4)}"
@@ -564,9 +562,7 @@ class Summary:
 
 
 def read_summary(state: Path) -> Summary:
-    """Return the summary of a state directory; an empty one if it does not exist, is damaged, or does not
-    belong to the files.
-    """
+    """Return the summary of a state directory, an empty one where it is absent, damaged, or not of the files."""
     try:
         data = (state / SUMMARY).read_bytes()
         end = data.rindex(b"\n", 0, -1) + 1

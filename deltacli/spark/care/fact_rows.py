@@ -186,21 +186,17 @@ LOG_FACTS = (
 @cache
 def arrow_type(kind: str) -> ArrowType:
     """Return the Arrow type of a type of Spark."""
-    match kind:
-        case "string":
-            return pa.string()
-        case "bigint":
-            return pa.int64()
-        case "int":
-            return pa.int32()
-        case "boolean":
-            return pa.bool_()
-        case "timestamp":
-            return pa.timestamp("us", "UTC")
-        case "map<string,string>":
-            return pa.map_(pa.string(), pa.string())
-        case "array<string>":
-            return pa.list_(pa.string())
+    known = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
+        "array<string>": pa.list_(pa.string()),
+    }
+    if kind in known:
+        return known[kind]
     parts = [part.partition(":") for part in kind.removeprefix("struct<").removesuffix(">").split(",")]
     return pa.struct([(name, arrow_type(part)) for name, _, part in parts])
 
@@ -453,10 +449,7 @@ NAME, ARGUMENTS, NOW_MS, SKIPS = "name", "arguments", "now_ms", "skips"
 
 
 def read_fact(row: Values, context: TaskContext) -> Iterator[pa.Table | Values]:
-    """Yield the facts of the table of a row, with its URI, as tables of Arrow, or as a row where a table has one.
-
-    Raises what the operation raises, unless the fact keeps faults or the caller skips unreadable tables.
-    """
+    """Yield the facts of the table of a row. Raises what the operation raises, but for faults to keep or to skip."""
     fact = FACTS[context.shared(NAME)]
     uri = row["table"]
     try:

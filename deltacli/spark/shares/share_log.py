@@ -237,9 +237,7 @@ _UNKNOWN_MS = 600_000
 
 
 class FreshUrls:
-    """The URLs of the files of a store, listed again where half of the time is over. Make it before the files are
-    listed.
-    """
+    """The URLs of the files of a store, listed again after half of the time. Make it before the files are listed."""
 
     def __init__(self, store: ShareStorage) -> None:
         self._store, self._clock = store, store.requests.transport.clock

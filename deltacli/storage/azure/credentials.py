@@ -400,9 +400,7 @@ class AzureCredentials:
 
 
 def azure_sources(options: AzureOptions, attempts: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return the sources that are tried, in their order, without values that could be secret. `attempts`: what
-    azure-identity says of each of its credentials.
-    """
+    """Return the sources that are tried, in order, without secrets; `attempts`: what azure-identity says of each."""
     tenant, client, secret = options.client
     identity = variables(*(name for name in _IDENTITIES if os.environ.get(name))) or "no answer"
     given = {"account_key": options.account_key, "sas_token": options.sas_token}
@@ -458,10 +456,7 @@ def _has_identity() -> bool:
 
 
 def authorization(method: str, url: str, headers: Mapping[str, str], account: str, key: bytes) -> str:
-    """Return the Authorization header of a request with these headers, among them x-ms-date, by the key of an account.
-
-    Spec: Authorize with Shared Key, version 2015-02-21 and later.
-    """
+    """Return the Authorization header of a request by an account key. Spec: Authorize with Shared Key."""
     found = {name.lower(): " ".join(text.split()) for name, text in headers.items()}
     if found.get("content-length") == "0":
         found["content-length"] = ""

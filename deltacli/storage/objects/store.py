@@ -321,9 +321,7 @@ class ObjectStorage:
         return self.open_version(path, "")
 
     def open_version(self, path: str, version_id: str) -> BinaryFile:
-        """Open a version of a file, '' for the current one. Read its end, which has the footer of Parquet, and its size
-        in one request.
-        """
+        """Open a version of a file, '' for the current one: its end and its size are read in one request."""
         content = self._get(path, f"bytes=-{_TAIL_BYTES}", version_id=version_id)
         if content is None:
             return io.BufferedReader(ObjectReader(lambda *_: b"", 0, b"", ""))
@@ -545,10 +543,7 @@ class ObjectStorage:
         return _part(content, offset, length) if content else b""
 
     def _get(self, path: str, span: str, tag: str = "", version_id: str = "") -> Content | None:
-        """Return the bytes of a file or of a range; None after the end of the file.
-
-        Raises StorageFailed where a tag is given and the file has another one.
-        """
+        """Return the bytes of a file or a range; None after its end. Raises StorageFailed for another tag."""
         try:
             return self._ask(lambda: self._calls.get(self._key(path), span, tag, version_id), path, "read")
         except StorageFailed as failed:

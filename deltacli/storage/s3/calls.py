@@ -329,9 +329,7 @@ def require_copied(answer: Fields, name: str) -> str:
 
 
 def body_of(answer: Fields, span: str) -> bytes:
-    """Return the body of an answer with an object, or with the range that was asked for ('' for all). Raises HttpFault
-    where it is too long, or where it does not show its end.
-    """
+    """Return the body of an object or of a range ('' for all). Raises HttpFault where it is too long or cut off."""
     declared = answer.get("ContentLength")
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if declared is None and "transfer-encoding" not in headers:

@@ -48,10 +48,7 @@ GetKey = Callable[[datetime, datetime], Any]  # Any: an object with the fields o
 
 
 def azure_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
-    """Return the source of signatures for a location. `clock` returns epoch seconds.
-
-    Raises CannotSign for credentials that cannot sign, and what opening the store raises.
-    """
+    """Return the source of signatures for a location. Raises CannotSign, and what opening the store raises."""
     address = read_address(uri)
     read = read_azure_options(options, address)
     root = "/".join(part for part in (address.container, address.root) if part)

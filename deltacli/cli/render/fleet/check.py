@@ -47,9 +47,7 @@ class Items(Sequence[JsonObject]):
 
 
 class TableRow(NamedTuple):
-    """A row for people: what its first column shows, and the tables that it is about. `is_counted`: they have no name
-    there.
-    """
+    """A row for people: what its first column shows, and its tables. `is_counted`: they have no name there."""
 
     name: str
     row: Any  # of any kind

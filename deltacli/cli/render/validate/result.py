@@ -98,9 +98,7 @@ def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: Fi
 
 @dataclass
 class LiveFindings(Result):
-    """Findings as they come, a summary after each table. `check` is given what takes a line, checks the tables, and
-    returns whether the result is complete.
-    """
+    """Findings as they come. `check` checks the tables, writes lines, and returns whether the result is complete."""
 
     check: Callable[[Emit], bool]
     is_live: bool = True
