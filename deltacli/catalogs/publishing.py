@@ -54,7 +54,10 @@ def publish(
         for commit in due:
             if not published:
                 _require_before(store, commit.version)
-            if not _publish_one(store, commit):
+            _require_as_ratified(store, commit)
+            made = store.copy_within(staged_path(commit), _published_path(commit.version))
+            _require_same(store, commit)
+            if made != Created():
                 there.append(commit.version)
             published.append(commit.version)
     except errors.DeltacliError as failed:
@@ -114,14 +117,6 @@ def require_publishable(store: ReadStorage, commit: Ratified, *, is_first: bool)
         return False
     _require_same(store, commit)
     return True
-
-
-def _publish_one(store: Storage, commit: Ratified) -> bool:
-    """Copy a commit; return False where the copy was there already."""
-    _require_as_ratified(store, commit)
-    made = store.copy_within(staged_path(commit), _published_path(commit.version))
-    _require_same(store, commit)
-    return made == Created()
 
 
 def _require_same(store: ReadStorage, commit: Ratified) -> None:

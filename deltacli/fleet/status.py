@@ -252,7 +252,6 @@ class StepStatus:
 
     @property
     def is_alert(self) -> bool:
-        """Return True if somebody has to look."""
         return self.state in NOT_DONE or self.state == "findings"
 
     @property
@@ -286,40 +285,6 @@ class Alert(NamedTuple):
     message: str
     brief: str
     advice: str | None
-
-
-def alerts_of(
-    table: str,
-    run_command: str,
-    problem: Unread | None,
-    steps: Iterable[StepStatus],
-    exceeded: Iterable[Judgement],
-    policy: Mapping[str, StepPolicy],
-) -> list[Alert]:
-    """Return what is wrong with a table, its steps and its numbers, the worst first. `table` is the name without
-    secrets, `run_command` the command of the next run, `policy` has the settings of the steps.
-    """
-    found = []
-    if problem is not None:
-        is_table = problem.line is None
-        advice = command("validate", table=table) if is_table else command("doctor access", table=table)
-        if problem.code == "table.path-missing":
-            advice = f"correct the path {table} in the policy file, or leave it out"
-        message, cause = f"{problem.code}: {problem.message}", f"{problem.code}: cannot be read"
-        found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
-    for step in [step for step in steps if step.is_alert]:
-        advice = advice_for(step, table, run_command, policy.get(step.kind))
-        cause = ": ".join(filter(None, (f"{step.kind} {step.state}", step.code)))
-        weight = _weight_of(step)
-        found.append(Alert(weight, cause, f"{step.kind} {step.state}: {step.message}", _brief(step), advice))
-    for one in exceeded:
-        weight = Weight.FINDINGS if one.threshold == "failed-rules" else Weight.THRESHOLD
-        message, cause = f"{one.threshold}: {one.message}", f"{one.threshold}: beyond the limit"
-        found.append(Alert(weight, cause, message, one.brief, one.advice))
-    found.sort(key=lambda alert: alert.weight)
-    if found and found[0].weight <= Weight.UNREADABLE:  # first of all, whatever else costs time
-        return [one._replace(advice=None) if one.weight is Weight.THRESHOLD else one for one in found]
-    return found
 
 
 def without_shorter(commands: Iterable[str]) -> list[str]:
@@ -531,13 +496,30 @@ class TableStatus:
     @property
     def found(self) -> list[Alert]:
         """Return what is wrong, the worst first."""
-        return alerts_of(
-            self.shown_name, self.run_command, self.problem, self.steps.values(), self.exceeded, self.policy
-        )
+        table, problem, found = self.shown_name, self.problem, []
+        if problem is not None:
+            is_table = problem.line is None
+            advice = command("validate", table=table) if is_table else command("doctor access", table=table)
+            if problem.code == "table.path-missing":
+                advice = f"correct the path {table} in the policy file, or leave it out"
+            message, cause = f"{problem.code}: {problem.message}", f"{problem.code}: cannot be read"
+            found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
+        for step in [step for step in self.steps.values() if step.is_alert]:
+            advice = advice_for(step, table, self.run_command, self.policy.get(step.kind))
+            cause = ": ".join(filter(None, (f"{step.kind} {step.state}", step.code)))
+            weight = _weight_of(step)
+            found.append(Alert(weight, cause, f"{step.kind} {step.state}: {step.message}", _brief(step), advice))
+        for one in self.exceeded:
+            weight = Weight.FINDINGS if one.threshold == "failed-rules" else Weight.THRESHOLD
+            message, cause = f"{one.threshold}: {one.message}", f"{one.threshold}: beyond the limit"
+            found.append(Alert(weight, cause, message, one.brief, one.advice))
+        found.sort(key=lambda alert: alert.weight)
+        if found and found[0].weight <= Weight.UNREADABLE:  # first of all, whatever else costs time
+            return [one._replace(advice=None) if one.weight is Weight.THRESHOLD else one for one in found]
+        return found
 
     @property
     def alerts(self) -> list[str]:
-        """Return what is wrong, in sentences."""
         return [alert.message for alert in self.found]
 
     @property
@@ -603,7 +585,6 @@ class FleetStatus:
 
     @property
     def unknown(self) -> dict[str, list[TableStatus]]:
-        """Return the thresholds that could not be judged, each with its tables."""
         found: dict[str, list[TableStatus]] = {}
         for table in self.tables:
             for one in table.judgements:

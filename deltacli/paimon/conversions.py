@@ -112,7 +112,6 @@ _WIDER_OF_ARROW: Mapping[str, AtomicType] = {
 
 
 def arrow_schema(fields: Sequence[DataField], report: Report) -> pa.Schema:
-    """Return columns as an Arrow schema."""
     return pa.schema([_arrow_field(field, "", report) for field in fields])
 
 

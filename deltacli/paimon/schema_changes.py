@@ -186,7 +186,13 @@ def _is_executable(before: AtomicType, after: AtomicType) -> bool:
 def _why_lossy(before: AtomicType, after: AtomicType) -> str:
     """Return why values can change; empty where every value survives."""
     if before.root is after.root:
-        return _why_narrower(before, after)
+        if before.root is Root.DECIMAL:
+            return _why_digits_are_lost(before.arguments, after)
+        if before.root in (*_TEXTS, *_BYTES):
+            return _why_shorter(before, after)
+        if before.root in (*_TIMESTAMPS, Root.TIME) and _first(after) < _first(before):
+            return "digits of the second are lost"
+        return ""
     judge = _CROSSINGS.get((before.root, after.root))
     if judge is not None:
         return judge(before, after)
@@ -198,16 +204,6 @@ def _why_lossy(before: AtomicType, after: AtomicType) -> str:
     if before.root in _EXACT_IN.get(after.root, ()):
         return ""
     return _LOSSES.get(after.root, "values are converted")
-
-
-def _why_narrower(before: AtomicType, after: AtomicType) -> str:
-    if before.root is Root.DECIMAL:
-        return _why_digits_are_lost(before.arguments, after)
-    if before.root in (*_TEXTS, *_BYTES):
-        return _why_shorter(before, after)
-    if before.root in (*_TIMESTAMPS, Root.TIME) and _first(after) < _first(before):
-        return "digits of the second are lost"
-    return ""
 
 
 def _why_shorter(before: AtomicType, after: AtomicType) -> str:

@@ -178,7 +178,18 @@ def _rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]
     if data.startswith(_AVRO):
         yield from _avro_rows(data, columns)
     elif data.startswith((_ORC, _PARQUET)):
-        yield from _arrow_rows(data, columns, parts)
+        import pyarrow
+
+        try:
+            table = _arrow_table(data, columns)
+            values = {name: _python_values(table.column(name), parts.get(name)) for name in columns}
+        except pyarrow.ArrowMemoryError:
+            raise
+        except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError, OSError) as fault:
+            reason = (str(fault).splitlines() or [type(fault).__name__])[0]
+            raise _bad_manifest(f"it cannot be read: {reason[:200]}") from fault
+        for place in range(table.num_rows):
+            yield {name: column[place] for name, column in values.items()}
     else:
         raise _bad_manifest("it is neither Avro, ORC nor Parquet")
 
@@ -219,21 +230,6 @@ def _faults_of_avro() -> tuple[type[Exception], ...]:
             own.append(import_module(name).ZstdError)
     general = (ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError)
     return (*general, EOFError, OSError, RuntimeError, zlib.error, *own)
-
-
-def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    import pyarrow
-
-    try:
-        table = _arrow_table(data, columns)
-        values = {name: _python_values(table.column(name), parts.get(name)) for name in columns}
-    except pyarrow.ArrowMemoryError:
-        raise
-    except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError, OSError) as fault:
-        reason = (str(fault).splitlines() or [type(fault).__name__])[0]
-        raise _bad_manifest(f"it cannot be read: {reason[:200]}") from fault
-    for place in range(table.num_rows):
-        yield {name: column[place] for name, column in values.items()}
 
 
 def _arrow_table(data: bytes, columns: Sequence[str]) -> ArrowTable:

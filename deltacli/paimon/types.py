@@ -285,7 +285,16 @@ class _Tokens:
     def __init__(self, text: str) -> None:
         if len(text) > MAX_BYTES:
             raise BadType(f"the type is longer than {MAX_BYTES:,} characters")
-        self._tokens = _split(text)
+        tokens, position = [], 0
+        while match := _TOKEN.match(text, position):
+            quoted = match["text"]
+            tokens.append(
+                _Token(match["mark"] or match["word"]) if quoted is None else _Token(quoted.replace("''", "'"), True)
+            )
+            position = match.end()
+        if (end := _SPACE.match(text, position)) and end.end() < len(text):
+            raise BadType(f"unexpected {text[end.end()]!r}")
+        self._tokens = tokens
         self._position = 0
 
     def peek(self) -> str | None:
@@ -316,19 +325,6 @@ class _Tokens:
     def require_end(self) -> None:
         if self._position < len(self._tokens):
             raise BadType(f"unexpected {self._tokens[self._position].text!r}")
-
-
-def _split(text: str) -> list[_Token]:
-    tokens, position = [], 0
-    while match := _TOKEN.match(text, position):
-        quoted = match["text"]
-        tokens.append(
-            _Token(match["mark"] or match["word"]) if quoted is None else _Token(quoted.replace("''", "'"), True)
-        )
-        position = match.end()
-    if (end := _SPACE.match(text, position)) and end.end() < len(text):
-        raise BadType(f"unexpected {text[end.end()]!r}")
-    return tokens
 
 
 def _parse_type(tokens: _Tokens) -> DataType:

@@ -644,7 +644,6 @@ def _compare_whole(column: Column, order: Order, value: Any) -> Any:
 
 
 def _range(column: Column) -> tuple[int, int]:
-    """Return the least and the greatest value of a column, in its unit."""
     if column.kind is Kind.DECIMAL:
         parts = decimal_parts(column.type_name)
         assert parts is not None

@@ -292,7 +292,6 @@ class TableLog:
 
     @property
     def wanted(self) -> ReadSpec:
-        """What is read from every file."""
         return self._selection.rows_wanted(self._end.config)
 
     def newest(self) -> int:

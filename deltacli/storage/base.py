@@ -445,7 +445,6 @@ _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def reason_of(fault: OSError) -> str:
-    """Return why a call failed, in the words of the system and on one line."""
     text = os.strerror(fault.errno) if fault.errno else " ".join(str(fault).split())[:200]
     return text.lower()
 

@@ -80,7 +80,6 @@ class Tally:
         self._lock = Lock()
 
     def of(self, host: str, prices: Prices | None) -> HostTally:
-        """Return the tally of an endpoint."""
         with self._lock:
             return self._hosts.setdefault(host, HostTally(host, prices))
 

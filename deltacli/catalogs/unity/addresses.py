@@ -111,7 +111,6 @@ class CatalogProfile:
 
     @property
     def base(self) -> str:
-        """Return the URL that all paths are below."""
         return self.endpoint + _BASE
 
     @property

@@ -104,7 +104,6 @@ class UnityCatalog:
         return answers.grant_of(table.name, table.location, answer.get("storage-credentials"))
 
     def request_of(self, table: CatalogTable, proposal: Proposal) -> bytes:
-        """Return the body of a proposal."""
         updates = [{"action": "add-commit", "commit": _wire_commit(proposal.commit)}, *proposal.updates]
         return _body(table, updates)
 

@@ -175,7 +175,6 @@ class RepairCommand(NamedTuple):
         run_change(self.run, self.table, Undo(backup), wording, mode)
 
     def _note_undo(self, what: str, kept: str | None) -> None:
-        """Name the command that puts back what is kept."""
         from deltacli.cli.render.validate.repair import below_table
 
         if kept is not None:

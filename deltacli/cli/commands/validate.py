@@ -442,7 +442,6 @@ def validate(
 
 
 def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
-    """Check the tables, write what was found, and return the exit code."""
     trend = _open_trend(run, wanted)
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:

@@ -107,7 +107,6 @@ def exact(value: object) -> str:
 
 
 def item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
-    """Return a column for each of these fields of items of a document."""
     return [Column(name, methodcaller("get", name)) for name in names]
 
 

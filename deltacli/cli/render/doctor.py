@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: bool = True) -> JsonObject:
-    """Return the fields of a document about the store of a table of any format."""
     fields = {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "table": table, "complete": is_complete}
     return fields | dict(content)
 

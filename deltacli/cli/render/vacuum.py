@@ -75,7 +75,23 @@ class VacuumResult(results.Result):
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        draw_vacuum(results.surface_of(sink, terminal), terminal, self.plan, self.outcome)
+        canvas = results.surface_of(sink, terminal)
+        sections = vacuum_sections(self.plan, self.outcome, terminal)
+        above = [section for section in sections if section.label in _ABOVE]
+        below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
+        rows = list(_drawn_rows(self.plan, terminal, "delete" if self.outcome is None else "planned"))
+        canvas.draw_parts(
+            section_rows(canvas, above),
+            plan_table(canvas, rows, "age or reason"),
+            [
+                *_examples(canvas, self.plan),
+                *_strip(canvas, self.plan),
+                *section_rows(canvas, below),
+                *refusal_rows(
+                    canvas, [(one.message, one.code, one.override) for one in self.plan.refusals], error_has_code=True
+                ),
+            ],
+        )
         if self.lists and self.plan.files:
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
@@ -420,26 +436,6 @@ def _commit(commit: ExplainedCommit) -> str:
 
 _ABOVE = ("table", "version", "cutoff", "mode", "limited to")
 _IN_TABLE = ("delete", "planned", "keep", "refused")
-
-
-def draw_vacuum(canvas: Surface, terminal: Terminal, plan: VacuumPlan, outcome: VacuumOutcome | None) -> None:
-    """Draw what is deleted and kept, the versions that lose files, and what became of the plan."""
-    sections = vacuum_sections(plan, outcome, terminal)
-    above = [section for section in sections if section.label in _ABOVE]
-    below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
-    rows = list(_drawn_rows(plan, terminal, "delete" if outcome is None else "planned"))
-    canvas.draw_parts(
-        section_rows(canvas, above),
-        plan_table(canvas, rows, "age or reason"),
-        [
-            *_examples(canvas, plan),
-            *_strip(canvas, plan),
-            *section_rows(canvas, below),
-            *refusal_rows(
-                canvas, [(one.message, one.code, one.override) for one in plan.refusals], error_has_code=True
-            ),
-        ],
-    )
 
 
 def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:

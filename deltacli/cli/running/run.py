@@ -455,7 +455,6 @@ class Stores:
             self._note(f"note: {option} has no effect on {what}")
 
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
-        """Open a table by its name in a catalog."""
         from deltacli.catalogs.unity.addresses import parse_table
         from deltacli.catalogs.unity.unity import open_in_catalog
 

@@ -447,16 +447,6 @@ def open_session(settings: SparkSettings) -> SparkSession:
     """Return a new `SparkSession`. Raises UsageError where PySpark or Java is missing, and ClusterFailed."""
     if settings.master and settings.remote:
         raise UsageError("a Spark master and a Spark Connect server exclude each other")
-    _require_urls(settings)
-    token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
-    remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
-    allow_optional_packages()
-    _require_pyspark(is_driver=settings.master is not None)
-    return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
-
-
-def _require_urls(settings: SparkSettings) -> None:
-    """Raise UsageError for what Spark would refuse half a minute later, or with a stack trace."""
     if settings.remote and not settings.remote.startswith("sc://"):
         raise UsageError(
             "the URL of the Spark Connect server does not begin with sc://", code="cluster.url", hint=_remote()
@@ -468,6 +458,11 @@ def _require_urls(settings: SparkSettings) -> None:
             facts={"expected": "local[N], spark://HOST:PORT, yarn, or k8s://URL"},
             hint=f"{parameter('open_table.master', 'local[4]')}, or {_remote()} for a Spark Connect server",
         )
+    token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
+    remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
+    allow_optional_packages()
+    _require_pyspark(is_driver=settings.master is not None)
+    return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
 
 
 def _connect(settings: SparkSettings) -> Any:  # Any: as above

@@ -136,7 +136,6 @@ _WRITERS: Mapping[Kind, Callable[[Any], str]] = {  # Any: a value of the kind
 
 
 def _keys(settings: type[Any], *names: str) -> tuple[Key, ...]:  # Any: a dataclass
-    """Return the keys for some fields of a section, by default all."""
     declared = {one.name: one for one in fields(settings)}
     return tuple(_key(declared[name]) for name in names or declared)
 

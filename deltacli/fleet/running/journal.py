@@ -138,7 +138,6 @@ class Leases:
         return lease is not None and newest is not None and newest.number == lease.number
 
     def renew(self) -> None:
-        """Extend all leases that are still held."""
         for resource, lease in list(self._held.items()):
             with suppress(DeltacliError):
                 if self.is_held(resource):

@@ -305,7 +305,6 @@ class FleetRunner:
         return TableReport(planned.name, planned.group, tuple(reports), current.problem, stolen), len(left)
 
     def _judge(self, name: str, past: Past) -> TablePlan:
-        """Return what is due for a table now, and record its facts."""
         current = plan_table(self.plan.found[name], past, self.clock())
         if current.problem is not None:
             self._record_problem(current, current.problem)

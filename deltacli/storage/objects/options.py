@@ -34,7 +34,6 @@ def variables(*names: str) -> str:
 
 
 def set_or_unset(values: Mapping[str, object]) -> str:
-    """Return which of these values are set, without the values."""
     return ", ".join(f"{name} {'set' if value else 'unset'}" for name, value in values.items())
 
 

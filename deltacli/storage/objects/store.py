@@ -693,7 +693,6 @@ class ObjectVersions(ABC):
         return Keeping(is_kept=False, how=f"{ways} are disabled")
 
     def gone(self, version: ObjectVersion) -> FileMissing:
-        """Return the error for a version that does not exist."""
         return FileMissing(f"version {version.version_id} of {self._store.uri}/{version.path} does not exist")
 
     def pages(self, listing: str, prefix: str) -> Iterator[ObjectVersion]:

@@ -86,7 +86,6 @@ class S3Calls:
 
     @property
     def client(self) -> Botocore:
-        """Return the client, created on first use."""
         if self._made is None:
             from deltacli.storage.s3.faults import FAULTS, translate_options
 
@@ -256,7 +255,6 @@ def _key_of(session: Botocore) -> tuple[str, str | None] | None:
 
 
 def if_of(condition: str) -> dict[str, str]:
-    """Return the parameter for the condition of a write."""
     return {"IfNoneMatch": "*"} if condition == ABSENT else {"IfMatch": condition}
 
 

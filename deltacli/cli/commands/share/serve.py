@@ -178,7 +178,6 @@ def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Soc
 
 
 def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int) -> None:
-    """Say what is served, and where."""
     from deltacli.sharing.server.serving import address_of
 
     for note in configuration.notes:
@@ -219,7 +218,6 @@ def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
 
 
 def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
-    """Say what is shared, and how to read it."""
     tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
     run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
     width = max(len(table.full_name) for table in tables[:_MOST_NAMED])

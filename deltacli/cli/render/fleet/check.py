@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def fleet_fields(kind: str, file: str, *, complete: bool = True) -> dict[str, Json]:
-    """Return the first fields of a document about the tables of a policy file."""
     return {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "complete": complete, "file": file}
 
 

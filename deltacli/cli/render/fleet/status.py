@@ -178,7 +178,24 @@ def status_result(
 
     def said(terminal: Terminal) -> list[Section]:
         written = [] if terminal.is_drawn and moving else totals
-        return _sections(status, written, _advice(causes, file), now_ms, run_command, is_whole=most == 0)
+        advice = _advice(causes, file)
+        first = partial(_first, is_whole=most == 0)
+        newest = status.newest
+        run = f"none yet: {run_command}"
+        if newest is not None:
+            run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
+            if newest.left:
+                run += f", {plural(newest.left, 'step')} not started; to continue: {run_command} --resume"
+        numbers = ", ".join(_counted(total) for total in written)
+        sections = [
+            Section("totals", [numbers] if numbers else []),
+            Section("no data", _unknown(status)),
+            Section("to do", first([one for one in advice if not is_command(one)])),
+            Section("next", first([one for one in advice if is_command(one)], _MOST_COMMANDS)),
+            Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN),
+            Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD),
+        ]
+        return [section for section in sections if section.lines]
 
     return StatusResult(
         fleet_fields("fleet-status", file) | content,
@@ -316,34 +333,6 @@ def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
 
     points = table.trends.get("logBytes", ()) if _has_trend(table) else ()
     return sparkline(canvas, [point.value for point in points][-width:])
-
-
-def _sections(
-    status: FleetStatus,
-    totals: Sequence[Total],
-    advice: Sequence[str],
-    now_ms: int,
-    run_command: str,
-    *,
-    is_whole: bool,
-) -> list[Section]:
-    first = partial(_first, is_whole=is_whole)
-    newest = status.newest
-    run = f"none yet: {run_command}"
-    if newest is not None:
-        run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
-        if newest.left:
-            run += f", {plural(newest.left, 'step')} not started; to continue: {run_command} --resume"
-    numbers = ", ".join(_counted(total) for total in totals)
-    sections = [
-        Section("totals", [numbers] if numbers else []),
-        Section("no data", _unknown(status)),
-        Section("to do", first([one for one in advice if not is_command(one)])),
-        Section("next", first([one for one in advice if is_command(one)], _MOST_COMMANDS)),
-        Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN),
-        Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD),
-    ]
-    return [section for section in sections if section.lines]
 
 
 def _unknown(status: FleetStatus) -> list[str]:
