@@ -125,7 +125,15 @@ class UnityCatalog:
             found = answers.table_of(table.name, answer, is_local=self._is_local)
         except DeltacliError as fault:
             return Answer(Verdict.UNKNOWN, said=fault.message)
-        return _accepted(table, found, body)
+        update = next(one for one in orjson.loads(body)["updates"] if one["action"] == "add-commit")
+        version, file_name = update["commit"]["version"], update["commit"]["file-name"]
+        if found.uuid != table.uuid:
+            return Answer(Verdict.UNKNOWN, found, "the answer is about another table")
+        if found.latest is None or found.latest < version:
+            return Answer(Verdict.UNKNOWN, said=f"the answer is older than version {version}")
+        if any(one.version == version and one.file_name != file_name for one in found.commits):
+            return Answer(Verdict.UNKNOWN, said=f"the answer has another file for version {version}")
+        return Answer(Verdict.RATIFIED, found)
 
     def report_published(self, table: CatalogTable, version: int) -> CatalogTable:
         """Tell that all versions up to one are published. It may be repeated. Raises as the port says."""
@@ -293,19 +301,6 @@ def _report(version: int) -> JsonObject:
 def _body(table: CatalogTable, updates: list[JsonObject]) -> bytes:
     requirements = [{"type": "assert-table-uuid", "uuid": table.uuid}]
     return orjson.dumps({"requirements": requirements, "updates": updates})
-
-
-def _accepted(table: CatalogTable, found: CatalogTable, body: bytes) -> Answer:
-    """Return what a success proves, by the state of the table that came with it."""
-    update = next(one for one in orjson.loads(body)["updates"] if one["action"] == "add-commit")
-    version, file_name = update["commit"]["version"], update["commit"]["file-name"]
-    if found.uuid != table.uuid:
-        return Answer(Verdict.UNKNOWN, found, "the answer is about another table")
-    if found.latest is None or found.latest < version:
-        return Answer(Verdict.UNKNOWN, said=f"the answer is older than version {version}")
-    if any(one.version == version and one.file_name != file_name for one in found.commits):
-        return Answer(Verdict.UNKNOWN, said=f"the answer has another file for version {version}")
-    return Answer(Verdict.RATIFIED, found)
 
 
 # -- tables opened by their names --------------------------------------------------------------------------------------

@@ -56,10 +56,11 @@ def read_configuration(path: str | None, profile: str | None = None) -> dict[str
         with open(path, "rb") as file:
             settings = tomllib.load(file)
     except OSError as fault:
+        words = without_value(invocation.arguments, "--config", path)
         raise UsageError(
             f"the configuration {path} cannot be read: {(fault.strerror or '').lower()}",
             code="usage.config",
-            hint=_without_file(path),
+            hint=again(words) if words != [*invocation.arguments] else f"env -u {Variable.CONFIG} {again(words)}",
         ) from fault
     except ValueError as fault:  # of tomllib, also for a number of thousands of digits
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
@@ -168,12 +169,6 @@ def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageErro
         facts={"profiles": ", ".join(names) or "none"},
         hint=hint,
     )
-
-
-def _without_file(path: str) -> str:
-    """Return the current command line without the configuration file, which an option or the environment names."""
-    words = without_value(invocation.arguments, "--config", path)
-    return again(words) if words != [*invocation.arguments] else f"env -u {Variable.CONFIG} {again(words)}"
 
 
 def _texts(settings: Mapping[str, Toml], name: str, path: str) -> dict[str, str]:

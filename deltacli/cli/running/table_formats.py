@@ -363,20 +363,15 @@ def ask(
             return use(DeltaHandle(run, table, storage))
         except PaimonTable as other:
             if run.table_format is not None:
-                raise _misnamed(run.table_format) from other
+                from deltacli.cli.terminal.shell import again, without_option
+
+                raise UsageError(
+                    f"--table-format {run.table_format}: this is a Paimon table, without a _delta_log",
+                    code="usage.table-format",
+                    hint=again(without_option(invocation.arguments, "--table-format")),
+                ) from other
     _refuse(options, OF_DELTA)
     return use(PaimonHandle(run, table, storage))
-
-
-def _misnamed(table_format: TableFormat) -> UsageError:
-    """Return the error for a --table-format that is not the format of the table."""
-    from deltacli.cli.terminal.shell import again, without_option
-
-    return UsageError(
-        f"--table-format {table_format}: this is a Paimon table, without a _delta_log",
-        code="usage.table-format",
-        hint=again(without_option(invocation.arguments, "--table-format")),
-    )
 
 
 def require_one_point(*points: object) -> None:

@@ -75,6 +75,7 @@ class AzureCalls(http.HttpCalls):
     deletes_per_request = 256
     starts_anywhere = False
     dialect: http.Dialect = DIALECT
+    credentials: AzureCredentials
 
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
         super().__init__(http.Transport(options.endpoint, options.verify))

@@ -69,6 +69,7 @@ class GcsCalls(http.HttpCalls):
     deletes_per_request = 100
     starts_anywhere = True
     dialect: http.Dialect = DIALECT
+    credentials: GcsCredentials
 
     def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:
         super().__init__(http.Transport(options.endpoint, options.verify))
@@ -242,7 +243,11 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
         if answer.status != _RESUME:
             require_stored_in_gcs(answer, size)
             return
-        received = _received(answer, size)
+        text = answer.headers.get("range", "")
+        match = _RECEIVED.fullmatch(text)
+        if (text and not match) or (match and int(match[1]) >= size):
+            raise answer.unexpected(f"the range {text[:80]} of {size} bytes")
+        received = int(match[1]) + 1 if match else 0
         done, idle = received, 0 if received > done else idle + 1
     raise http.HttpFault(
         http.Fate.BROKEN, f"the upload stopped at {done} of {size} bytes: the store accepts no more of it"
@@ -278,14 +283,6 @@ def _state(ask: Send, session: str, size: int) -> http.Answer:
             raise
         # The piece may have been the last one, and the session is gone: whether it created the object is unknown.
         raise http.HttpFault(http.Fate.BROKEN, f"the state of the upload is unknown: {fault}") from fault
-
-
-def _received(answer: http.Answer, size: int) -> int:
-    text = answer.headers.get("range", "")
-    match = _RECEIVED.fullmatch(text)
-    if (text and not match) or (match and int(match[1]) >= size):
-        raise answer.unexpected(f"the range {text[:80]} of {size} bytes")
-    return int(match[1]) + 1 if match else 0
 
 
 def _metadata(key: str, body: http.Body) -> str:
