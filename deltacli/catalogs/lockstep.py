@@ -125,9 +125,7 @@ def require_ratifiable(request: CommitRequest, base: Base, *, has_uniform: bool)
 
 
 def updates_of(actions: Iterable[tuple[str, Action]], base: Base, *, has_uniform: bool) -> tuple[JsonObject, ...]:
-    """Return the actions of a request for what a commit changes in the protocol, metadata and domains of the version
-    before it. Raises Refused.
-    """
+    """Return the actions of a request for what a commit changes in protocol, metadata and domains. Raises Refused."""
     before = base.metadata.configuration
     if has_uniform or "iceberg" in before.get(_UNIFORM, "").lower():
         raise _refused(

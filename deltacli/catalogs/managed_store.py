@@ -100,7 +100,6 @@ class ManagedStore:
 
     @property
     def held_names(self) -> set[str]:
-        """The names of the staged commits that the catalog holds."""
         return {commit.file_name for commit in self.log.view.commits.values()}
 
     def follow(self, base: Base) -> None:
@@ -121,8 +120,6 @@ class ManagedStore:
         if version in self.log.unsettled:
             self.log.unsettled.discard(version)
             publish_after_commit(self.log, self.inner, version)
-
-    # -- what may be changed -----------------------------------------------------------------------------------------
 
     def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
         """Raise Refused unless commits can follow a version of the table that the catalog manages."""
@@ -151,9 +148,7 @@ class ManagedStore:
             )
 
     def require_permission(self, needed: str, what: str, *, asks: bool = True) -> None:
-        """Raise Refused (`catalog.permission`), naming what is missing, unless the catalog permits a maintenance: now,
-        or as it said last.
-        """
+        """Raise Refused (`catalog.permission`) unless the catalog permits a maintenance, now or as last said."""
         require_permission(self.log, Maintenance(needed), what, asks=asks)
 
     def refuse(self, what: str) -> NoReturn:
@@ -164,8 +159,6 @@ class ManagedStore:
             code="catalog.managed",
             hint=errors.command("catalog status"),
         )
-
-    # -- the place of a local table ----------------------------------------------------------------------------------
 
     @property
     def place(self) -> Place | None:
@@ -182,8 +175,6 @@ class ManagedStore:
         """Raise Refused (`plan.other-place`) where another directory is at the path."""
         if isinstance(self.inner, StoreWithPlace):
             self.inner.require_place()
-
-    # -- reading -----------------------------------------------------------------------------------------------------
 
     @property
     def uri(self) -> str:
@@ -277,9 +268,7 @@ class ManagedStore:
         return self.inner.stat_many(paths)
 
     def _reading(self, path: str, read: Callable[[str], T]) -> T:
-        """Read a file, of a commit that the catalog holds the staged one. Raises FileMissing for a version above the
-        latest, whatever is in the log.
-        """
+        """Read a file, staged or published. Raises FileMissing for a version above the latest of the catalog."""
         version = commit_version(path)
         if version is None:
             return read(path)
@@ -326,8 +315,6 @@ class ManagedStore:
         self.log.unsound = why
         self.log.note(f"{why}: the published one, of the same size, is read")
         return path
-
-    # -- writing -----------------------------------------------------------------------------------------------------
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         version = commit_version(path)
@@ -387,10 +374,7 @@ class ManagedStore:
         return Ratification(self.log, self.inner, version, self._bases.get(version - 1), stage)
 
     def _require_published(self, path: str) -> None:
-        """Publish what a checkpoint or a compaction stands on. Raises Refused where that is not possible.
-
-        Spec: Catalog-managed tables (maintenance operations).
-        """
+        """Publish what a checkpoint or compaction stands on, or raise Refused. Spec: Catalog-managed tables."""
         directory, _, name = path.rpartition("/")
         found = segment.parse_log_path(name)
         if directory != segment.LOG_DIRECTORY or found.kind not in _DERIVED:
@@ -407,7 +391,6 @@ class ManagedStore:
 
 
 def _newest(known: dict[K, T]) -> dict[K, T]:
-    """Return the last entries."""
     return dict(islice(known.items(), max(len(known) - _MOST_KEPT, 0), None))
 
 

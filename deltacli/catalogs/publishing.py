@@ -24,9 +24,7 @@ _BLOCK_BYTES = 4 << 20
 
 
 class Publication(NamedTuple):
-    """The versions that are published and compared by now, those of them that were published before, and the newest
-    one that was reported to the catalog.
-    """
+    """The versions published and compared by now, those published before, and the newest that was reported."""
 
     published: tuple[int, ...] = ()
     there: tuple[int, ...] = ()
@@ -56,7 +54,10 @@ def publish(
         for commit in due:
             if not published:
                 _require_before(store, commit.version)
-            if not _publish_one(store, commit):
+            _require_as_ratified(store, commit)
+            made = store.copy_within(staged_path(commit), _published_path(commit.version))
+            _require_same(store, commit)
+            if made != Created():
                 there.append(commit.version)
             published.append(commit.version)
     except errors.DeltacliError as failed:
@@ -84,7 +85,6 @@ def _report(log: RatifiedLog, view: View, version: int) -> int:
 
 
 def is_published(store: ReadStorage, version: int) -> bool:
-    """Return whether the published file of a version is there, whatever is in it."""
     return size_listed(store, _published_path(version)) is not None
 
 
@@ -109,9 +109,7 @@ def _require_before(store: ReadStorage, version: int) -> None:
 
 
 def require_publishable(store: ReadStorage, commit: Ratified, *, is_first: bool) -> bool:
-    """Return whether a commit is published already, with the same content. Raises Refused (`catalog.diverged`) where it
-    cannot be.
-    """
+    """Return whether a commit is published with the same content. Raises Refused where it cannot be."""
     if is_first:
         _require_before(store, commit.version)
     _require_as_ratified(store, commit)
@@ -119,14 +117,6 @@ def require_publishable(store: ReadStorage, commit: Ratified, *, is_first: bool)
         return False
     _require_same(store, commit)
     return True
-
-
-def _publish_one(store: Storage, commit: Ratified) -> bool:
-    """Copy a commit; return False where the copy was there already."""
-    _require_as_ratified(store, commit)
-    made = store.copy_within(staged_path(commit), _published_path(commit.version))
-    _require_same(store, commit)
-    return made == Created()
 
 
 def _require_same(store: ReadStorage, commit: Ratified) -> None:

@@ -31,7 +31,6 @@ def staged_version(name: str) -> int | None:
 
 
 def staged_path(commit: Ratified) -> str:
-    """Return the path of a staged commit below the table."""
     return f"{STAGED_DIRECTORY}/{commit.file_name}"
 
 
@@ -116,7 +115,6 @@ class RatifiedLog:
 
     @property
     def uri(self) -> str:
-        """The address of the table in its catalog."""
         return str(self.view.table.name)
 
     def reload(self) -> View:
@@ -184,7 +182,8 @@ class RatifiedLog:
         """
         view = self.view_to_list()
         files = self._files(view, list_files(), start)
-        if _has_gap(files, view.latest, start):
+        base = max(_newest_checkpoint(files), _first_of(start) - 1)
+        if any(segment.commit_name(version) not in files for version in range(base + 1, view.latest + 1)):
             view = self.reload()
             files = self._files(view, list_files(), start)
         if view.commits and view.latest not in view.commits and _newest_checkpoint(files) < max(view.commits):
@@ -227,12 +226,6 @@ def _covers_staged(path: segment.LogPath, view: View) -> bool:
     return path.kind is segment.LogFileKind.COMPACTED_COMMIT and any(
         path.version <= version <= path.last_version for version in view.commits
     )
-
-
-def _has_gap(files: Mapping[str, FileStat], latest: int, start: str) -> bool:
-    """Return whether a version up to the latest cannot be rebuilt from what was listed for lack of a commit."""
-    base = max(_newest_checkpoint(files), _first_of(start) - 1)
-    return any(segment.commit_name(version) not in files for version in range(base + 1, latest + 1))
 
 
 def _has_latest(files: Mapping[str, FileStat], latest: int, start: str) -> bool:

@@ -239,9 +239,7 @@ class Ratification:
         return view.latest >= self._version and (named is None or named.file_name == self.file_name)
 
     def _publish_first(self, said: str) -> bool:
-        """Publish what the catalog holds, and return whether that was anything. Raises ConflictLost where that is not
-        possible.
-        """
+        """Publish what the catalog holds; return whether that was anything. Raises ConflictLost."""
         try:
             return bool(publish(self._log, self._store).published)
         except errors.DeltacliError as fault:

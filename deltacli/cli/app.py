@@ -67,9 +67,7 @@ class ReaderGoneError(Exception):
 
 
 def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
-    """Return the options in the order of the help. Hidden are `--format` where there is no choice, and `--json` where
-    json is not one of the formats.
-    """
+    """Return the options in the order of the help; `--format` and `--json` are hidden where they change nothing."""
     format_option = Option(
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
@@ -173,10 +171,7 @@ def make_run(
     *,
     names_choose: bool = True,
 ) -> Run:
-    """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError.
-
-    The name of the output file comes before the environment for its format.
-    """
+    """Settle the shared options: option, environment, configuration file, default. Raises UsageError."""
     settings, configuration = _settings_of(options)
     _require_readable(formats, options.output_format, as_json=options.as_json)
     given = "json" if options.as_json else options.output_format
@@ -310,7 +305,6 @@ def _format_of_directory(chosen: results.Format, given: StrEnum | None, director
 
 
 def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
-    """Raise UsageError for conflicting options."""
     if as_json and output_format not in (None, "json"):
         raise errors.UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
@@ -430,7 +424,6 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
 
 
 def _parse_conf(text: str) -> tuple[str, str]:
-    """Return key and value of a `--spark-conf`. Raises UsageError."""
     return parse_pair("--spark-conf", text, "the configuration of Spark itself")
 
 
@@ -492,7 +485,6 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _run_in(directories: Sequence[str], arguments: Sequence[str]) -> int:
-    """Run one command in the directory of `-C`, and return its exit code."""
     if not directories:
         return _run(arguments)
     with contextlib.ExitStack() as entered:
@@ -561,7 +553,6 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
-    """Report an exception that is not a DeltacliError, and return its exit code."""
     if is_exhaustion(error):
         report_error(exhausted_by(error), arguments, _table_of(arguments))
         return errors.MemoryExhausted.exit_code
@@ -585,10 +576,7 @@ def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
-    """Return the MemoryError among the causes of a fault, or None.
-
-    Code that takes errors of a library for damaged files may have wrapped one.
-    """
+    """Return the MemoryError among the causes of a fault, or None: code that reads damaged files may wrap it."""
     cause = error.__cause__ if error.exit_code == errors.Unreadable.exit_code else None
     while cause is not None and not is_exhaustion(cause):
         cause = cause.__cause__
@@ -596,7 +584,6 @@ def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
 
 
 def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str]) -> None:
-    """Report on one line that the run was interrupted and what it did."""
     if interruption.outcome == term.Interrupted.outcome:
         if invocation.is_reporting:
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
@@ -630,13 +617,10 @@ def _table_of(arguments: Sequence[str]) -> str | None:
         return None
     from deltacli.storage.secrets import without_secrets
 
-    table = command_tree.first_argument(arguments, _valued_options(path))
+    parameters = declared_command(" ".join(path)).parameters
+    table = command_tree.first_argument(
+        arguments, {name for option in parameters if option.takes_value for name in option.spellings}
+    )
     if table is None and path in command_tree.TABLE_OR_HERE and "--list-rules" not in arguments:
         return command_tree.HERE
     return None if table is None else without_secrets(table)
-
-
-def _valued_options(path: command_tree.Path) -> set[str]:
-    """Return the spellings of a command's options that take a value."""
-    parameters = declared_command(" ".join(path)).parameters
-    return {name for option in parameters if option.takes_value for name in option.spellings}

@@ -432,7 +432,6 @@ def setting(module: ModuleType, name: str, command: str, default: Any = None) ->
 
 
 def is_command(path: Path) -> bool:
-    """Return True for a command, False for a group and for an unknown path."""
     return path in _PATHS
 
 

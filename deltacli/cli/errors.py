@@ -23,8 +23,6 @@ from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 from deltacli.storage.secrets import without_secrets
 
-# -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
-
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
 
 INSTEAD: Mapping[str, Mapping[str, str]] = {
@@ -65,17 +63,13 @@ def without_avro(area: str) -> str:
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
-
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
     name = None if table is None else shell.quoted_table(table)
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
 def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> JsonObject:
-    """Write an error on stderr, as a JSON object, or as a line, indented facts and the next command; and return it.
-
-    `table` is the table as the user wrote it.
-    """
+    """Write an error on stderr, as text or a JSON object, and return it. `table` is as the user wrote it."""
     error.said_first, error.reason = map(without_middle, (error.said_first, error.reason))
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
@@ -133,9 +127,7 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
 
 
 def _as_asked(advice: str, error: errors.DeltacliError, arguments: Sequence[str]) -> str:
-    """Return a command that is the current one with other words: with `--dry-run`, `--json` and `--upgrade-protocol`
-    where that has them and the error is not about them.
-    """
+    """Return the current command with other words, and those of its flags that the error is not about."""
     line, comment, remark = advice.partition("   #")
     path = path_of(line.split()[1:]) if errors.is_command(line) else ()
     if not path or path != path_of(arguments) or " --help" in line or error.code == "usage.output":
@@ -199,9 +191,7 @@ def document_of(
     hint: str | None,
     cause_exit: int | None = None,
 ) -> JsonObject:
-    """Return an error as a JSON object. `cause_exit` is the exit code of the error that ended work which was partly
-    done.
-    """
+    """Return an error as a JSON object; `cause_exit`: the exit code of the error that ended work partly done."""
     line = (hint or "").partition("   #")[0]
     return {
         "type": "error",
@@ -210,15 +200,10 @@ def document_of(
         "message": message,
         "table": table,
         "details": dict(details) | ({} if cause_exit is None else {"causeExit": cause_exit}),
-        "facts": {_field(name): value for name, value in details.items()},
+        "facts": {re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name): value for name, value in details.items()},
         "hint": hint,
         "command": line if errors.is_command(line) and errors.is_whole(line, invocation.arguments) else None,
     }
-
-
-def _field(name: str) -> str:
-    """Return the name of a fact as documents name fields, in camelCase."""
-    return re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name)
 
 
 _EXPLAINED: Mapping[str, str] = {
@@ -265,12 +250,10 @@ def _is_left_out(error: errors.DeltacliError, arguments: Sequence[str], table: s
 
 
 def _is_at(word: str, place: str) -> bool:
-    """Return whether a word of the command line names a place, which is as given or the URI of a local directory."""
     return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
 
 
 def _is_below(place: str, table: str) -> bool:
-    """Return whether a path is that of a local table, or below it."""
     root = os.path.abspath(table.removeprefix("file://"))
     return place == root or place.startswith(f"{root}/")
 
@@ -383,16 +366,13 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
 
 def _changes(arguments: Sequence[str]) -> bool:
-    """Return whether a command line is one of a command that changes tables."""
     from deltacli.cli.help_page import commands_with
 
     return " ".join(path_of(arguments)) in commands_with("--dry-run")
 
 
 def _table_near(error: errors.NotATable, table: str) -> str | None:
-    """Return the first table below a directory that is not one, or the table of which it is the log or another part, as
-    the user would write it; None without one.
-    """
+    """Return the first table below a directory, or the one of which it is a part, as the user would write it."""
     if error.code == "table.path-is-log" and table.rstrip("/").endswith("/_delta_log"):
         return table.rstrip("/").removesuffix("/_delta_log") or "/"
     if error.below is not None:
@@ -418,17 +398,13 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
     """Return the command line with the condition that was meant, else what an error about a condition hints at."""
     meant = error.facts.pop("meant", None)
     if meant is not None:
-        return _with_condition(error.facts.get("where", ""), meant, arguments)
+        where = error.facts.get("where", "")
+        words = [meant if word == where else word for word in arguments]
+        words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
+        return shell.again(words) if words != list(arguments) else None
     if error.hint:
         return shell.with_files(shell.fill_hint(error.hint, table), arguments)
     return "deltacli help conditions"
-
-
-def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | None:
-    """Return the command line with another condition; None where it does not have this one as it was shown."""
-    words = [meant if word == where else word for word in arguments]
-    words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
-    return shell.again(words) if words != list(arguments) else None
 
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
@@ -469,9 +445,7 @@ def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | N
 
 
 def _of_shares(arguments: Sequence[str]) -> str | None:
-    """Return the command that lists what a profile of the command line shares, or that does the same for one's own
-    table.
-    """
+    """Return the command that lists the shares of a profile, or that does the same for one's own table."""
     named = _profile_in(arguments)
     local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
     if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:
@@ -480,7 +454,6 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
 
 
 def _profile_in(arguments: Sequence[str]) -> str | None:
-    """Return the profile of shares that a command line names."""
     profiles = (word.partition("#")[0] for word in arguments)
     return next((word for word in profiles if word.endswith(".share")), None)
 

@@ -137,9 +137,7 @@ _ELSEWHERE = "explained by deltacli --help-all"
 
 
 def show_generated_help(path: Sequence[str], view: Callable[[JsonObject], str]) -> bool:
-    """Write the generated page of a command or a group as one of the views below. False where it is missing or cannot
-    be written.
-    """
+    """Write the generated page of a command or group in one of the views below. False where it is missing."""
     name = " ".join(path)
     if name.split() != path:
         return False
@@ -154,9 +152,7 @@ def show_generated_help(path: Sequence[str], view: Callable[[JsonObject], str]) 
 
 
 def options() -> Iterator[tuple[str, str, str]]:
-    """Yield each option of each command, as command, spelling with value and help; global ones have the command "".
-    Yields nothing where the generated pages are missing.
-    """
+    """Yield each option of each command (""; global) with its value and help; nothing without the generated pages."""
     try:
         with open(GENERATED, encoding="utf-8") as file:
             pages = json.load(file)
@@ -170,18 +166,15 @@ def options() -> Iterator[tuple[str, str, str]]:
 
 
 def names_in(spelled: str) -> list[str]:
-    """Return the names of an option that is spelled with its value."""
     return [word for word in spelled.replace(",", " ").replace("/", " ").split() if word.startswith("-")]
 
 
 def commands_with(option: str) -> list[str]:
-    """Return the commands that have an option of their own; nothing where the generated pages are missing."""
     return [command for command, spelled, _ in options() if command and option in names_in(spelled)]
 
 
 def command_page(command: Click, context: Click) -> JsonObject:
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
-
     sections = _sections(command, context)
     common = sorted(_common(sections, _cleaned(command.help)), key=_place)
     names = [spelled.replace(" ", "\xa0") for spelled, _ in sections.pop(OptionHeading.GLOBAL, [])]
@@ -237,7 +230,6 @@ def _common(sections: Mapping[str, Entries], text: str) -> Iterator[tuple[str, s
 
 
 def _place(entry: tuple[str, str]) -> int:
-    """Return the place of an option among the common ones of a command."""
     (*_, name) = names_in(entry[0])
     return _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST)
 
@@ -249,8 +241,6 @@ def _cleaned(text: str | None) -> str:
 
 
 def _sections(command: Click, context: Click) -> dict[str, list[tuple[str, str]]]:
-    """Return the options of a command by section, those without a section first."""
-
     sections: dict[str, list[tuple[str, str]]] = {"Options": [], **{section: [] for section in OptionHeading}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
@@ -264,7 +254,6 @@ def _spelled(argument: Click) -> str:
 
 
 def _global_options() -> Entries:
-    """Return the global options as they are declared."""
     from dataclasses import fields
 
     from deltacli.cli.command_tree import GlobalOptions

@@ -101,7 +101,6 @@ def _asked(words: Sequence[str]) -> Iterator[str]:
 
 
 def _meanings_of(option: str) -> list[list[tuple[str, str]]]:
-    """Return each meaning of an option, and the commands where it has that meaning."""
     commands: dict[tuple[str, str], list[str]] = {}
     for command, spelled, text in options():
         if option in names_in(spelled):

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-# -- the command line of this run --------------------------------------------------------------------------------------
-
 
 class Exit(Exception):
     """The command ends with this exit code, and everything about it has been said."""
@@ -99,9 +97,6 @@ def help_as_option(arguments: Sequence[str]) -> list[str]:
     return [*named, "--help" if named == words else HELP_ALL]
 
 
-# -- colour ------------------------------------------------------------------------------------------------------------
-
-
 def colour_of_environment() -> bool | None:
     """Return whether the environment forces colour, or forbids it; None if stdout decides."""
     environment = os.environ
@@ -135,9 +130,7 @@ def mend_standard_streams() -> None:
 
 
 def _buffered(stream: TextIO) -> TextIO:
-    """Return a stream whose writes are complete. An unbuffered one may take a part of a block without an error: when a
-    signal arrives, or the reader of the pipe leaves.
-    """
+    """Return a stream whose writes are complete: an unbuffered one may take only a part of a block without an error."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
     encoding, errors = stream.encoding, stream.errors

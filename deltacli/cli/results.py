@@ -133,9 +133,7 @@ def has_stdout(output: str | None, *files: str | None) -> bool:
 
 
 def directory_of(output: str | None) -> str | None:
-    """Return the directory of Parquet files that `--output` names: an existing one, one with a slash at the end, or a
-    URI; None for a file.
-    """
+    """Return the directory of Parquet files that `--output` names (existing, `…/`, or a URI); None for a file."""
     if not output or output == "-":
         return None
     is_uri = "://" in output or output[:5].lower() == "file:"
@@ -151,7 +149,6 @@ def require_empty_target(directory: str) -> None:
 
 
 def require_directory(output: str) -> None:
-    """Raise StorageFailed where the directory for a result does not exist, before the command changes anything."""
     if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
         from deltacli.storage.local_write import unwritable
 
@@ -172,7 +169,6 @@ class EncodedItems:
 
 
 def block_of(texts: pyarrow.StringArray) -> EncodedItems:
-    """Return a column of texts without nulls as one block, end to end."""
     from deltacli.delta.encoding.value_text import join_texts
 
     return EncodedItems(len(texts), join_texts(texts))
@@ -308,7 +304,6 @@ class Result:
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the text form for a terminal or a pipe."""
-
         write_sections(sink, terminal, self.sections(terminal))
 
 
@@ -392,14 +387,11 @@ class Listing(Result, Generic[Listed]):
             self.draw_rows(sink, terminal)
 
     def draw_rows(self, sink: BinaryIO, terminal: Terminal) -> None:
-        """Write the rows as a table."""
-
         shown = [column for column in self.columns if column.on_screen]
         write_whole_table(sink, terminal, shown, self.rows)
 
 
 def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:
-    """Return two columns, `field` and `value`."""
     return RowGrid(item_columns(("field", "value")), ({"field": name, "value": value} for name, value in fields))
 
 
@@ -413,12 +405,10 @@ def surface_of(sink: BinaryIO, terminal: Terminal) -> Surface:
 
 
 def line_of(item: JsonObject, kind: str) -> EncodedItems:
-    """Return an item as a line of NDJSON with its `type`."""
     return EncodedItems(1, memoryview(dumps({"type": kind, **item}) + b"\n"))
 
 
 def emit_lines(emit: Emit, items: Iterable[JsonObject], kind: str) -> None:
-    """Write items as lines of NDJSON."""
     for item in items:
         emit(line_of(item, kind))
 
@@ -429,9 +419,7 @@ def emit_lines(emit: Emit, items: Iterable[JsonObject], kind: str) -> None:
 def write_whole_table(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], **options: Any
 ) -> None:
-    """Write a table as `write_table` does; on a terminal that is too narrow, name the columns that are left out below
-    it, and the command that shows them.
-    """
+    """Write a table as `write_table` does, and below it the columns without room and the command that shows them."""
     shown = write_columns(sink, terminal, columns, rows, **options)
     if terminal.width is not None and (remark := left_out(columns, rows, shown)):
         command = again_with(invocation.arguments, "--format", "csv")
@@ -442,9 +430,7 @@ def write_whole_table(
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines: folded on a terminal, in one line in a pipe. Very long texts lose their middle, and what
-    the error says is not repeated.
-    """
+    """Write labelled lines: folded on a terminal, one line in a pipe, what the error says left out."""
     if errors_follow(sink):
         sections = without_repetition(sections)
     sections = [section._replace(lines=[without_middle(line) for line in section.lines]) for section in sections]
@@ -527,13 +513,6 @@ def _line(
     return GAP.join(parts).rstrip()
 
 
-def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]]) -> list[int]:
-    return [
-        max([cells(column.heading()), cells(column.below_heading()), *(cells(row[index]) for row in texts)])
-        for index, column in enumerate(columns)
-    ]
-
-
 def cuts_values(columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal) -> bool:
     """Return whether values of rows do not fit the columns that a terminal has room for."""
     chosen, texts, _ = _fitted(columns, rows, terminal, keep_empty=True)
@@ -549,7 +528,10 @@ def _fitted(
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
     """Choose the columns, and return them with their texts and widths: cut for a screen, whole for a pipe."""
     texts = [[column.shown(row) if terminal.is_drawn else column.whole(row) for column in columns] for row in rows]
-    natural = _natural_widths(columns, texts)
+    natural = [
+        max([cells(column.heading()), cells(column.below_heading()), *(cells(row[index]) for row in texts)])
+        for index, column in enumerate(columns)
+    ]
     width = terminal.width if terminal.is_terminal else None
     chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)
     cut = [
@@ -593,7 +575,6 @@ class Format(NamedTuple):
 
     @property
     def is_for_eyes(self) -> bool:
-        """True for the text format, the only one that is followed by the next command."""
         return self is TABLE
 
     def write(self, sink: BinaryIO, result: Result, terminal: Terminal) -> None:
@@ -704,9 +685,7 @@ def write_ndjson(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
 
 
 def write_parquet(sink: BinaryIO, result: Framed, _terminal: Terminal) -> None:
-    """Write the rows of a result whose rows are Arrow columns: streamed into a file with row groups of bounded size,
-    which is complete or absent.
-    """
+    """Write rows of Arrow columns into a file that is complete or absent, with row groups of bounded size."""
     from deltacli.work.parquet_writing import write_parquet as write_rows
 
     write_rows(sink, *result.frames())

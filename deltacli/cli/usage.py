@@ -255,16 +255,13 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
 
 
 def is_local_paimon(word: str) -> bool:
-    """Return True for a local Paimon table."""
     from deltacli.operations.paimon.table_files import is_paimon
 
     return os.path.isdir(word) and not os.path.lexists(f"{word}/_delta_log") and is_paimon(open_storage(word))
 
 
 def for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
-    """Return what was meant by a word too many: a version, a retention, the unit of the number before it, or another
-    table.
-    """
+    """Return what was meant by a word too many: a version, a retention, the unit of a number, or another table."""
     option = "--version" if word.isdecimal() else "--retention"
     is_given = any(one.partition("=")[0] == option for one in arguments)
     if re.fullmatch(r"\d+[smhdw]?", word) and option in options and not is_given:
@@ -419,7 +416,6 @@ def _commands_of(group: str) -> Iterable[str]:
 
 
 def _options_of(error: Exception) -> list[str]:
-    """Return the options of the command; before it, and of a group, also the shared ones."""
     command: Click = getattr(getattr(error, "ctx", None), "command", None)
     own = [name for one in getattr(command, "params", ()) for name in one.opts]
     shared = TAKES_VALUE if hasattr(command, "commands") else ()
@@ -563,9 +559,7 @@ def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
 
 
 def _known_here(name: str, options: Sequence[str], arguments: Sequence[str]) -> str | None:
-    """Return the option for one of other programs: of a time, or of a version where its value is a number. The --from
-    of a command without --to is a source.
-    """
+    """Return the option for one of other programs: of a time or a version; --from is a source without --to."""
     known = OF_OTHER_OPTIONS.get(name)
     is_number = re.search(rf"\0{re.escape(name)}[=\0]\d+(?=\0|\Z)", "\0" + "\0".join(arguments))
     known = "--version" if known == "--timestamp" and is_number else known
@@ -592,9 +586,7 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
-    """Return the help of the command that has an option, of the same group where one there has it. Commands of `fleet`
-    and `share` are about something else than a table. None that asks before a change is suggested.
-    """
+    """Return the help of the command that has an option, of the same group first; never of one that asks."""
     from deltacli.cli.help_page import commands_with
 
     group = arguments[:1]

@@ -14,7 +14,6 @@ from deltacli.storage import usable_schemes
 
 
 def write_version() -> None:
-    """Write the document to stdout, indented on a terminal."""
     text = dumps(_version_document(), indent=sys.stdout.isatty()).decode()
     sys.stdout.write(f"{text}\n")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deltacli.core.typing import ArrowSchema, RecordBatch
     from deltacli.work.task import Piece, Result, TableStores, Task, TaskContext
 
-# -- the engine port ---------------------------------------------------------------------------------------------------
-
 NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
 GROUPS = "groups"
 """The shared value that tells a task of `regroup` the number of groups."""
@@ -43,7 +41,6 @@ class Reading(NamedTuple):
 
 
 def never() -> bool:
-    """Return False, as the answer where nothing can be cancelled."""
     return False
 
 
@@ -156,9 +153,7 @@ class EmbeddedEngine:
         each: int,
         cancel: Callable[[], None],
     ) -> Iterator[Result]:
-        """Run pieces, `each` per thread in flight where `at_once` is given; `cancel` is called before pieces that still
-        run are waited for.
-        """
+        """Run pieces, `each` per thread in flight with `at_once`; `cancel` comes before the wait for running ones."""
         threads, in_flight = (self.threads, 2 * self.threads) if at_once is None else (at_once, each * at_once)
         remaining = iter(pieces)
         first = list(islice(remaining, 2 if threads > 1 else 0))
@@ -323,8 +318,6 @@ def _result(future: Future[Result]) -> Result:
             future.exception(timeout=POLL_SECONDS)
     return future.result()
 
-
-# -- a thread that fetches ahead ---------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
 

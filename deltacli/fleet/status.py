@@ -59,7 +59,6 @@ class Judgement(NamedTuple):
     brief: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """Return the threshold for documents."""
         found: dict[str, Any] = {"name": self.threshold, "state": self.state.value, "message": self.message}  # Any
         found |= {"limit": self.limit, "value": self.value}
         return found if self.advice is None else found | {"next": self.advice}
@@ -194,12 +193,6 @@ def _streams_command(table: str, checkpoints: Sequence[str]) -> str:
     return command("streams", table=table, checkpoints=[*checkpoints] or "GLOB")
 
 
-def _protected(policy: Mapping[str, StepPolicy]) -> tuple[str, ...]:
-    """Return the patterns of the checkpoints of queries for which a policy keeps what they need."""
-    found = (getattr(policy.get(step), "protect_streams", ()) for step in ("log-expire", "vacuum"))
-    return tuple(dict.fromkeys(pattern for patterns in found for pattern in patterns))
-
-
 def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:
     if value < limit:
         return Judgement(name, State.OK, message, limit, value)
@@ -215,7 +208,6 @@ def _unknown(name: str, limit: float, reason: str) -> Judgement:
 
 
 def _age(duration_ms: int) -> str:
-    """Return a duration in its largest unit, rounded down."""
     for unit, length in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000)):
         if duration_ms >= length:
             return plural(duration_ms // length, unit)
@@ -260,7 +252,6 @@ class StepStatus:
 
     @property
     def is_alert(self) -> bool:
-        """Return True if somebody has to look."""
         return self.state in NOT_DONE or self.state == "findings"
 
     @property
@@ -296,40 +287,6 @@ class Alert(NamedTuple):
     advice: str | None
 
 
-def alerts_of(
-    table: str,
-    run_command: str,
-    problem: Unread | None,
-    steps: Iterable[StepStatus],
-    exceeded: Iterable[Judgement],
-    policy: Mapping[str, StepPolicy],
-) -> list[Alert]:
-    """Return what is wrong with a table, its steps and its numbers, the worst first. `table` is the name without
-    secrets, `run_command` the command of the next run, `policy` has the settings of the steps.
-    """
-    found = []
-    if problem is not None:
-        is_table = problem.line is None
-        advice = command("validate", table=table) if is_table else command("doctor access", table=table)
-        if problem.code == "table.path-missing":
-            advice = f"correct the path {table} in the policy file, or leave it out"
-        message, cause = f"{problem.code}: {problem.message}", f"{problem.code}: cannot be read"
-        found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
-    for step in [step for step in steps if step.is_alert]:
-        advice = advice_for(step, table, run_command, policy.get(step.kind))
-        cause = ": ".join(filter(None, (f"{step.kind} {step.state}", step.code)))
-        weight = _weight_of(step)
-        found.append(Alert(weight, cause, f"{step.kind} {step.state}: {step.message}", _brief(step), advice))
-    for one in exceeded:
-        weight = Weight.FINDINGS if one.threshold == "failed-rules" else Weight.THRESHOLD
-        message, cause = f"{one.threshold}: {one.message}", f"{one.threshold}: beyond the limit"
-        found.append(Alert(weight, cause, message, one.brief, one.advice))
-    found.sort(key=lambda alert: alert.weight)
-    if found and found[0].weight <= Weight.UNREADABLE:  # first of all, whatever else costs time
-        return [one._replace(advice=None) if one.weight is Weight.THRESHOLD else one for one in found]
-    return found
-
-
 def without_shorter(commands: Iterable[str]) -> list[str]:
     """Return commands, each once, without those that another one repeats with more options."""
     given = dict.fromkeys(commands)
@@ -360,7 +317,6 @@ def _weight_of(step: StepStatus) -> Weight:
 
 
 def target_of(settings: CopyPolicy, table: str) -> str:
-    """Return the path or URI of the replica of a table."""
     path = (table.partition("://")[2] if "://" in table else table).strip("/")
     path = "/".join(part.replace(".", "%2E") if part in (".", "..") else part for part in path.split("/"))
     path = quote(path) if settings.to.startswith("file:") else path
@@ -474,11 +430,9 @@ class Trends(Mapping[str, Sequence[Point]]):
 
     @property
     def packed(self) -> bytes:
-        """Return the values for a summary."""
         return self._packed if self._series is None else dumps(self._series)
 
     def add(self, name: str, timestamp_ms: int, value: int) -> None:
-        """Add a value, and drop the oldest of too many."""
         values = self.series.setdefault(name, [])
         values.append([timestamp_ms, value])
         del values[:-POINTS]
@@ -517,14 +471,11 @@ class TableStatus:
 
     @property
     def weight(self) -> Weight:
-        """Return how bad the worst alert is."""
         return next((alert.weight for alert in self.found), Weight.NONE)
 
     @property
     def weights(self) -> set[Weight]:
-        """Return how bad its alerts are: `Weight.NONE` alone for a table without alerts. A table that loses rows may
-        be one that cannot be read, too.
-        """
+        """Return how bad its alerts are: `Weight.NONE` alone without alerts, several where rows may be lost, too."""
         found = {alert.weight for alert in self.found}
         if any(step.is_unreadable for step in self.steps.values()):
             found.add(Weight.UNREADABLE)
@@ -540,19 +491,35 @@ class TableStatus:
 
     @property
     def exceeded(self) -> list[Judgement]:
-        """Return the thresholds that are exceeded."""
         return [one for one in self.judgements if one.state is State.EXCEEDED]
 
     @property
     def found(self) -> list[Alert]:
         """Return what is wrong, the worst first."""
-        return alerts_of(
-            self.shown_name, self.run_command, self.problem, self.steps.values(), self.exceeded, self.policy
-        )
+        table, problem, found = self.shown_name, self.problem, []
+        if problem is not None:
+            is_table = problem.line is None
+            advice = command("validate", table=table) if is_table else command("doctor access", table=table)
+            if problem.code == "table.path-missing":
+                advice = f"correct the path {table} in the policy file, or leave it out"
+            message, cause = f"{problem.code}: {problem.message}", f"{problem.code}: cannot be read"
+            found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
+        for step in [step for step in self.steps.values() if step.is_alert]:
+            advice = advice_for(step, table, self.run_command, self.policy.get(step.kind))
+            cause = ": ".join(filter(None, (f"{step.kind} {step.state}", step.code)))
+            weight = _weight_of(step)
+            found.append(Alert(weight, cause, f"{step.kind} {step.state}: {step.message}", _brief(step), advice))
+        for one in self.exceeded:
+            weight = Weight.FINDINGS if one.threshold == "failed-rules" else Weight.THRESHOLD
+            message, cause = f"{one.threshold}: {one.message}", f"{one.threshold}: beyond the limit"
+            found.append(Alert(weight, cause, message, one.brief, one.advice))
+        found.sort(key=lambda alert: alert.weight)
+        if found and found[0].weight <= Weight.UNREADABLE:  # first of all, whatever else costs time
+            return [one._replace(advice=None) if one.weight is Weight.THRESHOLD else one for one in found]
+        return found
 
     @property
     def alerts(self) -> list[str]:
-        """Return what is wrong, in sentences."""
         return [alert.message for alert in self.found]
 
     @property
@@ -561,7 +528,6 @@ class TableStatus:
         return without_shorter(alert.advice for alert in self.found if alert.advice is not None)
 
     def note(self, name: str, timestamp_ms: int, value: object) -> None:
-        """Add a value to a trend."""
         if type(value) is int:
             self.trends.add(name, timestamp_ms, value)
             self.numbers[name] = value
@@ -603,7 +569,6 @@ class FleetStatus:
 
     @property
     def alerted(self) -> int:
-        """Return the number of tables with alerts."""
         return len(self.tables) - self.weights[Weight.NONE]
 
     @property
@@ -620,7 +585,6 @@ class FleetStatus:
 
     @property
     def unknown(self) -> dict[str, list[TableStatus]]:
-        """Return the thresholds that could not be judged, each with its tables."""
         found: dict[str, list[TableStatus]] = {}
         for table in self.tables:
             for one in table.judgements:
@@ -669,6 +633,7 @@ def read_status(
         if alerts is not None and table.problem is None:
             level = getattr(table.policy.get("validate"), "level", None)
             target = replica_of(table.shown_name, table.policy)
+            protected = (getattr(table.policy.get(step), "protect_streams", ()) for step in ("log-expire", "vacuum"))
             table.judgements = judge_thresholds(
                 alerts,
                 table.numbers,
@@ -676,7 +641,7 @@ def read_status(
                 now_ms,
                 level=level,
                 target=target,
-                checkpoints=_protected(table.policy),
+                checkpoints=tuple(dict.fromkeys(pattern for patterns in protected for pattern in patterns)),
             )
     status.tables.sort(key=lambda table: (table.weight, -table.numbers.get("lostFiles", 0), table.name))
     return status
@@ -725,7 +690,9 @@ class StatusReader:
         """Take one event; events of one run come in their order, and runs by their names."""
         match record["type"]:
             case "run-started" | "run-resumed":
-                self._begin(run, record)
+                self._runs.setdefault(run, RunRecord(run)).take(record)
+                for group in record.get("groups", ()):
+                    self._newest_of[group] = max(run, self._newest_of.get(group, run))
             case "run-finished" if run in self._runs:
                 self._runs[run].take(record)
                 self._note_totals(record["timestampMs"])
@@ -735,11 +702,6 @@ class StatusReader:
                     self._add(table.group, _totals_of(table), -1)
             case "table-facts" | "table-unreadable" | "step-finished" if "table" in record:
                 self._take_table(run, record)
-
-    def _begin(self, run: str, record: Record) -> None:
-        self._runs.setdefault(run, RunRecord(run)).take(record)
-        for group in record.get("groups", ()):
-            self._newest_of[group] = max(run, self._newest_of.get(group, run))
 
     def _take_table(self, run: str, record: Record) -> None:
         name, now_ms = record["table"], record["timestampMs"]
@@ -859,7 +821,6 @@ def _table_of(state: Record, trends: bytes) -> TableStatus:
 
 
 def _age_facts(numbers: dict[str, int], kind: str, now_ms: int, details: JsonObject) -> None:
-    """Update the facts of a listing by a step that was done after it."""
     if kind == "checkpoint":
         numbers |= {"commitsBehind": 0, "checkpointMs": now_ms}
         if "logBytes" in numbers:

@@ -42,9 +42,7 @@ from deltacli.paimon.types import (
 
 
 class ConversionLoss(NamedTuple):
-    """One thing that the other format does not have. `is_lost` is False where every value still fits, as in a wider
-    type.
-    """
+    """One thing that the other format does not have; not `is_lost` where every value still fits in a wider type."""
 
     column: str
     what: str
@@ -114,7 +112,6 @@ _WIDER_OF_ARROW: Mapping[str, AtomicType] = {
 
 
 def arrow_schema(fields: Sequence[DataField], report: Report) -> pa.Schema:
-    """Return columns as an Arrow schema."""
     return pa.schema([_arrow_field(field, "", report) for field in fields])
 
 
@@ -347,10 +344,7 @@ _QUOTES = "'`"
 
 
 def parse_sql_type(text: str) -> DataType:
-    """Return a type in SQL, or in the JSON form of schema files. Raises BadType with the reason.
-
-    The fields of a ROW get ids from 0 on, each level of its own.
-    """
+    """Return a type in SQL or in the JSON of schema files; fields of a ROW get ids from 0 on. Raises BadType."""
     if len(text) > MAX_CHARACTERS:
         raise BadType(f"the type is longer than {MAX_CHARACTERS:,} characters")
     if text.lstrip().startswith("{"):

@@ -183,7 +183,6 @@ class Schema:
 
     @property
     def greatest_id(self) -> int:
-        """The greatest id of a field, nested ones included; -1 without fields."""
         return max((column.id for _, column in walk_fields(self.fields)), default=-1)
 
 
@@ -340,9 +339,7 @@ def is_true(options: Mapping[str, str], key: str, *, default: bool = False) -> b
 def why_option_is_refused(
     options: Mapping[str, str], key: str, value: str | None, *, has_snapshots: bool
 ) -> str | None:
-    """Return why Java refuses to set an option (None: to remove it) on a table with these options; None if it does
-    not.
-    """
+    """Return why Java refuses to set an option (None: to remove it) on a table with these options; else None."""
     before = options.get(key)
     if before == value:
         return None
@@ -381,9 +378,7 @@ _OF_FILES = {
 
 
 def why_files_are_lost(schema: Schema, key: str, value: str | None) -> str | None:
-    """Return why existing files are not found or not read once an option has another value (None: its default); None
-    where they are.
-    """
+    """Return why files are lost once an option has another value (None: its default); None where they are not."""
     default = _OF_FILES.get(key)
     if default is None:
         return None

@@ -89,7 +89,11 @@ def judge_cast(before: DataType, after: DataType) -> Cast:
     if before.nullable and not after.nullable:
         return Cast(Loss.REFUSED, kind, "the column may contain nulls")
     if not isinstance(before, AtomicType) or not isinstance(after, AtomicType):
-        return _judge_parts(before, after, kind)
+        if before.root in (Root.ARRAY, Root.MAP, Root.ROW) and after.root in _TEXTS:
+            return Cast(Loss.LOSSY, kind, "the values become text")
+        return Cast(
+            Loss.REFUSED, kind, "Paimon has no such cast; change the type of an element, a value or a field instead"
+        )
     if kind is None:
         return Cast(Loss.REFUSED, None, "Paimon has no such cast")
     if not _is_executable(before, after):
@@ -128,14 +132,6 @@ def _ordering(options: Mapping[str, str]) -> Iterator[list[str]]:
     for key in options:
         if key.startswith("fields.") and key.endswith(".sequence-group"):
             yield key.removeprefix("fields.").removesuffix(".sequence-group").split(",")
-
-
-def _judge_parts(before: DataType, after: DataType, kind: str | None) -> Cast:
-    if before.root in (Root.ARRAY, Root.MAP, Root.ROW) and after.root in _TEXTS:
-        return Cast(Loss.LOSSY, kind, "the values become text")
-    return Cast(
-        Loss.REFUSED, kind, "Paimon has no such cast; change the type of an element, a value or a field instead"
-    )
 
 
 def _kind(before: Root, after: Root) -> str | None:
@@ -190,7 +186,13 @@ def _is_executable(before: AtomicType, after: AtomicType) -> bool:
 def _why_lossy(before: AtomicType, after: AtomicType) -> str:
     """Return why values can change; empty where every value survives."""
     if before.root is after.root:
-        return _why_narrower(before, after)
+        if before.root is Root.DECIMAL:
+            return _why_digits_are_lost(before.arguments, after)
+        if before.root in (*_TEXTS, *_BYTES):
+            return _why_shorter(before, after)
+        if before.root in (*_TIMESTAMPS, Root.TIME) and _first(after) < _first(before):
+            return "digits of the second are lost"
+        return ""
     judge = _CROSSINGS.get((before.root, after.root))
     if judge is not None:
         return judge(before, after)
@@ -202,16 +204,6 @@ def _why_lossy(before: AtomicType, after: AtomicType) -> str:
     if before.root in _EXACT_IN.get(after.root, ()):
         return ""
     return _LOSSES.get(after.root, "values are converted")
-
-
-def _why_narrower(before: AtomicType, after: AtomicType) -> str:
-    if before.root is Root.DECIMAL:
-        return _why_digits_are_lost(before.arguments, after)
-    if before.root in (*_TEXTS, *_BYTES):
-        return _why_shorter(before, after)
-    if before.root in (*_TIMESTAMPS, Root.TIME) and _first(after) < _first(before):
-        return "digits of the second are lost"
-    return ""
 
 
 def _why_shorter(before: AtomicType, after: AtomicType) -> str:
@@ -237,14 +229,10 @@ def _first(data_type: AtomicType) -> int:
     return int(data_type.arguments[0])
 
 
-def _never_lossy(_before: AtomicType, _after: AtomicType) -> str:
-    return ""
-
-
 _CROSSINGS: Mapping[tuple[Root, Root], Callable[[AtomicType, AtomicType], str]] = {
     (Root.CHAR, Root.VARCHAR): _why_shorter,
     (Root.BINARY, Root.VARBINARY): _why_shorter,
-    (Root.DATE, Root.TIMESTAMP): _never_lossy,
+    (Root.DATE, Root.TIMESTAMP): lambda _before, _after: "",
     (Root.TIMESTAMP, Root.DATE): _why_time_is_lost,
     (Root.TIMESTAMP_LTZ, Root.DATE): _why_time_is_lost,
 }
@@ -271,9 +259,7 @@ Path = tuple[str, ...]
 
 
 class ChangeKind(StrEnum):
-    """The kind of a change, as in Paimon's SchemaChange; METADATA is of a Delta table, the last three have no such
-    change.
-    """
+    """The kind of a change, as in Paimon's SchemaChange; METADATA and the last three have no such change."""
 
     ADD_COLUMN = "addColumn"
     DROP_COLUMN = "dropColumn"
@@ -355,7 +341,18 @@ class _Differ:
             if id(old) not in kept_old:
                 yield self._dropped(old, path)
         for old, new in pairs:
-            yield from self._changed(old, new, path)
+            here = (*path, new.name)
+            if old.name != new.name:
+                is_partition = not path and old.name in self._before.partition_keys
+                loss = Loss.REFUSED if is_partition else Loss.LOSSLESS
+                reason = "it is a partition key" if is_partition else ""
+                before_path = (*path, old.name)
+                yield Change(ChangeKind.RENAME_COLUMN, before_path, old.id, old.name, new.name, loss, reason)
+            yield from self._retyped(old.type, new.type, here, new.id)
+            if old.description != new.description:
+                yield Change(ChangeKind.COMMENT, here, new.id, old.description, new.description)
+            if old.default_value != new.default_value:
+                yield Change(ChangeKind.DEFAULT, here, new.id, old.default_value, new.default_value)
         for new in after:
             if id(new) not in kept_new:
                 yield Change(ChangeKind.ADD_COLUMN, (*path, new.name), new.id, after=type_json(new.type))
@@ -366,20 +363,6 @@ class _Differ:
         is_key = not path and field.name in (*self._before.primary_keys, *self._before.partition_keys)
         loss, reason = (Loss.REFUSED, "it is a key") if is_key else (Loss.LOSSY, "its values can no longer be read")
         return Change(ChangeKind.DROP_COLUMN, here, field.id, before=type_json(field.type), loss=loss, reason=reason)
-
-    def _changed(self, old: DataField, new: DataField, path: Path) -> Iterator[Change]:
-        here = (*path, new.name)
-        if old.name != new.name:
-            is_partition = not path and old.name in self._before.partition_keys
-            loss = Loss.REFUSED if is_partition else Loss.LOSSLESS
-            reason = "it is a partition key" if is_partition else ""
-            before_path = (*path, old.name)
-            yield Change(ChangeKind.RENAME_COLUMN, before_path, old.id, old.name, new.name, loss, reason)
-        yield from self._retyped(old.type, new.type, here, new.id)
-        if old.description != new.description:
-            yield Change(ChangeKind.COMMENT, here, new.id, old.description, new.description)
-        if old.default_value != new.default_value:
-            yield Change(ChangeKind.DEFAULT, here, new.id, old.default_value, new.default_value)
 
     def _retyped(self, old: DataType, new: DataType, path: Path, field_id: int) -> Iterator[Change]:
         """Yield the changes of a type; those inside rows, arrays and maps one by one."""
@@ -420,7 +403,6 @@ class _Differ:
         return Change(ChangeKind.NULLABILITY, path, field_id, old.nullable, new.nullable, loss, reason)
 
     def options(self) -> Iterator[Change]:
-        """Yield the options that were set or removed. Compatibility defaults are compared as if they were written."""
         old, new = self._before.options, self._after.options
         for key in [*new, *(key for key in old if key not in new)]:
             value = new.get(key)
@@ -455,9 +437,7 @@ class _Differ:
 
 
 def _pairs(before: Sequence[DataField], after: Sequence[DataField]) -> list[tuple[DataField, DataField]]:
-    """Return the fields of equal id, in the order of `before`; where an id occurs twice, those of equal name, one by
-    one.
-    """
+    """Return the fields of equal id, in the order of `before`; where an id occurs twice, those of equal name."""
     twice = {number for fields in (before, after) for number, count in _counted(fields).items() if count > 1}
     by_key = dict(_keyed(after, twice))
     return [(field, by_key[key]) for key, field in _keyed(before, twice) if key in by_key]
@@ -507,9 +487,7 @@ def meaning_for_old_rows(change: Change, before: Schema, after: Schema) -> str |
 
 
 def _merges(key: str, before: Schema, after: Schema) -> bool:
-    """Return True for an option by which rows of one key are merged, unless it follows a column that is new, gone or
-    renamed.
-    """
+    """Return True for an option by which rows of a key are merged, unless it follows a column that changed."""
     if key == "sequence.field.sort-order":
         return bool(before.options.get("sequence.field"))
     name, _, ending = key.removeprefix("fields.").rpartition(".")

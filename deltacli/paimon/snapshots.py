@@ -20,8 +20,6 @@ from deltacli.core.errors import Unreadable, UsageError, command, install_comman
 from deltacli.core.typing import ArrowTable, JsonObject
 from deltacli.paimon.schema import BadJson, read_object
 
-# -- the names of the files of a Paimon table --------------------------------------------------------------------------
-
 MAIN_BRANCH = "main"
 SCHEMA_DIRECTORY = "schema"
 SNAPSHOT_DIRECTORY = "snapshot"
@@ -48,7 +46,6 @@ def branch_root(branch: str) -> str:
 
 
 def schema_path(schema_id: int, branch: str = MAIN_BRANCH) -> str:
-    """Return the path of a schema file."""
     return f"{branch_root(branch)}{SCHEMA_DIRECTORY}/{SCHEMA_PREFIX}{schema_id}"
 
 
@@ -79,7 +76,6 @@ class SnapshotFile:
 
     @property
     def manifest_lists(self) -> tuple[str, ...]:
-        """The names of all its manifest lists."""
         return tuple(name for key in _LISTS if (name := _name_of(self.content.get(key))) is not None)
 
     @property
@@ -149,9 +145,7 @@ class ManifestState(NamedTuple):
 
 
 def read_state(data: bytes) -> tuple[ManifestState, frozenset[int]]:
-    """Return what a manifest adds and deletes, and every schema that it names. Raises what `read_manifest_list`
-    raises.
-    """
+    """Return what a manifest adds and deletes, and its schemas. Raises what `read_manifest_list` raises."""
     added: dict[int, array[int]] = {}
     deleted = array("q")
     named = set()
@@ -184,7 +178,18 @@ def _rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]
     if data.startswith(_AVRO):
         yield from _avro_rows(data, columns)
     elif data.startswith((_ORC, _PARQUET)):
-        yield from _arrow_rows(data, columns, parts)
+        import pyarrow
+
+        try:
+            table = _arrow_table(data, columns)
+            values = {name: _python_values(table.column(name), parts.get(name)) for name in columns}
+        except pyarrow.ArrowMemoryError:
+            raise
+        except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError, OSError) as fault:
+            reason = (str(fault).splitlines() or [type(fault).__name__])[0]
+            raise _bad_manifest(f"it cannot be read: {reason[:200]}") from fault
+        for place in range(table.num_rows):
+            yield {name: column[place] for name, column in values.items()}
     else:
         raise _bad_manifest("it is neither Avro, ORC nor Parquet")
 
@@ -225,21 +230,6 @@ def _faults_of_avro() -> tuple[type[Exception], ...]:
             own.append(import_module(name).ZstdError)
     general = (ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError)
     return (*general, EOFError, OSError, RuntimeError, zlib.error, *own)
-
-
-def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    import pyarrow
-
-    try:
-        table = _arrow_table(data, columns)
-        values = {name: _python_values(table.column(name), parts.get(name)) for name in columns}
-    except pyarrow.ArrowMemoryError:
-        raise
-    except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError, OSError) as fault:
-        reason = (str(fault).splitlines() or [type(fault).__name__])[0]
-        raise _bad_manifest(f"it cannot be read: {reason[:200]}") from fault
-    for place in range(table.num_rows):
-        yield {name: column[place] for name, column in values.items()}
 
 
 def _arrow_table(data: bytes, columns: Sequence[str]) -> ArrowTable:

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 from deltacli.core.errors import sql_name
 from deltacli.core.typing import Json
 
-# -- the data types of Paimon ------------------------------------------------------------------------------------------
-
 MAX_LENGTH = 2_147_483_647
 """The length of STRING and BYTES, which are VARCHAR and VARBINARY without a limit."""
 
@@ -106,12 +104,10 @@ _UNLIMITED = {Root.VARCHAR: "STRING", Root.VARBINARY: "BYTES"}
 
 
 def with_nullability(data_type: DataType, nullable: bool) -> DataType:
-    """Return a type with another nullability."""
     return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
 
 
 def is_same_but_for_nullability(first: DataType, second: DataType) -> bool:
-    """Return True if two types differ at most in the nullability of the whole."""
     return with_nullability(first, True) == with_nullability(second, True)
 
 
@@ -289,11 +285,19 @@ class _Tokens:
     def __init__(self, text: str) -> None:
         if len(text) > MAX_BYTES:
             raise BadType(f"the type is longer than {MAX_BYTES:,} characters")
-        self._tokens = _split(text)
+        tokens, position = [], 0
+        while match := _TOKEN.match(text, position):
+            quoted = match["text"]
+            tokens.append(
+                _Token(match["mark"] or match["word"]) if quoted is None else _Token(quoted.replace("''", "'"), True)
+            )
+            position = match.end()
+        if (end := _SPACE.match(text, position)) and end.end() < len(text):
+            raise BadType(f"unexpected {text[end.end()]!r}")
+        self._tokens = tokens
         self._position = 0
 
     def peek(self) -> str | None:
-        """Return the next token in upper case, None at the end and for quoted text."""
         if self._position == len(self._tokens) or self._tokens[self._position].is_quoted:
             return None
         return self._tokens[self._position].text.upper()
@@ -314,28 +318,13 @@ class _Tokens:
         return True
 
     def require(self, *words: str) -> None:
-        """Take these words. Raises BadType if they are not next."""
         if not self.skip(*words):
             following = self._tokens[self._position].text if self._position < len(self._tokens) else "the end"
             raise BadType(f"found {following}, expected {' '.join(words)}")
 
     def require_end(self) -> None:
-        """Raise BadType unless every token was taken."""
         if self._position < len(self._tokens):
             raise BadType(f"unexpected {self._tokens[self._position].text!r}")
-
-
-def _split(text: str) -> list[_Token]:
-    tokens, position = [], 0
-    while match := _TOKEN.match(text, position):
-        quoted = match["text"]
-        tokens.append(
-            _Token(match["mark"] or match["word"]) if quoted is None else _Token(quoted.replace("''", "'"), True)
-        )
-        position = match.end()
-    if (end := _SPACE.match(text, position)) and end.end() < len(text):
-        raise BadType(f"unexpected {text[end.end()]!r}")
-    return tokens
 
 
 def _parse_type(tokens: _Tokens) -> DataType:
@@ -575,10 +564,7 @@ class MissingKey(BadType):
 
 
 def parse_type(value: object, ids: FieldIds | None = None, *, note: Note = ignore, place: str = "") -> DataType:
-    """Return the type that a JSON value describes. Raises BadType with the reason.
-
-    `note` is called for contradictions between the type string and the other keys of an object.
-    """
+    """Return the type of a JSON value. Raises BadType; `note` is called for contradictions between its keys."""
     return _parse(value, ids or FieldIds(), note, place, 0)
 
 

@@ -96,7 +96,6 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
     Its method `make_importable` lets a process import the modules, from memory, and `load` imports one. They raise
     RuntimeError in a process that has imported other ones: Spark gives a process to several sessions.
     """
-
     finder_class, last_finder_class = _finder_class(), _last_finder_class()  # classes of this module would be imported
 
     packages = _PACKAGES
@@ -160,9 +159,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _without_docstrings(text: str, tree: ast.AST) -> str:
-    """Return the text without what nobody reads there, each line in its place, as tracebacks show them: strings that
-    are statements, most comments, and what rules say besides their ids.
-    """
+    """Return the text without docstrings, most comments and the texts of rules; lines keep their places."""
     lines = text.splitlines()
     for node in ast.walk(tree):
         match node:

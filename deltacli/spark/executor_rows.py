@@ -96,7 +96,6 @@ def read_piece(piece: Any, context: TaskContext) -> Iterator[pa.RecordBatch]:  #
 
 
 def variant_columns(columns: Iterable[StructField]) -> frozenset[str]:
-    """Return the names of the columns that are variants."""
     return frozenset(column.name for column in columns if column.data_type == PrimitiveType("variant"))
 
 
@@ -211,7 +210,6 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
     """Return the function of a Spark task. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-
         for batch in batches:
             yield from rows_of_pieces(job, batch.column("piece").to_pylist())
 

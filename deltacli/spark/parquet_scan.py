@@ -121,7 +121,6 @@ def is_case_sensitive(session: SparkSession) -> bool:
 
 
 def is_before_4_1(session: SparkSession) -> bool:
-    """Return True for Spark 4.0."""
     return str(session.version).startswith("4.0.")
 
 
@@ -164,7 +163,6 @@ class SparkFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the last part of the path."""
         return self.place.rpartition("/")[2]
 
 
@@ -478,7 +476,12 @@ class Scanner:
         """
         found = self._list([file.location], schema, [file]).frame.select(PATH).first()
         if found is not None and found[0] not in _spellings(spelled):
-            raise _unknown_spelling(found[0], spelled)
+            raise errors.Refused(
+                "Spark spells the paths of files in a way that deltacli does not know",
+                code="spark.spelling",
+                facts={"in _metadata.file_path": found[0][:300], "in inputFiles": spelled[:300]},
+                hint=errors.command("read"),
+            )
 
 
 def _with_places(frame: Any) -> Any:
@@ -513,7 +516,6 @@ def _drop_later(session: Any, name: str) -> None:
 
 
 def _input_files(session: Any, frame: Any) -> list[str]:
-    """Return the files that Spark has listed for a frame."""
     if is_connect(session):
         ask = type(frame).inputFiles
         return list(getattr(ask, "__wrapped__", ask)(frame))  # its cache would keep the frame, and its view, for ever
@@ -565,15 +567,6 @@ def _explained(fault: Exception, files: Sequence[SparkFile]) -> errors.DeltacliE
         code="spark.listing",
         facts={"reason": text[:300]},
         hint="read_table(…) needs a session with a Hadoop file system for this store, such as s3a://",
-    )
-
-
-def _unknown_spelling(found: str, listed: str) -> errors.Refused:
-    return errors.Refused(
-        "Spark spells the paths of files in a way that deltacli does not know",
-        code="spark.spelling",
-        facts={"in _metadata.file_path": found[:300], "in inputFiles": listed[:300]},
-        hint=errors.command("read"),
     )
 
 

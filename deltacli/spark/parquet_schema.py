@@ -102,17 +102,13 @@ def spark_type(data_type: DataType, path: str = "", *, described: bool = False) 
 
 
 def unread_in_spark(data_type: DataType) -> str | None:
-    """Return the name of the first type within a type that frames cannot have, as `unread_type` does: Spark has no
-    timestamps of nanoseconds either.
-    """
+    """Return the first type within a type that frames cannot have; Spark has no timestamps of nanoseconds either."""
     names = (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
     return unread_type(data_type) or next((name for name in names if name in NANOSECONDS), None)
 
 
 def columns_for_spark(schema: StructType, columns: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the columns to read: the requested ones, else all. Of all, those that frames cannot have are left out,
-    with a warning.
-    """
+    """Return the requested columns, else all that frames can have, with a warning about the others."""
     left_out = () if columns is not None else unread_columns(schema.fields, unread_in_spark)
     kept = [column.name for column in read_columns(schema.fields, unread_in_spark)]
     if not left_out or not kept:
@@ -345,9 +341,7 @@ def _not_read_in_variants(kind: ArrowType) -> str | None:
 
 
 class _Siblings:
-    """The fields of a struct in a file: by id, if ids decide, else by name. Spec: Reader Requirements for Column
-    Mapping.
-    """
+    """The fields of a struct in a file, by id or name. Spec: Reader Requirements for Column Mapping."""
 
     def __init__(self, fields: Iterable[ArrowField], *, by_id: bool) -> None:
         self.fields = list(fields)
@@ -482,10 +476,7 @@ _MOST_NTZ = 10**17
 
 
 def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColumn:
-    """Return a number of units as a value of a type: days, microseconds, or the last digits of a decimal.
-
-    Raises NotNative for a timestamp_ntz that cannot be written.
-    """
+    """Return a number of units as a value of a type. Raises NotNative for a timestamp_ntz that cannot be written."""
     from pyspark.sql import functions as fn
 
     match data_type:
@@ -504,7 +495,6 @@ def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColu
 
 
 def has_literal(data_type: DataType, scalar: ArrowScalar) -> bool:
-    """Return whether `scalar_literal` can write a scalar."""
     is_ntz = data_type == PrimitiveType("timestamp_ntz")
     return not (is_ntz and scalar.is_valid and abs(scalar.cast(pa.int64()).as_py()) > _MOST_NTZ)
 
@@ -593,7 +583,6 @@ def _ordered(order: Order, left: Any, right: Any) -> Any:
 
 
 def _constant(column: Column, answer: bool) -> Any:
-    """Return one answer for every value of a column, null where it is null."""
     from pyspark.sql import functions as fn
 
     return fn.when(_column(column).isNotNull(), fn.lit(answer))
@@ -604,7 +593,11 @@ def _compare(column: Column, order: Order, limit: Limit) -> Any:
         case WholeLimit():
             return _compare_whole(column, order, limit.value)
         case FloatLimit():
-            return _compare_double(column, order, limit.value)
+            # NaN is above every other number, but writers omit it from the bounds of a row group: the addition keeps
+            # Spark from skipping row groups by them.
+            from pyspark.sql import functions as fn
+
+            return _ordered(order, _column(column).cast("double") + fn.lit(0.0), fn.lit(limit.value))
         case BytesLimit():
             return _ordered(order, _column(column), _bytes(limit))
     raise AssertionError(f"unknown limit {limit}")
@@ -636,7 +629,6 @@ def _whole(value: Any) -> int | None:  # Any: a Fraction, or a float that is inf
 
 
 def _compare_whole(column: Column, order: Order, value: Any) -> Any:
-    """Compare a column of whole numbers of a unit with a fraction of it."""
     if isinstance(value, float):
         return _constant(column, order is not Order.EQUAL and not value < 0)
     least, greatest = _range(column)
@@ -652,7 +644,6 @@ def _compare_whole(column: Column, order: Order, value: Any) -> Any:
 
 
 def _range(column: Column) -> tuple[int, int]:
-    """Return the least and the greatest value of a column, in its unit."""
     if column.kind is Kind.DECIMAL:
         parts = decimal_parts(column.type_name)
         assert parts is not None
@@ -665,15 +656,6 @@ def _range(column: Column) -> tuple[int, int]:
 def _unit(column: Column, number: int) -> Any:
     """Return a literal of a column's type: so many of its units."""
     return _unit_literal(column.data_type, number, column.scale)
-
-
-def _compare_double(column: Column, order: Order, value: float) -> Any:
-    """Compare doubles. NaN is above every other number, but writers omit it from the bounds of a row group: the
-    addition keeps Spark from skipping row groups by them.
-    """
-    from pyspark.sql import functions as fn
-
-    return _ordered(order, _column(column).cast("double") + fn.lit(0.0), fn.lit(value))
 
 
 def _compare_columns(left: Column, order: Order, right: Column) -> Any:

@@ -38,7 +38,6 @@ def flag(name: str, value: str) -> bool:
 
 
 def text(name: str, value: str) -> str:
-    """Return a text that is not empty."""
     if not value.strip():
         raise bad_option(name, value, "a text")
     return value
@@ -53,7 +52,6 @@ def names(name: str, value: str) -> tuple[str, ...]:
 
 
 def version_number(name: str, value: str) -> int:
-    """Return a version."""
     if not re.fullmatch(r"\d{1,18}", value.strip(), re.ASCII):
         raise bad_option(name, value, "a version, 0 or more")
     return int(value)
@@ -70,7 +68,6 @@ def version_or_latest(name: str, value: str) -> int | str:
 
 
 def count_of_files(name: str, value: str) -> int:
-    """Return a number above 0."""
     if not re.fullmatch(r"\d{1,18}", value.strip(), re.ASCII) or int(value) == 0:
         raise bad_option(name, value, "a number of files, 1 or more")
     return int(value)
@@ -164,24 +161,16 @@ def given_options(
         if name.lower() == "path":
             continue
         if name.lower() not in by_name:
-            raise _unknown(name, known, every, where, also)
+            # Spark tells too late which reader it is to suggest options of this one only.
+            is_of_the_other = name.lower() in {other.lower() for other in every}
+            near = None if is_of_the_other else nearest_name(name, every, ignores_case=True)
+            raise UsageError(
+                f"{where if is_of_the_other else 'the data source'} has no option {name}",
+                code="usage.stream-option",
+                facts={} if near else {"options": ", ".join((*known, *also))},
+            ).meaning(name, near)
         found[by_name[name.lower()]] = str(value)
     return found
-
-
-def _unknown(
-    name: str, known: Mapping[str, object], every: Mapping[str, object], where: str, also: tuple[str, ...]
-) -> UsageError:
-    """Return the error for an option that a reader does not have. Which one it is, Spark tells too late to suggest
-    options of this one only.
-    """
-    is_of_the_other = name.lower() in {other.lower() for other in every}
-    near = None if is_of_the_other else nearest_name(name, every, ignores_case=True)
-    return UsageError(
-        f"{where if is_of_the_other else 'the data source'} has no option {name}",
-        code="usage.stream-option",
-        facts={} if near else {"options": ", ".join((*known, *also))},
-    ).meaning(name, near)
 
 
 def fields_of(given: Mapping[str, str], known: Mapping[str, tuple[str, OptionReader]]) -> dict[str, Any]:
@@ -190,7 +179,6 @@ def fields_of(given: Mapping[str, str], known: Mapping[str, tuple[str, OptionRea
 
 
 def require_one(given: Mapping[str, str], one: str, other: str) -> None:
-    """Raise UsageError where both options are given."""
     if one in given and other in given:
         raise UsageError(f"{one} and {other} exclude each other", code="usage.stream-option")
 
@@ -369,13 +357,11 @@ def _path(options: Mapping[str, str]) -> str:
 
 
 def options_of_store(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the options of the store, without the beginning of their names."""
     found = {name[len(STORAGE) :]: str(value) for name, value in options.items() if name.lower().startswith(STORAGE)}
     return tuple(sorted(found.items()))
 
 
 def without_store(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the other options."""
     return {name: value for name, value in options.items() if not name.lower().startswith(STORAGE)}
 
 

@@ -111,11 +111,9 @@ class BatchPlan:
 
     @property
     def columns(self) -> tuple[StructField, ...]:
-        """The columns of the frame."""
         return self.scan.columns
 
     def partitions(self, schema: SparkSchema) -> list[bytes]:
-        """Return the partitions, pickled."""
         require_schema(self.columns, schema)
         return partitions_of(self.table, self.scan.wanted, self.scan.data_files(), newest_commit(self.snapshot))
 
@@ -139,11 +137,9 @@ class ChangesPlan:
 
     @property
     def columns(self) -> tuple[StructField, ...]:
-        """The columns of the frame."""
         return self.changes.columns
 
     def partitions(self, schema: SparkSchema) -> list[bytes]:
-        """Return the partitions, pickled."""
         require_schema(self.columns, schema)
         newest = newest_commit(self.changes.snapshot)
         return partitions_of(self.table, self.changes.wanted, self.changes.changed_files(), newest)
@@ -160,7 +156,6 @@ def _batch_plan(options: BatchOptions) -> BatchPlan | ChangesPlan:
 
 
 def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
-    """Return the partitions of a version of a table."""
     with searchable_faults(options.get("path")):
         return _batch_plan(batch_options(options)).partitions(schema)
 
@@ -196,11 +191,8 @@ class StreamPlan:
     def _partitions_of(self, files: Iterable[DataFile]) -> list[bytes]:
         return partitions_of(self._table, self._log.wanted, files, self._log.newest_commit)
 
-    # -- what Spark asks for ------------------------------------------------------------------------------------------
-
     @property
     def most_files(self) -> int | None:
-        """Return how many files a batch takes at most."""
         return self._options.most_files
 
     def initial_offset(self) -> dict[str, Any]:
@@ -259,10 +251,7 @@ def _undescribed(value: Json) -> Json:
 
 
 def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile], newest: LogFile | None) -> list[bytes]:
-    """Return pickled partitions: what a task of Spark needs to read some files.
-
-    `newest` is a commit that executors have to see: else they see another table.
-    """
+    """Return pickled partitions for tasks of Spark; `newest` is a commit that executors have to see."""
     pieces = list(plan_row_pieces(files))
     if not pieces:
         return []
@@ -296,10 +285,7 @@ class _Plan(NamedTuple):
 def plan_sink(
     options: Mapping[str, str], schema: Any, *, overwrites: bool, is_stream: bool
 ) -> bytes:  # Any: pyspark.sql.types.StructType
-    """Return how rows with a schema are appended to the table of the options: a pickled plan. Nothing is written.
-
-    Raises RuntimeError, whose text begins with the code of the error.
-    """
+    """Return a pickled plan of appending rows; nothing is written. Raises RuntimeError beginning with the code."""
     with searchable_faults(options.get("path")):
         if overwrites:
             raise UsageError(

@@ -87,12 +87,10 @@ class StreamOffset:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return what orders the offsets of one stream."""
         return self.version, self.index
 
     @property
     def begin(self) -> StreamOffset:
-        """Return the offset of the first file of this stream."""
         return replace(self, version=self.first - 1 if self.has_snapshot else self.first, index=0)
 
     @property
@@ -148,18 +146,11 @@ class StreamLog(Protocol):
     """Commits are delivered whole, whatever the limits."""
 
     @property
-    def table(self) -> str:
-        """Return the id of the table."""
-        ...
+    def table(self) -> str: ...
 
     @property
-    def schema(self) -> str:
-        """Return the id of the columns that are read."""
-        ...
-
-    def snapshot_files(self, version: int) -> Sequence[DataFile]:
-        """Return the live files of a version."""
-        ...
+    def schema(self) -> str: ...
+    def snapshot_files(self, version: int) -> Sequence[DataFile]: ...
 
     def commit_files(self, version: int) -> Sequence[DataFile]:
         """Return the files to deliver of a commit. Raises where the stream must stop before it."""
@@ -277,7 +268,13 @@ class TableLog:
         self.is_atomic = options.read_change_feed
         self.table, self.schema = self._end.metadata.id, schema_id(self._end.config)
         described = changes.CHANGE_COLUMNS if options.read_change_feed else ()
-        _require_free_names(self._end.schema, described)
+        ours = {column.name for column in described}
+        if taken := [column.name for column in self._end.schema.fields if column.name.lower() in ours]:
+            raise UsageError(
+                f"the column {taken[0]} of the table has the name of a change column",
+                code="usage.column",
+                hint="leave out readChangeFeed",
+            )
         fields = read_columns(self._end.schema.fields, unread_in_spark)
         self._selection = Selection.make(types.StructType((*fields, *described)), None, None)
         self._commits: dict[int, LogFile] = {}
@@ -295,7 +292,6 @@ class TableLog:
 
     @property
     def wanted(self) -> ReadSpec:
-        """What is read from every file."""
         return self._selection.rows_wanted(self._end.config)
 
     def newest(self) -> int:
@@ -340,10 +336,7 @@ class TableLog:
         return self._once("snapshot", version, self._snapshot_files)
 
     def commit_files(self, version: int) -> Sequence[DataFile]:
-        """Return the files to deliver of a commit.
-
-        Raises VersionAbsent where it is no longer in the log, and Refused (`stream.*`) where the stream cannot go on.
-        """
+        """Return the files to deliver of a commit. Raises VersionAbsent where it is gone, Refused (`stream.*`)."""
         return self._once("commit", version, self._commit_files)
 
     def _once(self, kind: str, version: int, read: Callable[[int], Sequence[DataFile]]) -> Sequence[DataFile]:
@@ -399,7 +392,6 @@ class TableLog:
         return data_files(rows, commit.config, self._selection.needed, version=version)
 
     def _table_of(self, version: int) -> TableHandle:  # noqa: ARG002  (of shares)
-        """Return the table whose log has the commit of a version."""
         return self._table
 
     def _read_commit(self, version: int) -> changes.Commit:
@@ -415,13 +407,10 @@ class TableLog:
         if found["remove"] and config is not before and self._options.read_change_feed:
             self._require_columns(before, version - 1)
         self._require_columns(config, version)
-        self._note_config(version, config)
+        self._configs = {version: config, self._end.version: self._end.config}
         then, now = changes.read_as(self._end.config, before), changes.read_as(self._end.config, config)
         time_ms, is_recorded = self._time_ms(version, summary.stamp(config)), is_true(config.properties, CHANGE_FEED)
         return changes.Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
-
-    def _note_config(self, version: int, config: TableConfiguration) -> None:
-        self._configs = {version: config, self._end.version: self._end.config}
 
     def _time_ms(self, version: int, time_ms: int | None) -> int:
         """Return when a version was committed, in epoch milliseconds: its in-commit timestamp, or that of its file."""
@@ -452,7 +441,18 @@ class TableLog:
             found = self._last_break(config, version)
             if found is not None:
                 raise other_columns(version, found)
-            require_readable_columns(self._end.config, config, version)
+            now = self._end.config
+            if changes.is_mapped(config) and not changes.is_mapped(now):
+                change: str | None = _NO_MAPPING  # by a commit that is no longer in the log
+            else:
+                change = _unreadable(now, now.schema, config, config.schema, mapped=changes.is_mapped(now))
+            if change is not None:
+                raise Refused(
+                    f"version {version} has other columns than the table has now: {change}",
+                    code="stream.schema-changed",
+                    facts={"version": str(version), "change": change},
+                    hint="begin at a later version: another checkpointLocation, with startingVersion or without it",
+                )
             self._together = config
 
     def _last_break(self, config: TableConfiguration, version: int) -> changes.Break | None:
@@ -481,17 +481,6 @@ class TableLog:
             facts={"commits": format_ranges(listing.commits)},
             hint="start over with another checkpointLocation"
             + (f', with .option("startingVersion", "{later[0]}") or without it' if later else ""),
-        )
-
-
-def _require_free_names(schema: types.StructType, described: Sequence[types.StructField]) -> None:
-    """Raise UsageError where a column of the table has the name of one that describes changes."""
-    ours = {column.name for column in described}
-    if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
-        raise UsageError(
-            f"the column {taken[0]} of the table has the name of a change column",
-            code="usage.column",
-            hint="leave out readChangeFeed",
         )
 
 
@@ -564,21 +553,6 @@ def require_same_columns(now: TableConfiguration, later: TableConfiguration, ver
 
 
 _NO_MAPPING = "column mapping was removed, and files before that have other names for columns"
-
-
-def require_readable_columns(now: TableConfiguration, then: TableConfiguration, version: int) -> None:
-    """Raise Refused (`stream.schema-changed`) where older files have columns that the columns read cannot show."""
-    if changes.is_mapped(then) and not changes.is_mapped(now):
-        change: str | None = _NO_MAPPING  # by a commit that is no longer in the log
-    else:
-        change = _unreadable(now, now.schema, then, then.schema, mapped=changes.is_mapped(now))
-    if change is not None:
-        raise Refused(
-            f"version {version} has other columns than the table has now: {change}",
-            code="stream.schema-changed",
-            facts={"version": str(version), "change": change},
-            hint="begin at a later version: another checkpointLocation, with startingVersion or without it",
-        )
 
 
 def other_columns(version: int, found: changes.Break) -> Refused:

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# -- a plan ------------------------------------------------------------------------------------------------------------
-
 _SHOWN_COLUMNS = 12
 _VALUE = "__deltacli_value_"
 
@@ -66,7 +64,6 @@ class FileGroup(NamedTuple):
 
     @property
     def has_vectors(self) -> bool:
-        """Return whether rows of the files are deleted."""
         return self.files[0].file.vector is not None
 
 
@@ -93,17 +90,14 @@ class TablePlan:
 
     @property
     def name(self) -> str | None:
-        """The table as the caller wrote it."""
         return self.snapshot.name
 
     @property
     def version(self) -> int:
-        """The version that is read."""
         return self.snapshot.version
 
     @property
     def files(self) -> int:
-        """The number of files that are read."""
         return self.native_files + len(self.own_files)
 
     @property
@@ -148,10 +142,7 @@ class TablePlan:
             return self.session.createDataFrame([], parquet_schema.spark_schema(self.columns, described=True))
         return with_metadata(reduce(lambda one, other: one.union(other), frames), self.columns)
 
-    # -- frames -------------------------------------------------------------------------------------------------------
-
     def _frames(self, group: FileGroup) -> Iterable[Any]:
-        """Yield the frames of a group, with the columns of the plan."""
         match self.values:
             case parquet_scan.Values.NONE:
                 yield self._finished(group.shape, self._rows(group.shape, group.files), {})
@@ -177,7 +168,7 @@ class TablePlan:
         has_vectors = files[0].file.vector is not None
         frame = scanner.scan(
             files,
-            read_schema(shape, self._types()),
+            read_schema(shape, {column.name: column.data_type for column in self.selection.needed}),
             with_path=with_path or has_vectors,
             with_rows=has_vectors or with_path,
         )
@@ -236,15 +227,10 @@ class TablePlan:
             return frame
         return frame.select(*(_column(column.name) for column in self.columns))
 
-    def _types(self) -> dict[str, Any]:
-        return {column.name: column.data_type for column in self.selection.needed}
-
     def _partitions(self) -> list[tuple[str, StructField]]:
-        """Return the partition columns with their physical names, in order."""
         return [(name, column) for name, column in self.snapshot.config.partition_columns.items() if column is not None]
 
     def _needed_partitions(self) -> dict[str, Any]:
-        """Return the names and types of the partition columns that are needed."""
         needed = {column.name for column in self.selection.needed}
         return {column.name: column.data_type for _, column in self._partitions() if column.name in needed}
 
@@ -262,8 +248,6 @@ class TablePlan:
             for name, column in self._partitions()
         )
 
-    # -- description --------------------------------------------------------------------------------------------------
-
     def __repr__(self) -> str:
         lines = [f"{name:<8} {text}" for name, text in self._facts()]
         return "\n".join([f"TablePlan({without_secrets(self.snapshot.table.uri)!r}, version={self.version})", *lines])
@@ -275,7 +259,6 @@ class TablePlan:
         return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Return what the plan does, as names and texts."""
         shown = [f"{column.name} {simple_name(column.data_type)}" for column in self.columns[:_SHOWN_COLUMNS]]
         more = len(self.columns) - len(shown)
         facts = [("schema", ", ".join(shown) + (f" and {more} more" if more > 0 else ""))]
@@ -506,7 +489,6 @@ class _Planner:
 
     @named
     def plan(self) -> TablePlan:
-        """Return the plan."""
         require_readable_rows(self._config, self._snapshot.version)
         parquet_schema.spark_schema(self._selection.needed)
         self._require_distinct_names()
@@ -538,7 +520,6 @@ class _Planner:
         )
 
     def _require_distinct_names(self) -> None:
-        """Raise UsageError where the session cannot tell two columns of the frame."""
         if self._is_case_sensitive:
             return
         seen: dict[str, str] = {}
@@ -550,8 +531,6 @@ class _Planner:
                     code="usage.column",
                     hint='spark.conf.set("spark.sql.caseSensitive", "true"), or choose one of them by columns=[…]',
                 )
-
-    # -- files --------------------------------------------------------------------------------------------------------
 
     def _divided(self, files: list[parquet_scan.SparkFile]) -> tuple[list[OwnFile], list[parquet_scan.SparkFile]]:
         """Return the files that our own scan reads for reasons known without opening them, and the others."""
@@ -639,17 +618,13 @@ class _Planner:
         return found
 
     def _needs_footers(self) -> bool:
-        """Return whether only footers tell what is in files: ids, widened types, missing fields of structs, and the
-        case of names where it matters.
-        """
+        """Return whether only footers tell what is in files: ids, widened types, fields of structs, case of names."""
         return (
             self._is_case_sensitive
             or self._config.mapping_mode == "id"
             or bool(changed_fields(self._config))
             or any(_has_struct(column) for column in self._stored)
         )
-
-    # -- partition values ---------------------------------------------------------------------------------------------
 
     def _values(self, groups: Sequence[FileGroup]) -> parquet_scan.Values:
         files = list(chain.from_iterable(group.files for group in groups))

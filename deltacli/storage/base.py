@@ -38,8 +38,6 @@ from deltacli.storage.outcomes import Creation, Deletion
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
 
-# -- the storage port --------------------------------------------------------------------------------------------------
-
 _LEVELS = 2
 """Levels of directories that are listed one by one by stores that list flat."""
 
@@ -114,9 +112,7 @@ class Capabilities(NamedTuple):
 
 
 def is_flat_level(depth: int, directories: int) -> bool:
-    """Return True for a level of a walk, counted from 0, with so many directories, that is listed with everything below
-    it by stores that list flat.
-    """
+    """Return True for a level of a walk, from 0, with so many directories, that is better listed flat."""
     return depth >= _LEVELS or (depth > 0 and directories >= PARALLEL_READS)
 
 
@@ -130,10 +126,7 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
 
 
 def require_writable(storage: ReadStorage) -> None:
-    """Raise NoAtomicCreate for a store that is known to be read-only, without a request; UsageError for a share.
-
-    A store with the credentials of a server asks for those to write.
-    """
+    """Raise NoAtomicCreate for a store known to be read-only, without a request; UsageError for a share."""
     if isinstance(storage, StoreOfVersions | StoreWithBounds):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
@@ -158,7 +151,6 @@ class Draft(Protocol):
         """
 
     def __enter__(self) -> Self: ...
-
     def __exit__(self, *exception: object) -> None: ...
 
 
@@ -232,9 +224,7 @@ class ReadStorage(Protocol):
 
 
 class Storage(ReadStorage, Protocol):
-    """The files below one root, to be written, too. Methods that write raise NoAtomicCreate where the store cannot
-    create atomically.
-    """
+    """The files below one root, to be written, too; NoAtomicCreate where the store cannot create atomically."""
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         """Create the file unless the name exists; of several concurrent calls exactly one returns Created.
@@ -389,7 +379,6 @@ class StoreWithGrant(Protocol):
 
 
 def is_of_this_process(storage: ReadStorage) -> bool:
-    """Return True for a store that no other process can open: what a server or a catalog gave to this one."""
     has_grant = getattr(storage, "grant", None) is not None
     is_managed = getattr(storage, "catalog_store", None) is not None
     return has_grant or isinstance(storage, StoreOfVersions) or is_managed
@@ -417,9 +406,7 @@ class StoreWithPlace(Protocol):
 
 
 def held(storage: Storage, place: Place | None = None) -> Storage:
-    """Return the store bound to the directory at its path; the same one for a store without directories. Raises Refused
-    where that is not the `place`.
-    """
+    """Return the store bound to the directory at its path, if it has one. Raises Refused where that is not `place`."""
     return storage.held(place) if isinstance(storage, StoreWithPlace) else storage
 
 
@@ -458,16 +445,12 @@ _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def reason_of(fault: OSError) -> str:
-    """Return why a call failed, in the words of the system and on one line."""
     text = os.strerror(fault.errno) if fault.errno else " ".join(str(fault).split())[:200]
     return text.lower()
 
 
 def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFailed:
-    """Return the error of a file that could not be `what`, such as "written".
-
-    `name` is the file's name in the message, `place` its path.
-    """
+    """Return the error of a file at `place`, called `name`, that could not be `what`, such as "written"."""
     reason, said_first = reason_of(fault), f"{name} cannot be {what}: "
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
@@ -584,9 +567,7 @@ class Allowed(NamedTuple):
         return any(is_below(real, directory) for directory in self.directories)
 
     def has_uri(self, uri: str) -> bool:
-        """Return whether a canonical URI lies below a prefix. A path that contains `..` after decoding by a server
-        is not.
-        """
+        """Return whether a canonical URI lies below a prefix, without any `..` that a server might decode."""
         return any(is_below(uri, prefix) for prefix in self.uris) and not _may_climb(uri)
 
 
@@ -619,9 +600,7 @@ def path_external(path: str, root: str, place: str, *, is_directory: bool = Fals
 
 
 def _prefix_around(place: str) -> str | None:
-    """Return the directory to allow for a file: the one with its siblings of other partitions, or the file itself where
-    that is the root of a disk.
-    """
+    """Return the directory to allow for a file, with its partitions; the file itself at the root of a disk."""
     parent = place.rpartition("/")[0]
     above = parent
     while "=" in above.rpartition("/")[2]:

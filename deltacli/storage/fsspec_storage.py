@@ -132,7 +132,6 @@ def endpoint_of(uri: str, environment: Mapping[str, str] = os.environ) -> tuple[
 
 
 def _behind(fault: BaseException) -> Iterator[BaseException]:
-    """Yield a fault and its causes, up to a depth."""
     error: BaseException | None = fault
     for _ in range(_DEEPEST_CAUSE):
         if error is None:
@@ -375,7 +374,6 @@ class RemoteStorage(ReadOnlyFiles):
         return self._ask(lambda: self._fs.info(place), place)
 
     def _ask(self, call: Callable[[], Answer], place: str) -> Answer:
-        """Make one call of the file system and translate its errors."""
         return self._call(call, self.uri + place.removeprefix(self._root))
 
     def _call(self, call: Callable[[], Answer], place: str) -> Answer:

@@ -162,18 +162,14 @@ class HeldGrant:
         return self._grant.options
 
     def replace_refused(self, refused: Mapping[str, str]) -> bool:
-        """Return True where other credentials than those that a store refused are there now. Asks for them unless the
-        last ones are new themselves.
-        """
+        """Return True where other credentials are there by now; asks for them unless the last ones are new."""
         with self._lock:
             if self._grant.options == refused and not self._is_too_soon():
                 self._take(is_forced=True)
             return self._grant.options != refused
 
     def lasting(self) -> Grant:
-        """Return the grant for another process, a new one where less than half of its life is left. Raises what
-        `renew` raises.
-        """
+        """Return the grant for another process, renewed after half of its life. Raises what `renew` raises."""
         with self._lock:
             if self._left() < self._life / 2:
                 self._take(is_forced=True)
@@ -192,7 +188,6 @@ class HeldGrant:
         return self._left() < min(max(_SPARE_SECONDS, _SPARE_SHARE * self._life), self._life / 2)
 
     def _left(self) -> float:
-        """Return the seconds until the grant ends."""
         return math.inf if self._grant.expires_ms is None else self._grant.expires_ms / 1000 - self._clock()
 
     def _is_too_soon(self) -> bool:

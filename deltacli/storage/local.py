@@ -43,8 +43,6 @@ from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missi
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 
-# -- the local file system ---------------------------------------------------------------------------------------------
-
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
 _LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")
@@ -132,7 +130,6 @@ class LocalStorage:
             raise _translate(fault, place) from fault
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-
         if leads_elsewhere(self.root, directory):
             raise errors.FileMissing(f"{self._at(directory)} is behind a link, and links are not followed")
         waiting = [directory]
@@ -226,7 +223,6 @@ class LocalStorage:
         return FileStat(os.path.basename(place), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-
         try:
             return stat_many(self.root, paths)
         except OSError as fault:
@@ -312,7 +308,6 @@ class LocalStorage:
                 yield path, _delete(self._at(path), self._directory, path)
 
     def remove_directory(self, path: str) -> Deletion:
-
         self.require_place()
         place = self._at(path)
         try:
@@ -377,7 +372,6 @@ class _HeldDirectory:
         return found if found.is_at(path) else None
 
     def is_at(self, path: str) -> bool:
-        """Return whether a path leads to this directory."""
         try:
             status = os.stat(path)
         except OSError:
@@ -421,14 +415,11 @@ class _LocalDraft:
 
 
 def local_uri(root: str) -> str:
-    """Return the URI of an absolute path."""
     return "file://" + quote(os.fsencode(root))
 
 
 def link_targets(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (final target, link) of links inside a store, both below its root; nothing for links to targets outside,
-    and nothing for a store without links.
-    """
+    """Yield (final target, link) of links inside a store, both below its root; no links to targets outside."""
     if not storage.capabilities.has_directories:
         return
     root = os.path.realpath(os.fsdecode(unquote_to_bytes(storage.uri.removeprefix("file://"))))
@@ -475,7 +466,6 @@ def is_taken(storage: ReadStorage, path: str) -> bool:
 
 def has_link(storage: ReadStorage, directory: str, below: str) -> bool:
     """Return whether a part of `below`, a path relative to `directory`, is a link."""
-
     return isinstance(storage, LocalStorage) and leads_elsewhere(f"{storage.root}/{directory}", below)
 
 
@@ -524,9 +514,7 @@ def _delete(place: str, directory: _HeldDirectory | None, path: str) -> Deletion
 
 
 def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> errors.StorageFailed:
-    """Return the error of deltacli for an operating system error, naming the file; an invalid file name is a
-    ValueError.
-    """
+    """Return our error for one of the system, naming the file; an invalid file name is a ValueError."""
     if isinstance(fault, ValueError):
         return errors.FileMissing(f"{place} does not exist")
     if what == "read" and _is_absent(fault, place):
@@ -603,9 +591,7 @@ def _is_there(entry: os.DirEntry[str]) -> bool:
 
 
 def stat_many(root: str, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return sizes and times in milliseconds, -1 for a path that is not a regular file inside the root. Raises
-    OSError.
-    """
+    """Return sizes and times in ms; -1 for a path that is not a regular file inside the root. Raises OSError."""
     sizes: list[int] = []
     times: list[int] = []
     for start in range(0, len(paths), _FILES_AT_ONCE):
@@ -670,9 +656,7 @@ def require_openable(path: str) -> None:
 
 
 class LocalBounds:
-    """Resolves directories below a local root. Raises PathExternal for paths outside the root and the allowed
-    prefixes.
-    """
+    """Resolves directories below a local root. Raises PathExternal outside the root and the allowed prefixes."""
 
     def __init__(self, root: str, allowed: Allowed) -> None:
         self.allowed = allowed
@@ -687,7 +671,6 @@ class LocalBounds:
         return known if known is not None else self._place(directory, path)
 
     def file(self, path: str) -> str:
-        """Return the resolved path of a file."""
         real = os.path.realpath(f"{self.directory_of(path)}/{path.rpartition('/')[2]}")
         self._require(real, path)
         return real
@@ -795,9 +778,7 @@ def usable_schemes() -> dict[str, str]:
 
 
 def is_inside(inner: ReadStorage, outer: ReadStorage) -> bool:
-    """Return True if one store's root equals or is below another's; links of local paths are followed, and other names
-    of a store are recognized.
-    """
+    """Return True if one store's root is another's or below it, by links and other names of a store, too."""
 
     def roots(store: ReadStorage) -> tuple[str, ...]:
         return (os.path.realpath(store.root),) if isinstance(store, LocalStorage) else (store.uri, *store.aliases)

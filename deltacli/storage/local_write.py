@@ -490,7 +490,6 @@ def _link(temporary: str, place: str) -> Creation:
 
 
 def _claim(temporary: str, place: str) -> None:
-    """Link the temporary file to the name. Raises FileExistsError where it exists."""
     try:
         os.link(temporary, place)
     except OSError as fault:
@@ -540,7 +539,6 @@ def _is_same(temporary: str, place: str) -> bool | None:
 
 
 def _make_directories(directory: str) -> None:
-    """Create a directory and its parents, and sync each parent."""
     if os.path.isdir(directory):
         return
     above = os.path.dirname(directory)
@@ -574,7 +572,6 @@ def replacement(output: str) -> Iterator[BinaryIO]:
     On a fault it is removed. Raises StorageFailed (`output.unwritable`). The target must be a regular file or missing,
     because anything else would be replaced by a regular file.
     """
-
     target = os.path.realpath(output)
     directory, name = os.path.split(target)
     encoded = os.fsencode(name)

@@ -39,7 +39,6 @@ class Prices(NamedTuple):
     per_thousand: Mapping[Call, float]
 
     def of(self, calls: Mapping[Call, int]) -> float:
-        """Return the price of calls in US dollars."""
         return sum(count * self.per_thousand.get(call, 0.0) for call, count in calls.items()) / 1_000
 
 
@@ -59,13 +58,11 @@ class HostTally:
         self._lock = Lock()
 
     def sent(self, call: Call, size_bytes: int) -> None:
-        """Count a request with a body of some bytes."""
         with self._lock:
             self.calls[call] += 1
             self.bytes_written += size_bytes
 
     def received(self, size_bytes: int) -> None:
-        """Count the bytes of an answer."""
         with self._lock:
             self.bytes_read += size_bytes
 
@@ -83,13 +80,11 @@ class Tally:
         self._lock = Lock()
 
     def of(self, host: str, prices: Prices | None) -> HostTally:
-        """Return the tally of an endpoint."""
         with self._lock:
             return self._hosts.setdefault(host, HostTally(host, prices))
 
     @property
     def hosts(self) -> list[HostTally]:
-        """Return the endpoints that received calls, by name."""
         with self._lock:
             return sorted((host for host in self._hosts.values() if host.calls), key=lambda host: host.host)
 
@@ -175,7 +170,11 @@ class Pace:
             turn = now if rate is None else max(now, self._next)
             if rate is not None:
                 self._next = turn + 1 / rate
-            self._count(turn)
+            elapsed = turn - self._window  # the rate is that of the last whole window
+            if elapsed >= _WINDOW_SECONDS:
+                self._before = self._sent / elapsed
+                self._window, self._sent = turn, 0
+            self._sent += 1
             return turn - now
 
     def slow_down(self, now: float) -> None:
@@ -193,14 +192,6 @@ class Pace:
         if rate >= _UNLIMITED:
             self._base = None
         return None if self._base is None else rate
-
-    def _count(self, moment: float) -> None:
-        """Count a request for the rate of the last whole window."""
-        elapsed = moment - self._window
-        if elapsed >= _WINDOW_SECONDS:
-            self._before = self._sent / elapsed
-            self._window, self._sent = moment, 0
-        self._sent += 1
 
 
 class _Flight(NamedTuple):
@@ -249,9 +240,7 @@ class Retry:
         self._made: dict[Hashable, Any] = {}
 
     def shared(self, store: str, options: Mapping[str, str], make: Callable[[], Answer]) -> Answer:
-        """Return the calls of a bucket or a container, which the tables of this run have in common: a client, its
-        connections and its credentials. `make` sends no request.
-        """
+        """Return what all tables of this run in a bucket have in common: its calls. `make` sends no request."""
         key = store, *sorted(options.items())
         with self._lock:
             if key not in self._made:
@@ -327,7 +316,6 @@ class Retry:
                 del self._flights[number]
 
     def now(self) -> float:
-        """Return the seconds of the clock of the policy."""
         return self._clock()
 
     def is_stopping(self) -> bool:

@@ -38,15 +38,12 @@ _typed: dict[str, str] = {}
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of an option of this name is a secret."""
     lower = name.lower()
     return any(word in one for one in (lower, re.sub("[.-]", "_", lower)) for word in _WORDS)
 
 
 def holds_secret(value: str) -> bool:
-    """Return whether the value of an option contains a secret: a URL with a password or a signature, or a JSON object
-    with a field of such a name.
-    """
+    """Return whether a value contains a secret: a URL with one, or a JSON object with a field of such a name."""
     return any(re.search(pattern, value) for pattern in (_PASSWORD, _SIGNED, _NAMED_SECRET))
 
 
@@ -70,9 +67,7 @@ def word_without_secrets(word: str) -> str:
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without these strings, without the secrets of options and of the environment, and without
-    passwords, signatures and credentials of URLs and headers.
-    """
+    """Return the text without these strings, known secrets, and the credentials of URLs and headers."""
     return _masked(text, frozenset({*secrets, *_remembered, *_of_environment()}))
 
 

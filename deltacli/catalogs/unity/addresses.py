@@ -36,7 +36,6 @@ class Container(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Return True for a text that begins as an address of a catalog."""
     return text[: len(SCHEME)].lower() == SCHEME
 
 
@@ -112,21 +111,17 @@ class CatalogProfile:
 
     @property
     def base(self) -> str:
-        """Return the URL that all paths are below."""
         return self.endpoint + _BASE
 
     @property
     def is_local(self) -> bool:
-        """Return True for a catalog on this machine."""
         return is_loopback(urlsplit(self.endpoint).hostname or "")
 
 
 def profile_of(
     given: Mapping[str, str] | None, environment: Mapping[str, str] | None = None, *, source: str | None = None
 ) -> CatalogProfile:
-    """Return the profile with the keys `KEYS`, which `source` names in messages, else that of the environment. Raises
-    UsageError where there is none, or one that cannot work.
-    """
+    """Return the profile with the keys `KEYS` of `source`, else that of the environment. Raises UsageError."""
     environment = os.environ if environment is None else environment
     if given is not None:
         found = _of_keys(given, source or parameter("open_table.catalog_profile"))

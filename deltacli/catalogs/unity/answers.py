@@ -27,9 +27,6 @@ _DEEPEST = 200
 _CAMEL = {wire: key for key, wire in WIRE_KEYS.items()}
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
 def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogTable:
     """Return the table of an answer of the Delta API. `is_local`: the catalog is on this machine, so that paths of its
     answers are paths here. Raises CatalogAnswerInvalid.
@@ -129,10 +126,7 @@ def columns_of(name: object, found: Json) -> Json:
 
 
 def _in_camel_case(kind: Json, left: int = _DEEPEST) -> Json:
-    """Return a type with the keys of nested types as in the log; metadata of columns stay as they are.
-
-    Raises RecursionError for one that is nested too deep.
-    """
+    """Return a type with the keys of the log; metadata stays as it is. Raises RecursionError for deep nesting."""
     if not left:
         raise RecursionError
     if isinstance(kind, str):
@@ -151,7 +145,6 @@ def _in_camel_case(kind: Json, left: int = _DEEPEST) -> Json:
 
 
 def latest_of(name: TableName, found: Json) -> int:
-    """Return the newest ratified version. Raises CatalogAnswerInvalid."""
     if found is None:
         raise invalid(name, "latest-table-version is missing")
     return _number(name, "the latest version", found)
@@ -261,9 +254,7 @@ def _plain_uri(text: str) -> str:
 
 
 def grant_of(name: TableName, location: str, found: Json) -> Grant:
-    """Return the credentials of the longest prefix that covers a location. Raises CatalogDenied without any, and
-    CatalogAnswerInvalid.
-    """
+    """Return the credentials of the longest covering prefix. Raises CatalogDenied without any, CatalogAnswerInvalid."""
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise invalid(name, "storage-credentials is not a list of objects")
     prefixes = [_plain_uri(one["prefix"]) if isinstance(one.get("prefix"), str) else "" for one in found]

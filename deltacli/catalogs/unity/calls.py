@@ -110,9 +110,6 @@ def refusal_of(answer: http.Answer, now_ms: int) -> Refusal:
     return Refusal(answer.status, kind, message, reason, request_id, wait)
 
 
-# -- tokens ------------------------------------------------------------------------------------------------------------
-
-
 class Tokens(Protocol):
     """The token of requests."""
 
@@ -170,9 +167,6 @@ class ClientTokens:
         self._is_second = False
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
-
 class Calls:
     """Sends requests to one catalog, from any thread. Paths are below its base, each name encoded by `path_of`."""
 
@@ -214,10 +208,7 @@ class Calls:
         *,
         method: str = "GET",
     ) -> Json:
-        """Return the JSON object of an answer to a request that changes nothing, repeated within the budget.
-
-        Raises HttpFault, RefusedCall for an answer without success, and what a token server makes of it.
-        """
+        """Return the JSON object of an answer that changes nothing, repeated within the budget. Raises HttpFault."""
         request = self._request(method, path, query, None if body is None else orjson.dumps(body))
         return self._repeated(lambda: self._fields(self._with_token(request)), self._transport.host)
 
@@ -316,8 +307,6 @@ class Calls:
         is_number = isinstance(lifetime, int | float) and not isinstance(lifetime, bool)
         return token, int(min(max(lifetime, 0), _LONGEST_LIFETIME_S)) if is_number else _USUAL_LIFETIME_S
 
-    # -- errors ------------------------------------------------------------------------------------------------------
-
     def error_of(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
         """Return the error for a request about a table, schema or catalog of a name. `what` could not be done."""
         found = self._judge(fault, what, name)
@@ -398,5 +387,4 @@ def _unknown(refusal: Refusal, name: str) -> errors.CatalogNameUnknown:
 
 
 def path_of(*words: str) -> str:
-    """Return a path of these segments, each encoded whole."""
     return "".join(f"/{quote(word, safe='')}" for word in words)

@@ -62,8 +62,6 @@ class UnityCatalog:
     def __repr__(self) -> str:
         return f"UnityCatalog({self._calls.profile.endpoint!r})"
 
-    # -- reading -----------------------------------------------------------------------------------------------------
-
     def load(self, name: TableName) -> CatalogTable:
         """Return the table now. Raises as the port says."""
         what = f"{name} cannot be loaded"
@@ -105,10 +103,7 @@ class UnityCatalog:
             raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
         return answers.grant_of(table.name, table.location, answer.get("storage-credentials"))
 
-    # -- changing ----------------------------------------------------------------------------------------------------
-
     def request_of(self, table: CatalogTable, proposal: Proposal) -> bytes:
-        """Return the body of a proposal."""
         updates = [{"action": "add-commit", "commit": _wire_commit(proposal.commit)}, *proposal.updates]
         return _body(table, updates)
 
@@ -130,13 +125,18 @@ class UnityCatalog:
             found = answers.table_of(table.name, answer, is_local=self._is_local)
         except DeltacliError as fault:
             return Answer(Verdict.UNKNOWN, said=fault.message)
-        return _accepted(table, found, body)
+        update = next(one for one in orjson.loads(body)["updates"] if one["action"] == "add-commit")
+        version, file_name = update["commit"]["version"], update["commit"]["file-name"]
+        if found.uuid != table.uuid:
+            return Answer(Verdict.UNKNOWN, found, "the answer is about another table")
+        if found.latest is None or found.latest < version:
+            return Answer(Verdict.UNKNOWN, said=f"the answer is older than version {version}")
+        if any(one.version == version and one.file_name != file_name for one in found.commits):
+            return Answer(Verdict.UNKNOWN, said=f"the answer has another file for version {version}")
+        return Answer(Verdict.RATIFIED, found)
 
     def report_published(self, table: CatalogTable, version: int) -> CatalogTable:
-        """Tell the catalog that all versions up to one are published. Raises as the port says.
-
-        It never moves back there, so a report may be repeated.
-        """
+        """Tell that all versions up to one are published. It may be repeated. Raises as the port says."""
         what = f"{table.name}: the published versions cannot be reported"
         if not table.takes_commits:
             raise CatalogAnswerInvalid(f"{what}: the catalog is too old to take reports")
@@ -170,8 +170,6 @@ class UnityCatalog:
             said = f"the table was dropped or renamed ({said})"
         is_final = 400 <= refusal.status < 500 and refusal.status not in (408, 425)
         return Answer(Verdict.REFUSED if is_final else Verdict.UNKNOWN, None, said, wait, denial)
-
-    # -- listing -----------------------------------------------------------------------------------------------------
 
     def tables_of(self, catalog: str, schema: str | None) -> list[Listed]:
         """Return the tables of a catalog or of one of its schemas, by name. Raises as the port says."""
@@ -305,19 +303,6 @@ def _body(table: CatalogTable, updates: list[JsonObject]) -> bytes:
     return orjson.dumps({"requirements": requirements, "updates": updates})
 
 
-def _accepted(table: CatalogTable, found: CatalogTable, body: bytes) -> Answer:
-    """Return what a success proves, by the state of the table that came with it."""
-    update = next(one for one in orjson.loads(body)["updates"] if one["action"] == "add-commit")
-    version, file_name = update["commit"]["version"], update["commit"]["file-name"]
-    if found.uuid != table.uuid:
-        return Answer(Verdict.UNKNOWN, found, "the answer is about another table")
-    if found.latest is None or found.latest < version:
-        return Answer(Verdict.UNKNOWN, said=f"the answer is older than version {version}")
-    if any(one.version == version and one.file_name != file_name for one in found.commits):
-        return Answer(Verdict.UNKNOWN, said=f"the answer has another file for version {version}")
-    return Answer(Verdict.RATIFIED, found)
-
-
 # -- tables opened by their names --------------------------------------------------------------------------------------
 
 
@@ -374,9 +359,7 @@ def open_in_catalog(
 
 
 def addresses_matching(catalog: Catalog, text: str) -> list[str]:
-    """Return the addresses of the Delta tables that match `uc://CATALOG.SCHEMA.PATTERN`. Raises UsageError for another
-    text, and what the catalog raises.
-    """
+    """Return the addresses of Delta tables that match a pattern. Raises UsageError, and what the catalog raises."""
     wanted = parse_pattern(text)
     listed = catalog.tables_of(wanted.catalog, wanted.schema)
     names = [one.name for one in listed if one.data_format == "DELTA" and fnmatchcase(one.name.table, wanted.pattern)]

@@ -120,40 +120,28 @@ def alter(
     _require_fitting(change, details, wanted)
 
     def edit(opened: Handle) -> None:
-        _edit(opened, change, words or [], details.request(), wanted, asked)
+        requested, streams = details.request(), None
+        if wanted.checkpoints:
+            from deltacli.cli.running.stream_notes import note_streams
+
+            streams = note_streams(opened.run, opened.table, wanted.checkpoints)
+        opened.alter(
+            change,
+            words or [],
+            requested,
+            asked,
+            mode=Mode(wanted.dry_run, wanted.yes, wanted.check),
+            read=lambda: _read(wanted.apply or ""),
+            branch=wanted.branch,
+            allow_lossy=wanted.allow_lossy,
+            with_options=wanted.with_options,
+            **({} if streams is None else {"streams": streams}),
+        )
 
     ask(run, table, edit, writes=not (wanted.dry_run or wanted.check))
 
 
-def _edit(
-    opened: Handle,
-    change: Verb | None,
-    words: list[str],
-    details: Details,
-    wanted: AlterOptions,
-    asked: declared.Asked[AlterationRequest],
-) -> None:
-    streams = None
-    if wanted.checkpoints:
-        from deltacli.cli.running.stream_notes import note_streams
-
-        streams = note_streams(opened.run, opened.table, wanted.checkpoints)
-    opened.alter(
-        change,
-        words,
-        details,
-        asked,
-        mode=Mode(wanted.dry_run, wanted.yes, wanted.check),
-        read=lambda: _read(wanted.apply or ""),
-        branch=wanted.branch,
-        allow_lossy=wanted.allow_lossy,
-        with_options=wanted.with_options,
-        **({} if streams is None else {"streams": streams}),
-    )
-
-
 def _require_fitting(change: Verb | None, details: declared.Asked[Details], wanted: AlterOptions) -> None:
-    """Raise UsageError for options that do not belong to the change, and without exactly one kind of changes."""
     if (change is None) == (wanted.apply is None):
         raise UsageError(
             "a change is missing" if change is None else f"{change} and --apply exclude each other",
@@ -171,7 +159,6 @@ _MAX_CHANGES_BYTES = 64 << 20
 
 
 def _read(name: str) -> bytes:
-    """Return the content of a local file, or of stdin. Raises UsageError."""
     try:
         if name == _STDIN:
             data = sys.stdin.buffer.read(_MAX_CHANGES_BYTES + 1)

@@ -60,7 +60,6 @@ def checkpoint(
       deltacli checkpoint ./tbl --version 11 --layout multi-part --parts 2
       deltacli checkpoint ./tbl --verify
     """
-
     if declared.is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
@@ -76,7 +75,14 @@ def checkpoint(
             writing = declared.Asked(CheckpointRequest, given).given(but=("v2_top", "stats"))
             if refused := [*writing, *(["--dry-run"] if dry_run else [])]:
                 raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(refused)}")
-            _verify(run, opened, table, declared.chosen_version(opened, version, timestamp))
+            from deltacli.cli.render.log_files import verifications
+            from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
+
+            outcomes = list(verify_checkpoints(opened, version=declared.chosen_version(opened, version, timestamp)))
+            run.write(verifications(opened.uri, outcomes))
+            if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
+                run.say_next(f"deltacli validate {quoted_table(table)}", also_in_pipe=True)
+                raise Exit(EXIT_FINDINGS)
             return
         chosen = {**given, "version": declared.chosen_version(opened, version, timestamp)}
         _write(run, opened, table, declared.Asked(CheckpointRequest, chosen).request(), dry_run=dry_run)
@@ -100,7 +106,19 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         for note in notes(made.plan):  # of one that was planned again: the checkpoint of its version is corrupt
             if note not in known:
                 run.note(f"note: {note}")
-        return _result(opened.uri, made)
+        from deltacli.cli.render.log_files import checkpoint_sections, draw_checkpoint
+
+        content = made.as_json()
+        columns = ("path", "sizeBytes", "rows")
+        return Outcome(
+            "checkpoint",
+            opened.uri,
+            content,
+            lambda: checkpoint_sections(made),
+            content["files"],
+            columns,
+            lambda canvas: draw_checkpoint(canvas, made),
+        )
 
     def following(made: CheckpointResult) -> str:
         return f"deltacli checkpoint {quoted_table(table)} --verify --version {made.version}"
@@ -113,30 +131,3 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         notes=notes,
     )
     run_change(run, opened, Checkpoint(request), wording, Mode(dry_run))
-
-
-def _result(uri: str, made: CheckpointResult) -> Outcome:
-    from deltacli.cli.render.log_files import checkpoint_sections, draw_checkpoint
-
-    content = made.as_json()
-    columns = ("path", "sizeBytes", "rows")
-    return Outcome(
-        "checkpoint",
-        uri,
-        content,
-        lambda: checkpoint_sections(made),
-        content["files"],
-        columns,
-        lambda canvas: draw_checkpoint(canvas, made),
-    )
-
-
-def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
-    from deltacli.cli.render.log_files import verifications
-    from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-
-    outcomes = list(verify_checkpoints(opened, version=version))
-    run.write(verifications(opened.uri, outcomes))
-    if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
-        run.say_next(f"deltacli validate {quoted_table(table)}", also_in_pipe=True)
-        raise Exit(EXIT_FINDINGS)

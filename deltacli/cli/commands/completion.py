@@ -53,7 +53,6 @@ def _read(name: str) -> bytes:
 
 
 def _script_of(shell: str) -> str:
-    """Return the file of a shell's script. Raises UsageError for a shell without one."""
     if script := SCRIPTS.get(shell):
         return script
     raise UsageError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
-from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section, Surface
+from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
 from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
@@ -39,11 +39,6 @@ _COLUMNS = ("path", "change", "kind", "sizeBytes")
 _SIGNS = {ChangeKind.ADD_COLUMN: "+", ChangeKind.DROP_COLUMN: "-"}
 
 
-def diff_result(found: TableDiff) -> Result:
-    """Return a comparison as a result; its rows are the files that differ, or with rows the keys that do."""
-    return _Compared(found)
-
-
 @dataclass(eq=False, repr=False)
 class _Compared(Result):
     """Its rows may be millions; they are read, and counted, once where they alone are written."""
@@ -66,7 +61,15 @@ class _Compared(Result):
         return [section for section in diff_sections(self.found) if section.lines]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        _draw(surface_of(sink, terminal), self.sections(terminal))
+        said = self.sections(terminal)
+        canvas = surface_of(sink, terminal)
+        rows: list[Labelled] = []
+        room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
+        for section in said:
+            for number, line in enumerate(section.lines):
+                style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
+                rows.append(("" if number else section.label, canvas.text(line, style, room=room)))
+        canvas.draw_parts(rows)
 
     @property
     def _uri(self) -> str:
@@ -74,9 +77,7 @@ class _Compared(Result):
 
 
 def diff_sections(found: TableDiff) -> Iterator[Section]:
-    """Yield the sections of a comparison; those with nothing to say are left out. A line of a change begins with `+`,
-    `-` or `~`.
-    """
+    """Yield the sections of a comparison that have lines; a line of a change begins with `+`, `-` or `~`."""
     is_one = found.before.table.uri == found.after.table.uri
     if is_one:
         yield Section("table", [found.before.table.uri])
@@ -189,16 +190,6 @@ def _by_key(rows: RowDiff) -> Iterator[str]:
 _STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.CHANGED}
 
 
-def _draw(canvas: Surface, said: Sequence[Section]) -> None:
-    rows: list[Labelled] = []
-    room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
-    for section in said:
-        for number, line in enumerate(section.lines):
-            style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
-            rows.append(("" if number else section.label, canvas.text(line, style, room=room)))
-    canvas.draw_parts(rows)
-
-
 # -- `deltacli diff TABLE V1 V2` and `deltacli diff A B` ---------------------------------------------------------------
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
@@ -261,7 +252,7 @@ def diff(
         if other is not None:
             fault.hint = command("schema diff", other, table=table)
         raise
-    run.write(diff_result(found))
+    run.write(_Compared(found))
     if other is not None:
         note_catalog(run, found.before, found.after)
     if found.gap is not None:
@@ -273,7 +264,6 @@ def diff(
 
 
 def _opened_other(run: Run, other: str) -> Table:
-    """Open the second table, which errors about it name."""
     name = without_secrets(other)
     with errors_about(name):
         return run.table_of(run.open(other), name)
@@ -369,7 +359,6 @@ def _of_other(version: str, option: str, word: str) -> str | None:
 
 
 def _require_key(table: Table, values: Mapping[str, Any]) -> None:
-    """Raise UsageError for rows without a key, with a column that may be one."""
     if values.get("key") and not values.get("rows"):
         raise UsageError("--key is for --rows", hint=again_with_flags(invocation.arguments, ["--rows"]))
     if values.get("rows") and not values.get("key"):

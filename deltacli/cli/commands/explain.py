@@ -31,11 +31,20 @@ def explain_result(found: Explanation) -> Listing[Explained]:
     fields = envelope("deltacli.explain", found.table.uri, complete=found.gap is None, table_format=table_format)
     fields |= content
     parts = _Parts(*([section for section in made(found) if section.lines] for made in (_before, _after)))
+    loses: Column[Explained] = Column("loses", lambda one: _answer(one.loses), priority=2)
     return _Explained(
         fields,
         "explain",
         content["clients"],
-        _columns(found),
+        [
+            Column("client", lambda one: one.access.client.name, priority=0, least=13),
+            Column("version", lambda one: one.access.version, priority=3, least=7),
+            Column("reads", _reads, style=lambda one: _style(one.access.reads), priority=1, least=7),
+            Column("writes", lambda one: _answer(one.access.writes), style=_style_of_writes, priority=1, least=7),
+            *([loses] if found.supposed else []),
+            Column("because", _because, priority=2, least=22, folds=True),
+            Column("facts", _facts, priority=4, least=21, folds=True),
+        ],
         found.clients,
         items_name="clients",
         said=lambda _: [*parts.before, *parts.after],
@@ -73,29 +82,12 @@ class _Explained(Listing["Explained"]):
             write_sections(sink, terminal, self.parts.after)
 
 
-def _columns(found: Explanation) -> list[Column[Explained]]:
-    loses: Column[Explained] = Column("loses", lambda one: _answer(one.loses), priority=2)
-    return [
-        Column("client", lambda one: one.access.client.name, priority=0, least=13),
-        Column("version", lambda one: one.access.version, priority=3, least=7),
-        Column("reads", _reads, style=lambda one: _style(one.access.reads), priority=1, least=7),
-        Column("writes", _writes, style=_style_of_writes, priority=1, least=7),
-        *([loses] if found.supposed else []),
-        Column("because", _because, priority=2, least=22, folds=True),
-        Column("facts", _facts, priority=4, least=21, folds=True),
-    ]
-
-
 def _answer(does: bool | None) -> str:
     return "unknown" if does is None else "yes" if does else "no"
 
 
 def _reads(one: Explained) -> str:
     return _answer(one.access.reads)
-
-
-def _writes(one: Explained) -> str:
-    return _answer(one.access.writes)
 
 
 def _style(does: bool | None) -> Style:
@@ -217,7 +209,6 @@ def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainReques
 
 
 def _next(found: Explanation, name: str) -> str:
-    """Return the command that plans the first supposed change, else the one that shows the features."""
     if not found.supposed:
         return f"deltacli features {name}"
     kind, subject, data_type = found.supposed[0]

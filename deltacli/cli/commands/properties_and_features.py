@@ -150,7 +150,6 @@ def _style(one: ShownProperty) -> Style:
 
 
 def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[Section]:
-    """Return the sections of a change of properties or features, without those that are empty."""
     changes = content["changes"]
     if not changes:
         said = "none of the keys is set" if content.get("cautions") else "already set"
@@ -163,13 +162,16 @@ def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[
         version = f"{format_ranges(versions)}, committed"
     elif backlog and not is_done:
         version = f"several from {content['version'] + 1} on"
+    who = {label: content[label] for label in ("readers", "writers") if label in content}
+    if len(who) == 2 and who["readers"] == who["writers"]:
+        who = {"clients": who["readers"]}
     return [
         Section("table", [table]),
         Section("version", [version]),
         Section("changed" if is_done else "would change", [_sentence_of(change) for change in changes]),
         *([Section("row ids", _of_backlog(backlog))] if backlog else []),
         Section("protocol", [now if before == after else f"{_protocol_line(before)} -> {now}"]),
-        *_losers(content),
+        *[Section(label, [text]) for label, text in who.items()],
     ]
 
 
@@ -177,14 +179,6 @@ def _of_backlog(backlog: JsonObject) -> list[str]:
     files = f"{plural(backlog['files'], 'file')} without, which get them in {plural(backlog['commits'], 'commit')}"
     counted = f"{plural(backlog['uncounted'], 'footer')} read, because the log does not have their number of rows"
     return [files, counted] if backlog["uncounted"] else [files]
-
-
-def _losers(content: JsonObject) -> list[Section]:
-    """Return who loses access; one section where readers and writers need the same."""
-    who = {label: content[label] for label in ("readers", "writers") if label in content}
-    if len(who) == 2 and who["readers"] == who["writers"]:
-        who = {"clients": who["readers"]}
-    return [Section(label, [text]) for label, text in who.items()]
 
 
 def _sentence_of(change: JsonObject) -> str:
@@ -197,7 +191,6 @@ def _sentence_of(change: JsonObject) -> str:
 
 
 def _protocol_line(action: JsonObject) -> str:
-    """Return the versions and the features of a protocol action."""
     versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
     named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
     return f"{versions} with {', '.join(named)}" if named else versions
@@ -264,7 +257,6 @@ def properties(
 
 
 def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
-    """Write the properties with these keys, or all."""
     from deltacli.operations.change.properties_and_features import show_properties
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -285,7 +277,6 @@ def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] 
 
 
 def _not_told(what: str, spelling: str) -> UsageError:
-    """Return the error for what only answers in the delta format have."""
     return UsageError(
         f"the sharing server answers in the parquet format, which does not have {what} of the table",
         code="share.read-only",
@@ -312,9 +303,7 @@ def _without_key(change: PropertyChange) -> UsageError:
 
 
 def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
-    """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
-    almost that of another property.
-    """
+    """Return the properties with these keys, and note those not set. Raises UsageError for a key nearly right."""
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
     found, known = {one.key: one for one in properties}, set(known_keys())
@@ -332,7 +321,6 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
 def _edits(
     change: PropertyChange, items: list[str], *, force: bool, upgrade_protocol: bool, commit_metadata: Mapping[str, str]
 ) -> PropertyEdits:
-    """Return the requested change. Raises UsageError."""
     from deltacli.delta.protocol.property_changes import pairs_of
     from deltacli.operations.change.properties_and_features import PropertyEdits
 
@@ -376,7 +364,6 @@ def _without_value(items: Sequence[str]) -> UsageError:
 
 def _wording(spelling: str, question: Callable[[Settings], str]) -> Wording[Settings, Settings]:
     """Return how a change of settings is told; `spelling` is the table as the user wrote it."""
-
     history = f"deltacli history {quoted_table(spelling)} --limit 1"
     return Wording(
         question=question,

@@ -42,7 +42,6 @@ class _Incomplete(Outcome):
 
 
 def _sections(found: TableReach) -> Iterator[Section]:
-    """Yield the sections; those with nothing to say are left out."""
     yield Section("table", [found.table.uri])
     yield Section("now", [f"{units.format_moment(found.now_ms)} UTC"])
     readable = found.readable

@@ -122,7 +122,6 @@ def _write(run: Run, result: FramedResult, most: int) -> None:
 
 
 def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
-    """Write how many rows a version has, or how many match the condition."""
     from deltacli.operations.read.snapshot import count_rows
 
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
@@ -146,9 +145,7 @@ def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
 
 
 def _count_rows(snapshot: Snapshot) -> int | None:
-    """Return how many rows a version has; None where the log does not say, cannot be trusted, or is too large to count
-    for a footer.
-    """
+    """Return how many rows a version has by its log; None where the log does not say, or cannot be trusted."""
     from deltacli.operations.read.snapshot import doubts_of_rows
 
     checkpoint = snapshot.segment.checkpoint
@@ -223,6 +220,5 @@ def changes(
 
 
 def _end(name: str, text: str) -> dict[str, int]:
-    """Return the end of a range as a field of the request. Raises UsageError."""
     end = declared.parse_end(f"--{name}", text)
     return {f"{name}_version": end} if isinstance(end, int) else {f"{name}_timestamp_ms": end.timestamp_ms}

@@ -175,7 +175,6 @@ class RepairCommand(NamedTuple):
         run_change(self.run, self.table, Undo(backup), wording, mode)
 
     def _note_undo(self, what: str, kept: str | None) -> None:
-        """Name the command that puts back what is kept."""
         from deltacli.cli.render.validate.repair import below_table
 
         if kept is not None:
@@ -184,7 +183,6 @@ class RepairCommand(NamedTuple):
 
 
 def _question(plan: RepairPlan) -> str:
-    """Return what is to be agreed to, with its numbers."""
     loss = plan.loss
     changes = len({step.work for step in plan.planned})
     what = f"make {plural(changes, 'change')} for {plural(len(plan.planned), 'finding')} of {plan.table.uri}"
@@ -207,7 +205,6 @@ def _stays_refused(plan: RepairPlan) -> str | None:
 
 
 def _lifting(refusal: Refusal) -> str | None:
-    """Return the option that lifts a refusal."""
     ways = (way for name, way in refusal.facts.items() if name.startswith(("to give them up", "to repair")))
     return next(ways, None)
 

@@ -251,9 +251,7 @@ class SchemaPoint:
     is_text: bool = False
 
     def open(self, run: Run, table: str, use: Callable[[Handle], Answer]) -> Answer:
-        """Return what `use` makes of the table. Raises UsageError for points that exclude each other or of another
-        format.
-        """
+        """Return what `use` makes of the table. Raises UsageError for points that are invalid for it."""
         declared.parse_moment_of(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
         kinds = {"version:": self.version, "schema:": self.schema_id, "snapshot:": self.snapshot_id, "tag:": self.tag}
@@ -278,10 +276,7 @@ class SchemaPoint:
 
 
 def parse_point(text: str | None, option: str, table: str) -> SchemaPoint:
-    """Return the point in `version:3`, `schema:3`, `snapshot:7`, `tag:T`, `branch:B`, or `branch:B,schema:3`.
-
-    Raises UsageError.
-    """
+    """Return the point in a text such as `version:3`, `tag:T` or `branch:B,schema:3`. Raises UsageError."""
     if text is None:
         return SchemaPoint()
     found: dict[str, str] = {}

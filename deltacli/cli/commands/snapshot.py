@@ -100,7 +100,6 @@ def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: Snap
 
 
 def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
-    """Raise UsageError for options that exclude each other."""
     if wanted.mapping and not wanted.schema:
         raise UsageError(
             "--mapping requires --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"
@@ -109,14 +108,7 @@ def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
         raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
     if wanted.from_checksum and (wanted.schema or wanted.lists_files or wanted.digest):
         raise UsageError("--from-checksum excludes --schema, --files, --tombstones and --digest")
-    if not wanted.lists_files:
-        _refuse_row_formats(run)
-    require_file(run)
-
-
-def _refuse_row_formats(run: Run) -> None:
-    """Raise UsageError for a format or an output directory that only rows can be written to."""
-    if run.format is PARQUET or run.directory is not None:
+    if not wanted.lists_files and (run.format is PARQUET or run.directory is not None):
         what = "--format parquet" if run.directory is None else "--output DIR"
         output = ["--output", "files.parquet"] if run.directory is None else []
         raise UsageError(
@@ -124,6 +116,7 @@ def _refuse_row_formats(run: Run) -> None:
             code="usage.output",
             hint=again_with_flags(invocation.arguments, ["--files", *output]),
         )
+    require_file(run)
 
 
 def _list_files(run: Run, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:

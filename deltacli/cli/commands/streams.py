@@ -101,7 +101,6 @@ def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
 
 
 def streams_result(report: StreamsReport, table: str) -> Outcome:
-    """Return the queries as a result; its rows are their sources."""
     content = report.as_json()
     return Outcome("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
 
@@ -165,7 +164,6 @@ def _of_source(source: StreamSource, said: set[str]) -> Iterator[str]:
 
 
 def _coarse(age_ms: int) -> int:
-    """Return an age in whole days, hours, minutes or seconds, of which it has at least two."""
     unit = next((one for one in (DAY_MS, UNITS_MS["hour"], UNITS_MS["minute"]) if age_ms >= 2 * one), 1_000)
     return age_ms // unit * unit
 

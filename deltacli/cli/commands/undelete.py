@@ -107,7 +107,6 @@ _NAMED_BACK = 5
 
 
 def _sections(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
-    """Return the parts of a plan; those with nothing to say are left out."""
     found, missing, changed, outside = plan.found, plan.missing, plan.changed_times, plan.outside
     version = "unknown until the log is back" if plan.is_log_first else str(plan.version)
     verb, replaced = ("would restore", "would replace") if restored is None else ("restored", "replaced")
@@ -161,7 +160,6 @@ def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
 
 
 def _returning_files(plan: UndeletePlan) -> Iterator[str]:
-    """Yield the first files that come back to an empty place, and the number of the others."""
     is_back = pc.and_(pc.not_equal(plan.items["state"], MISSING), pc.is_null(plan.items["presentSizeBytes"]))
     paths = plan.items.filter(is_back)["path"]
     yield from paths.slice(0, _NAMED_BACK).to_pylist()
@@ -192,7 +190,6 @@ def _lost(plan: UndeletePlan) -> Iterator[str]:
 
 
 def _lost_files(plan: UndeletePlan) -> Iterator[str]:
-    """Yield the first files that no source has, and the number of the others."""
     lost = plan.items.filter(pc.equal(plan.items["state"], MISSING))
     for row in lost.slice(0, _NAMED).to_pylist():
         why = row["reason"] or ("" if row["problem"] == "missing" else row["problem"])
@@ -223,7 +220,6 @@ _IN_TABLE = ("would restore", "restored", "refused")
 
 def _draw(canvas: Surface, plan: UndeletePlan, restored: Journal | None, left: Sequence[Section]) -> None:
     """Draw what comes back and from where, and what stays lost."""
-
     sections = [
         section._replace(lines=list(_lost_files(plan))) if section.label == "missing" and section.lines else section
         for section in (*_sections(plan, restored), *left)
@@ -242,7 +238,6 @@ def _draw(canvas: Surface, plan: UndeletePlan, restored: Journal | None, left: S
 
 
 def _drawn_rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
-
     kinds, missing = _by_kind(plan, PLANNED), _by_kind(plan, MISSING)
     if len(kinds) > 1 or (missing and not kinds):
         yield (verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None, "")
@@ -300,8 +295,6 @@ def undelete(
 
 
 def _question(plan: UndeletePlan) -> str:
-    """Return what is to be agreed to, with its numbers."""
-
     shown, replaced = plan.found, plan.replaced
     what = f"put {plural(shown.files, 'file')} ({format_size(shown.size_bytes)}) back in {plan.table}"
     if plan.is_new:

@@ -72,7 +72,6 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
 
 
 def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
-    """Raise UsageError for options that exclude each other."""
     errands = {"--save-plan": how.save_plan, "--apply": how.apply, "--explain": how.explain}
     chosen = [name for name, value in errands.items() if value is not None]
     if len(chosen) > 1:

@@ -106,7 +106,6 @@ class ValidateOptions:
     list_rules: bool = option("List the rules instead; takes no TABLE.", default=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for invalid values and combinations."""
         require_limit(self.max_findings)
         if self.trend is not None and self.history is not None and self.trend != self.history:
             raise UsageError(
@@ -142,13 +141,10 @@ class Checker:
 
     @cached_property
     def _rules(self) -> list[Rule]:
-        """The selected rules; listing them imports every module of rules."""
         return self._choose_rules()
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
-        """Find the tables, check each and write the result; without names, those of the current directory. Raises the
-        fault where no table could be checked.
-        """
+        """Check each table, of the current directory without names, and write the result. Raises the fault of all."""
         from deltacli.table.discover import find_tables, note_backups
 
         if self._wanted.write_baseline is not None:
@@ -176,7 +172,11 @@ class Checker:
         if self._run.format.is_streamed:
             self._run.write(LiveFindings(partial(self._check_as_it_goes, targets)))
             return self._report()
-        self._check_all(targets)
+        many = len(targets) if len(targets) > 1 else 0  # a step of nothing is not shown
+        with self._run.progress.step("validating", unit="tables", total=many) as step:
+            for number, target in enumerate(targets, 1):
+                self._check_or_fail(target, None, is_last=number == len(targets))
+                step.advance()
         report = self._report()
         self._run.write(FindingsResult(report, self._wanted.brief, self._read_line))
         return report
@@ -191,7 +191,6 @@ class Checker:
 
     @property
     def has_only_failures(self) -> bool:
-        """Return True if there were paths and none of them could be checked."""
         return bool(self._failures) and not self._tables
 
     def entry(self, exit_code: int) -> Entry:
@@ -207,13 +206,6 @@ class Checker:
             [(name, fault.code) for name, fault in self._failures],
             exit_code,
         )
-
-    def _check_all(self, targets: Sequence[Target]) -> None:
-        many = len(targets) if len(targets) > 1 else 0  # a step of nothing is not shown
-        with self._run.progress.step("validating", unit="tables", total=many) as step:
-            for number, target in enumerate(targets, 1):
-                self._check_or_fail(target, None, is_last=number == len(targets))
-                step.advance()
 
     def _check_or_fail(self, target: Target, tell: Callable[[Finding], None] | None, *, is_last: bool) -> bool:
         """Check a table; report one that cannot be checked, and continue with the others."""
@@ -242,7 +234,6 @@ class Checker:
             raise Exit(failure_code(self._failures))
 
     def _note_lacks(self) -> None:
-        """Name the tables that could not be checked for lack of a package."""
         for names in self._lacks.values():
             self._run.note(f"note: not checked for lack of the package: {some_of(names, _NAMED_LACKS)}")
 
@@ -291,7 +282,6 @@ class Checker:
         self._tell_failures([(table.name, fault)], is_last=False)
 
     def _left_out_by(self) -> dict[str, object]:
-        """Return the options that restrict the run, as a trend names them."""
         request, profile = self._request, self._wanted.profile
         named: dict[str, object] = {
             "select": list(request.select),
@@ -370,9 +360,7 @@ def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:
 
 
 def _label(target: Target, baseline: str | None) -> str:
-    """Return the name of a table in a baseline or a trend. A local table has its relative path, so that both can be
-    moved together.
-    """
+    """Return the name of a table in a baseline or a trend: relative where it is local, so that both can move."""
     if baseline is None or not isinstance(target.storage, LocalStorage):
         return target.storage.uri
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
@@ -454,7 +442,6 @@ def validate(
 
 
 def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
-    """Check the tables, write what was found, and return the exit code."""
     trend = _open_trend(run, wanted)
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
@@ -467,7 +454,9 @@ def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: 
     if trend is not None:
         entry = checker.entry(code)
         trend.append(entry)
-        _say_what_changed(run, trend.compare(entry))
+        sentence = trend.compare(entry)
+        if sentence is not None and run.is_on_screen:
+            run.note(f"note: {sentence}")
     _say_what_next(run, request, report)
     return code
 
@@ -485,13 +474,7 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     return Trend(wanted.trend_file)
 
 
-def _say_what_changed(run: Run, sentence: str | None) -> None:
-    if sentence is not None and run.is_on_screen:
-        run.note(f"note: {sentence}")
-
-
 def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
-    """Return the selected rules of these levels. Raises UsageError where there are none."""
     known = _known_rules(run, request)
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
@@ -559,9 +542,7 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
 
 
 def _may_hide_more(request: ValidateRequest, report: ValidationReport) -> bool:
-    """Return whether the next level is worth a look: nothing was found, or only warnings of a log that can be read,
-    which say nothing about the files.
-    """
+    """Return whether the next level is worth a look: nothing was found, or only warnings of a readable log."""
     counts = report.counts
     if not counts.rules:
         return request.level != LevelChoice.DATA

@@ -18,8 +18,6 @@ from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
 from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import characters, escaped, escaped_objects, map_parts
 
-# -- `--format csv` ----------------------------------------------------------------------------------------------------
-
 _MUST_BE_QUOTED = '[",\\r\\n]'
 _BACKSLASH_AS_QUOTE = bytes(ord('"') if byte == ord("\\") else byte for byte in range(256))
 _FIRST_PRINTED = ord(" ")
@@ -27,7 +25,6 @@ _BYTES_PER_WRITE = 1 << 16
 
 
 def write_csv(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
-    """Write the rows of a result below a header line."""
     for block in gathered(result.grid().written(CsvForm())):
         sink.write(block)
 
@@ -132,7 +129,6 @@ def _must_be_quoted(text: pa.Array) -> pa.Array | None:
 
 
 def _doubled(text: pa.Array) -> pa.Array:
-    """Return the texts with each quote doubled."""
     if '"' not in characters(text):
         return text
     if not _has_only_quotes_to_escape(text):
@@ -141,10 +137,7 @@ def _doubled(text: pa.Array) -> pa.Array:
 
 
 def _double_quotes(raw: str) -> bytes:
-    """Return a text in which JSON escapes only quotes as a field of CSV.
-
-    Replaces one byte to turn `\\"` into `""`, in a third of the time of Arrow's text replacement.
-    """
+    """Return a text whose quotes are escaped by JSON as a field of CSV, in a third of the time of Arrow."""
     return orjson.dumps(raw).translate(_BACKSLASH_AS_QUOTE)
 
 

@@ -27,8 +27,6 @@ from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.findings import fingerprint
 from deltacli.rules.framework.base import Finding, Rule, Severity
 
-# -- `--format github` -------------------------------------------------------------------------------------------------
-
 _LINE_END = re.compile("([\r\n])")
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -59,7 +57,6 @@ def _annotation(table: CheckedTable, finding: Finding) -> bytes:
 
 
 def _command(name: str, properties: dict[str, str], lines: Sequence[str]) -> bytes:
-    """Return a command whose message has these lines; control and direction characters in a line are escaped."""
     shown = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     message = _data("\n".join(map(for_screen, lines)))
     return f"::{name} {shown}::{message}\n".encode("utf-8", "backslashreplace")
@@ -186,7 +183,6 @@ def _output(texts: Sequence[str], indent: str) -> list[str]:
 
 
 def _text(lines: Sequence[str]) -> str:
-    """Return lines as the content of an element. Line ends inside a line are escaped."""
     return escape(_legal("\n".join(map(visible, lines))))
 
 
@@ -232,24 +228,20 @@ def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> N
 def _rule(rule: Rule) -> dict[str, Json]:
     area = rule.id.partition(".")[0]
     properties: dict[str, Json] = {"tags": ["delta-lake", area], "level": rule.level.value, "spec": rule.spec}
-    document: dict[str, Json] = {
-        "id": rule.id,
-        "shortDescription": {"text": rule.checks},
-        "help": {"text": _help(rule)},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": properties,
-    }
-    return document
-
-
-def _help(rule: Rule) -> str:
     pairs = (
         ("Broken", rule.fix.broken),
         ("Fix", fix_sentence(rule.fix)),
         ("Source", rule.spec),
         ("Example", rule.example),
     )
-    return "\n".join([rule.checks, *(f"{name}: {text}" for name, text in pairs if text)])
+    document: dict[str, Json] = {
+        "id": rule.id,
+        "shortDescription": {"text": rule.checks},
+        "help": {"text": "\n".join([rule.checks, *(f"{name}: {text}" for name, text in pairs if text)])},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": properties,
+    }
+    return document
 
 
 def _result(table: CheckedTable, finding: Finding, index: int) -> dict[str, Json]:

@@ -35,7 +35,6 @@ class Variable(StrEnum):
     RETRY_BUDGET = "DELTACLI_RETRY_BUDGET"
 
     def read(self, environment: Mapping[str, str] = os.environ) -> str | None:
-        """Return the value, None where it is not set."""
         return environment.get(self)
 
 
@@ -57,10 +56,11 @@ def read_configuration(path: str | None, profile: str | None = None) -> dict[str
         with open(path, "rb") as file:
             settings = tomllib.load(file)
     except OSError as fault:
+        words = without_value(invocation.arguments, "--config", path)
         raise UsageError(
             f"the configuration {path} cannot be read: {(fault.strerror or '').lower()}",
             code="usage.config",
-            hint=_without_file(path),
+            hint=again(words) if words != [*invocation.arguments] else f"env -u {Variable.CONFIG} {again(words)}",
         ) from fault
     except ValueError as fault:  # of tomllib, also for a number of thousands of digits
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
@@ -106,10 +106,7 @@ CatalogChoice = tuple[str, Mapping[str, Toml], str]
 
 
 def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
-    """Return the keys of the chosen catalog, secrets read from their files; None for that of the environment.
-
-    Raises UsageError.
-    """
+    """Return the keys of the chosen catalog, secrets read from files; None for the environment. Raises UsageError."""
     if chosen is None:
         return None
     from deltacli.catalogs.unity.addresses import SECRET_KEYS
@@ -134,14 +131,11 @@ def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
 
 
 def place_of_catalog(chosen: CatalogChoice) -> str:
-    """Return where the keys of a catalog are, as messages name it."""
     return f"[catalog.{chosen[0]}] of the configuration {chosen[2]}"
 
 
 def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice | None:
-    """Return the catalog that an option, or else the configuration, names; None: that of the environment. Raises
-    UsageError for an unknown name.
-    """
+    """Return the catalog that an option or the configuration names, None for the environment. Raises UsageError."""
     name = given if given is not None else settings.get("catalog_profile")
     if name is None:
         return None
@@ -162,7 +156,6 @@ def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | 
 
 
 def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageError:
-    """Return the error for a profile that the file does not have."""
     names = sorted(known)
     near = nearest_name(profile, names)
     hint: str | None = None
@@ -176,12 +169,6 @@ def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageErro
         facts={"profiles": ", ".join(names) or "none"},
         hint=hint,
     )
-
-
-def _without_file(path: str) -> str:
-    """Return the current command line without the configuration file, which an option or the environment names."""
-    words = without_value(invocation.arguments, "--config", path)
-    return again(words) if words != [*invocation.arguments] else f"env -u {Variable.CONFIG} {again(words)}"
 
 
 def _texts(settings: Mapping[str, Toml], name: str, path: str) -> dict[str, str]:
@@ -238,9 +225,7 @@ def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a memb
 
 
 def configured(choices: type[Any], variable: Variable, settings: Mapping[str, Toml], configuration: str) -> Any:
-    """Return the choice of the environment, else that of the configuration, whose key is called like the variable; None
-    for neither. Raises UsageError.
-    """
+    """Return the choice of the environment, else of the configuration; None for neither. Raises UsageError."""
     key = variable.name.lower()
     return one_of(choices, variable.read(), variable) or one_of(choices, settings.get(key), f"{key} {configuration}")
 
@@ -279,7 +264,6 @@ def plain_or_file(option: str, separator: str, value: str, place_of_secrets: str
 
 
 def _read_text(path: str, option: str) -> str:
-    """Return the content of a file that an option names. Raises UsageError."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read().strip()
@@ -290,10 +274,7 @@ def _read_text(path: str, option: str) -> str:
 
 
 def retry_budget_of(option: str | None, key: object, configuration: str) -> int | None:
-    """Return the retry budget in milliseconds from the option, the environment or the configuration file.
-
-    Raises UsageError, which names where an invalid value is set.
-    """
+    """Return the retry budget in ms from option, environment or configuration. Raises UsageError, naming which."""
     places = (
         (option, "--retry-budget"),
         (Variable.RETRY_BUDGET.read(), Variable.RETRY_BUDGET),

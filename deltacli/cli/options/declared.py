@@ -42,7 +42,6 @@ TablesArgument = Annotated[
 
 
 def is_several(tables: Sequence[str]) -> bool:
-    """Return True for several tables, and for what may be a pattern."""
     return len(tables) > 1 or not {*"*?["}.isdisjoint(tables[0])
 
 
@@ -342,9 +341,7 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
 
 
 def chosen_version(table: TableHandle, version: int | None, timestamp: str | None) -> int | None:
-    """Return the version that `--version` or `--timestamp` selects; None for neither. Raises UsageError, and
-    VersionAbsent for a time before the first commit.
-    """
+    """Return the version of `--version` or `--timestamp`; None for neither. Raises UsageError and VersionAbsent."""
     at_ms = parse_moment_of(version, timestamp)
     if at_ms is None:
         return version
@@ -395,7 +392,6 @@ class Parameter:
 
     @property
     def kind(self) -> type[Any]:  # Any: what values are made with
-        """Return the type of a value, of each where there may be several."""
         kinds = [one for one in get_args(self.hint) if one is not NoneType] if self._is_union else [self.hint]
         found: type[Any] = next(iter(get_args(kinds[0])), kinds[0])
         return found
@@ -406,17 +402,14 @@ class Parameter:
 
     @property
     def is_many(self) -> bool:
-        """Return whether it may be given several times, or is several words."""
         return any(get_origin(one) is list for one in (self.hint, *(get_args(self.hint) if self._is_union else ())))
 
     @property
     def least(self) -> int | None:
-        """Return the least number that it takes."""
         return 1 if self.shown.kind is Kind.COUNT else self.shown.least
 
     @property
     def takes_value(self) -> bool:
-        """Return whether a value follows its name."""
         return bool(self.spellings) and self.kind is not bool and not self.shown.is_counted
 
 
@@ -572,10 +565,6 @@ def _read_text(text: str, option: str) -> str:
     return text
 
 
-def _read_texts(texts: Sequence[str], option: str) -> tuple[str, ...]:
-    return tuple(_read_text(text, option) for text in texts)
-
-
 def _read_names(texts: Sequence[str], option: str) -> tuple[str, ...]:
     return tuple(name for text in texts for name in parse_names(text, option))
 
@@ -615,7 +604,7 @@ def _read_commit_metadata(texts: Sequence[str], _option: str) -> Mapping[str, st
 
 _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed by typer
     Kind.TEXT: _read_text,
-    Kind.TEXTS: _read_texts,
+    Kind.TEXTS: lambda texts, option: tuple(_read_text(text, option) for text in texts),
     Kind.DURATION: lambda text, option: parse_duration(text, option, "m" if option == "--time-budget" else None),
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
     Kind.PATTERNS: _read_names,

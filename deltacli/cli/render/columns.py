@@ -107,7 +107,6 @@ def exact(value: object) -> str:
 
 
 def item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
-    """Return a column for each of these fields of items of a document."""
     return [Column(name, methodcaller("get", name)) for name in names]
 
 
@@ -122,10 +121,7 @@ def exactly(columns: Sequence[Column[Row]], terminal: Terminal) -> Sequence[Colu
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
-    """Return the columns named in a comma-separated list, in that order.
-
-    Raises UsageError with the nearest name for an unknown one.
-    """
+    """Return the columns of a comma-separated list, in its order. Raises UsageError, with the nearest name."""
     if wanted is None:
         return list(columns)
     by_name = {column.name: column for column in columns}
@@ -151,7 +147,6 @@ def unknown_column(name: str, known: Sequence[str]) -> UsageError:
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
-    """Return a text with blanks up to a width in terminal cells."""
     blanks = " " * max(width - cells(text), 0)
     return blanks + text if right else text + blanks
 
@@ -164,9 +159,7 @@ def fit(
     *,
     keep_empty: bool,
 ) -> tuple[list[int], list[int]]:
-    """Choose the columns that fit `width` cells by priority (None: all), leave out those without a value, and return
-    the places of the others and their widths.
-    """
+    """Choose the columns with values that fit `width` cells by priority (None: all); return places and widths."""
     filled = with_values(columns, texts, keep_empty=keep_empty)
     if width is None:
         return filled, [natural[index] for index in filled]
@@ -321,7 +314,6 @@ class Sheet:
         return visible(without_middle(value))
 
     def joined(self, parts: Iterable[Any], **_: object) -> str:  # Any: a text, or one with a style
-        """Return the parts as one text."""
         return "".join(self.text(part if isinstance(part, str) else part[0]) for part in parts)
 
     def matrix(
@@ -395,10 +387,7 @@ def plan_table(canvas: Surface, rows: Sequence[PlanRow], remarks: str) -> Render
 
 
 def version_strip(canvas: Surface, first: int, last: int, lost: Spans, label_cells: int = 0) -> RenderableType:
-    """Return the versions from `first` to `last` as blocks between their numbers: lost, kept, or both in one block.
-
-    `label_cells` is the room that is taken beside the strip.
-    """
+    """Return the versions as blocks between their numbers: lost, kept, or both; `label_cells`: room taken beside."""
     count = last - first + 1
     ends = len(f"{first:,} {last:,}") + 1
     room = max(min(canvas.width - label_cells - ends, _STRIP_CELLS), 1)

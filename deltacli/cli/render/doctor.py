@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: bool = True) -> JsonObject:
-    """Return the fields of a document about the store of a table of any format."""
     fields = {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "table": table, "complete": is_complete}
     return fields | dict(content)
 
@@ -92,20 +91,6 @@ def access_result(report: AccessReport) -> DoctorResult[Command]:
     ]
     content, items, rows = report.as_json(), report.commands(), commands()
     below = finding_sections(report.findings, _verdict(report))
-    said = _sections(report)
-    return DoctorResult("doctor-access", report.table, content, "command", columns, items, rows, said, below)
-
-
-def _verdict(report: AccessReport) -> str:
-    unknown = [name for name, permit in report.permits.items() if permit.state == "unknown"]
-    return (
-        f"no permission is known to be missing; unknown: {', '.join(unknown)}"
-        if unknown
-        else "no permission is missing"
-    )
-
-
-def _sections(report: AccessReport) -> list[Section]:
     identity = report.identity
     sections = [Section("table", [report.table]), Section("store", [f"{report.store} {report.endpoint}".rstrip()])]
     if identity is not None:
@@ -117,7 +102,17 @@ def _sections(report: AccessReport) -> list[Section]:
         ]
     permits = [f"{name}: {permit.state} ({permit.reason})" for name, permit in report.permits.items()]
     sections.append(Section("permissions", permits))
-    return [section for section in sections if section.lines]
+    said = [section for section in sections if section.lines]
+    return DoctorResult("doctor-access", report.table, content, "command", columns, items, rows, said, below)
+
+
+def _verdict(report: AccessReport) -> str:
+    unknown = [name for name, permit in report.permits.items() if permit.state == "unknown"]
+    return (
+        f"no permission is known to be missing; unknown: {', '.join(unknown)}"
+        if unknown
+        else "no permission is missing"
+    )
 
 
 _GOOD = "the store guarantees what deltacli relies on"
@@ -175,24 +170,20 @@ def table_result(report: TableReport, name: str) -> TableReportResult:
         fields,
         "advice",
         items,
-        _advice_columns(shown),
+        [
+            Column("code", lambda one: one.code),
+            Column("severity", lambda one: one.severity),
+            Column("message", lambda one: one.message, folds=True),
+            Column("now", lambda one: dict(one.now), lambda one: numbers(one.now)),
+            Column("after", lambda one: dict(one.after), lambda one: numbers(one.after)),
+            Column("saves", lambda one: one.saves.as_json(), lambda one: _gain(one).removeprefix("saves ")),
+            Column("command", lambda one: one.command_for(shown)),
+        ],
         report.advice,
         items_name="advice",
         last={"type": "doctor-table", "table": report.uri, **content},
         said=lambda _: list(sections_of(content, report.uri)),
     )
-
-
-def _advice_columns(name: str) -> list[Column[Advice]]:
-    return [
-        Column("code", lambda one: one.code),
-        Column("severity", lambda one: one.severity),
-        Column("message", lambda one: one.message, folds=True),
-        Column("now", lambda one: dict(one.now), lambda one: numbers(one.now)),
-        Column("after", lambda one: dict(one.after), lambda one: numbers(one.after)),
-        Column("saves", lambda one: one.saves.as_json(), lambda one: _gain(one).removeprefix("saves ")),
-        Column("command", lambda one: one.command_for(name)),
-    ]
 
 
 def _gain(one: Advice) -> str:

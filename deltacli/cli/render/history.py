@@ -53,17 +53,14 @@ class HistoryLine:
 
     @cached_property
     def info(self) -> JsonObject:
-        """The commitInfo of the commit, empty where there is none."""
         return (self.item.commit_info if self.item else None) or {}
 
     @property
     def counts(self) -> ActionCounts | None:
-        """What the commit contains, as far as it was counted."""
         return self.item.counts if self.item else None
 
     @property
     def time(self) -> CommitTime | None:
-        """When the version was committed, as far as it is known."""
         return None if self.item is None else self.item.time
 
 
@@ -140,10 +137,7 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
 
 
 def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLine]]) -> list[Column[HistoryLine]]:
-    """Return a column for each wanted name that is not a column: writers add keys of their own to commitInfo.
-
-    Raises UsageError for a name that is nearly one of a column.
-    """
+    """Return a column for each wanted key of commitInfo. Raises UsageError for a name nearly one of a column."""
     known = [column.name.lower() for column in available]
     others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
     for name in others:
@@ -153,7 +147,6 @@ def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLi
 
 
 def _operation(line: HistoryLine) -> str:
-    """Return the operation with its mode: `WRITE append`."""
     if line.item is None or line.item.operation is None:
         return "" if line.item is None or line.item.problem else "(not recorded)"
     parameters = line.info.get("operationParameters")
@@ -188,7 +181,6 @@ _OPERATIONS: tuple[tuple[Style, tuple[str, ...]], ...] = (
 
 
 def _parameters(line: HistoryLine) -> str:
-    """Return the operation's parameters without empty ones and the mode."""
     return ", ".join(f"{name}={value}" for name, value in _filled_parameters(line).items())
 
 
@@ -307,7 +299,6 @@ def changes_of(commit_info: JsonObject | None) -> Changes:
 
 
 def _whole(value: object) -> int | None:
-    """Return a metric as a number: Spark writes strings, other writers numbers. Nested ones are left out."""
     try:
         return int(value) if isinstance(value, str | int) else None
     except ValueError:
@@ -394,9 +385,7 @@ class HistoryResult(Result):
 
 
 def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock, *, counts: bool) -> HistoryResult:
-    """Return the commits that `read` returns, in the columns that the user named or else in all. Raises UsageError for
-    a name that is none.
-    """
+    """Return commits in the columns that the user named, else in all. Raises UsageError for an unknown name."""
     available = history_columns(clock, counts=counts)
     others = keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
@@ -493,9 +482,7 @@ Parts = Sequence[tuple[int, str, Style]]
 def draw_history(
     canvas: Canvas, history: History, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
 ) -> str:
-    """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars. Return the
-    remark on what had no room, else an empty text.
-    """
+    """Draw the history with metrics as numbers and bars. Return the remark on what had no room, else ""."""
     from deltacli.cli.render.terminal.tables import draw_table
 
     if len(history.times_ms) > _MANY_COMMITS:
@@ -516,9 +503,7 @@ def draw_history(
 def _with_room(
     canvas: Canvas, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
 ) -> list[Column[HistoryLine]]:
-    """Return the columns for which the screen has room, as far as possible whatever the rows are: more rows of the same
-    table have the same columns.
-    """
+    """Return the columns that the screen has room for; more rows of the same table have the same columns."""
     if canvas.never_cuts:
         return list(columns)
     place = 2 if canvas.width >= _WIDE else 1 if canvas.width >= _NARROW else 0
@@ -587,9 +572,7 @@ def _to_the_minute(line: HistoryLine) -> str:
 
 
 def _change_columns(width: int, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:
-    """Return the columns `files` and `rows`, whose numbers stand below each other, and a bar of the rows, or of the
-    files where no commit counts its rows.
-    """
+    """Return the columns `files` and `rows`, and a bar of the rows, or of the files where no commit counts rows."""
     has_rows = any(number for one in changes.values() for number, _, _ in _row_parts(one))
     largest = max(
         (sum(n for n, _, _ in (_row_parts(c) if has_rows else _file_parts(c))) for c in changes.values()), default=0
@@ -633,9 +616,7 @@ def _row_parts(changes: Changes) -> Parts:
 def _numbers(
     width: int, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
 ) -> Column[HistoryLine]:
-    """Return a column of signed numbers: each sign in a place of its own where a commit has several and the screen has
-    room, else close together.
-    """
+    """Return a column of signed numbers, each sign in a place of its own where the screen has room."""
     every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
     has_places = width >= _WIDE and any(sum(map(bool, texts)) > 1 for texts in every)
     places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]

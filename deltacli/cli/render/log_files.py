@@ -53,11 +53,19 @@ def checkpoint_sections(result: CheckpointResult) -> list[Section]:
     plan = result.plan
     if result.skipped:
         return [Section("nothing to do", [f"{plan.snapshot.table.uri}, version {result.version}: {_reason(result)}"])]
+    lines = []
+    for file in result.files[:_LISTED]:
+        rows = "" if file.rows is None else f", {plural(file.rows, 'row')}"
+        lines.append(f"{file.path}, {format_size(file.size_bytes)}{rows}")
+    rest = result.files[_LISTED:]
+    if rest:
+        size = format_size(sum(file.size_bytes for file in rest))
+        lines.append(f"and {plural(len(rest), 'more file')}, {size}: --json names all")
     return [
         Section("table", [plan.snapshot.table.uri]),
         Section("version", [str(result.version)]),
         Section("checkpoint", [_outcome(result)]),
-        Section("files", _checkpoint_lines(result)),
+        Section("files", lines),
         Section("actions", [_actions(result)] if result.actions else []),
         Section("dropped", [_dropped(result)] if result.expired_tombstones_dropped else []),
         Section("readers", [_readers(result)]),
@@ -75,18 +83,6 @@ def _reason(result: CheckpointResult) -> str:
     if plan.present is None and not result.files:
         return f"{plural(plan.behind, 'commit')} since the last checkpoint, --if-behind is {plan.request.if_behind}"
     return f"its {plan.layout} checkpoint exists; --force writes it again"
-
-
-def _checkpoint_lines(result: CheckpointResult) -> list[str]:
-    lines = []
-    for file in result.files[:_LISTED]:
-        rows = "" if file.rows is None else f", {plural(file.rows, 'row')}"
-        lines.append(f"{file.path}, {format_size(file.size_bytes)}{rows}")
-    rest = result.files[_LISTED:]
-    if rest:
-        size = format_size(sum(file.size_bytes for file in rest))
-        lines.append(f"and {plural(len(rest), 'more file')}, {size}: --json names all")
-    return lines
 
 
 def _actions(result: CheckpointResult) -> str:
@@ -143,7 +139,6 @@ def _details(one: Verification) -> str:
 
 def draw_checkpoint(canvas: Surface, result: CheckpointResult) -> None:
     """Draw a checkpoint that was written, or would be, its files, and what the sections say besides."""
-
     sections = checkpoint_sections(result)
     if result.skipped:
         canvas.draw_parts(section_rows(canvas, sections))
@@ -216,7 +211,6 @@ def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Sec
 
 
 def _verb(outcome: ExpiryOutcome | None) -> str:
-    """Return the label of the plan's files. The section `deleted` says how many of them were deleted."""
     return "delete" if outcome is None else "planned"
 
 
@@ -261,7 +255,6 @@ def _refusal(refusal: Refusal) -> str:
 
 def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Surface) -> None:
     """Draw what of a log is deleted, which versions are lost, and what the sections say besides."""
-
     sections = expiry_sections(plan, outcome)
     above = [section for section in sections if section.label in ("table", "cutoff", "log begins")]
     below = [section for section in sections if section.label in ("versions", "deleted")]
@@ -271,7 +264,6 @@ def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Surface
 
 
 def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> RenderableType:
-
     verb = _verb(outcome)
     kinds = plan.as_json()["candidates"]["byKind"]
     rows = [(verb, kind, amount["files"], amount["sizeBytes"], "") for kind, amount in sorted(kinds.items())]
@@ -283,7 +275,6 @@ def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | N
 
 
 def _strip(canvas: Surface, plan: ExpiryPlan) -> list[Labelled]:
-
     if not plan.lost_versions or not canvas.is_screen:
         return []
     first, lost = plan.lost_versions[0], ranges_of(plan.lost_versions)
@@ -350,7 +341,6 @@ def _backup(uri: str, listed: BackupList) -> str:
 
 
 def _some(plan: LogRestorePlan, action: str) -> Iterator[str]:
-    """How many files, then the first of them."""
     files = [item.file for item in (*plan.writes, *plan.kept) if item.action == action]
     yield file_amount(len(files), sum(file.size_bytes for file in files))
     yield from (f"  {file.name}" for file in sorted(files)[:_LISTED])

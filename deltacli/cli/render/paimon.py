@@ -42,8 +42,6 @@ from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, dotted, sentence
 from deltacli.paimon.types import DataField, DataType, RowType, parts_of, simple_text, type_text, walk_fields
 
-# -- the history of a Paimon table as a result -------------------------------------------------------------------------
-
 _FEW, _NAMED = 3, 5
 STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
 
@@ -271,10 +269,14 @@ class PaimonSnapshotResult(results.Result):
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         found, schema = self.found, self.found.schema
+        newest = found.schema_ids[-1]
+        parts = [str(found.schema_id), "newest" if found.schema_id == newest else f"newest is {newest}"]
+        if found.schema.time_ms:
+            parts.append(f"written {format_moment(found.schema.time_ms)} UTC")
         sections = [
             Section("table", [found.table]),
             Section("branch", [found.point.branch]),
-            Section("schema", [_schema_line(found)]),
+            Section("schema", [", ".join([*parts, f"file version {found.schema.version}"])]),
             *_snapshot_sections(found),
             *([Section("comment", [schema.comment])] if schema.comment else []),
             Section("columns", tree_lines(schema)),
@@ -350,7 +352,6 @@ class SchemaRow(NamedTuple):
 
 
 def paimon_schema_rows(schema: Schema) -> Iterator[SchemaRow]:
-    """Yield every field, parents first."""
     for path, field in walk_fields(schema.fields):
         text = type_text(field.type).removesuffix("" if field.type.nullable else " NOT NULL")
         key = _key_of(schema, field) if len(path) == 1 else None
@@ -394,14 +395,6 @@ def _key_of(schema: Schema, field: DataField) -> str | None:
     is_primary, is_partition = field.name in schema.primary_keys, field.name in schema.partition_keys
     named = [name for name, is_key in (("primary key", is_primary), ("partition", is_partition)) if is_key]
     return ", ".join(named) or None
-
-
-def _schema_line(found: PaimonSnapshot) -> str:
-    newest = found.schema_ids[-1]
-    parts = [str(found.schema_id), "newest" if found.schema_id == newest else f"newest is {newest}"]
-    if found.schema.time_ms:
-        parts.append(f"written {format_moment(found.schema.time_ms)} UTC")
-    return ", ".join([*parts, f"file version {found.schema.version}"])
 
 
 def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
@@ -481,12 +474,14 @@ class _SchemaVacuumShown(results.Result):
         cutoff = (
             f"schemas replaced before {format_moment(plan.cutoff_ms)} UTC ({format_duration(request.retention_ms)})"
         )
+        counts = {verdict: count for verdict, count in plan.kept.items() if count}
+        width = max((len(str(count)) for count in counts.values()), default=0)
         return [
             Section("table", [plan.table]),
             Section("branch", [request.branch]),
             Section("cutoff", [cutoff]),
             Section("delete" if self.outcome is None else "planned", [_deleted(plan)]),
-            Section("keep", _kept(plan)),
+            Section("keep", [f"{count:>{width}}  {_why(plan, verdict)}" for verdict, count in counts.items()]),
             refused(f"{one.message} [{one.code}]" for one in plan.refusals),
             *([] if self.outcome is None else _became(self.outcome)),
         ]
@@ -535,13 +530,6 @@ def _deleted(plan: SchemaVacuumPlan) -> str:
         return "nothing"
     files, size = plan.amount.files, plan.amount.size_bytes
     return f"{plural(files, 'schema file')}, {format_size(size)}: {format_ranges(file.id for file in plan.candidates)}"
-
-
-def _kept(plan: SchemaVacuumPlan) -> list[str]:
-    """Return a line per reason: the number, and why."""
-    counts = {verdict: count for verdict, count in plan.kept.items() if count}
-    width = max((len(str(count)) for count in counts.values()), default=0)
-    return [f"{count:>{width}}  {_why(plan, verdict)}" for verdict, count in counts.items()]
 
 
 def _why(plan: SchemaVacuumPlan, verdict: Verdict) -> str:
@@ -615,7 +603,6 @@ def _sections(outcome: AlterOutcome, *, is_dry: bool) -> list[Section]:
 
 
 def _named(change: Change) -> str | None:
-    """Return the path of a column, or the key of an option."""
     is_option = change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
     return (change.path[0] if is_option else dotted(change.path)) if change.path else None
 
@@ -651,9 +638,7 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
 
 
 def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOutcome]:
-    """Return how a change of the schema of a Paimon table is told. `command` is the one that was given: `alter` or
-    `widen-type`.
-    """
+    """Return how a change of a Paimon schema is told; `command` was given: `alter` or `widen-type`."""
     history = f"deltacli history {quoted_table(name)} --limit 5"
     return Wording(
         question=lambda plan: f"change the schema of {plan.table}: {_in_words(plan.changes)}",

@@ -46,7 +46,6 @@ class _Restored(Outcome):
 
 
 def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Iterator[Section]:
-    """Yield the sections of a plan, or of what was done; those with nothing to say are left out."""
     now, target, found = plan.now.version, plan.target.version, plan.difference
     if plan.is_noop and not plan.refusals:
         yield Section("nothing to do", [f"{plan.table.uri}, version {now}: nothing differs from version {target}"])
@@ -69,7 +68,6 @@ def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Ite
 
 
 def amount_text(amount: Amount) -> str:
-    """Return files with their bytes and rows."""
     if not amount.files:
         return "nothing"
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
@@ -118,7 +116,6 @@ _IN_TABLE = ("bring back", "remove", "keep", "refused")
 
 def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Surface) -> None:
     """Draw what comes back and goes, and what becomes of it; `said` are the sections of the text form."""
-
     if plan.is_noop and not plan.refusals:
         canvas.draw_parts(section_rows(canvas, said))
         return

@@ -32,7 +32,6 @@ _LONGEST_SHOWN = 120
 
 
 def share_fields(kind: str, **fields: object) -> dict[str, Json]:
-    """Return the first fields of a document that is not about one table."""
     known = {name: value for name, value in fields.items() if value is not None}
     return {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "complete": True, **known}
 
@@ -273,7 +272,6 @@ def _shown(text: str | None) -> str | None:
 
 
 def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
-    """Draw the names as a tree."""
     from rich.tree import Tree
 
     root = Tree(canvas.text(profile, Style.HEADING), guide_style=str(Style.FRAME))
@@ -300,14 +298,12 @@ _OF_PLAN = ("target", "sharedVersion", "filesToDownload", "bytesToDownload")
 
 
 def pull_outcome(table: str, result: PullResult) -> Outcome:
-    """Return the outcome of pulling a Delta table."""
     content = {"as": "delta", **result.as_json()}
     columns = _OF_PLAN if result.dry_run else _OF_TABLE
     return Outcome("share-pull", table, content, lambda: _table_sections(table, result), [content], columns)
 
 
 def rows_outcome(table: str, written: WrittenRows) -> Outcome:
-    """Return the outcome of pulling rows."""
     content = written.as_json()
     columns = _OF_PLAN if written.dry_run else _OF_ROWS
     return Outcome("share-pull", table, content, lambda: _row_sections(table, written), [content], columns)

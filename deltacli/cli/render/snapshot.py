@@ -32,9 +32,7 @@ _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "t
 
 @dataclass
 class SnapshotResult(Result):
-    """The state of a table at a version; `name`: the table as the user wrote it; `only_counts`: its numbers alone;
-    `source`: what the user asked a checksum for came from.
-    """
+    """The state at a version; `name`: as the user wrote it; `only_counts`: numbers alone; `source`: of a checksum."""
 
     summary: SnapshotSummary | StatedVersion
     name: str
@@ -62,7 +60,26 @@ class SnapshotResult(Result):
         from deltacli.operations.read.file_sizes import MOST_FILES, file_sizes
 
         layout = file_sizes(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
-        draw_snapshot(sink, terminal, self.summary, layout, self.name)
+        from deltacli.cli.render.terminal.console import Canvas
+        from deltacli.cli.render.terminal.tables import PANEL_WIDTH, panel
+
+        canvas = Canvas(sink, terminal)
+        sections = {section.label: section for section in state_sections(self.summary, terminal, only_counts=False)}
+        others = sections.keys() - {label for _, labels in _PANELS for label in labels}
+        for title, labels in _PANELS:
+            content: list[RenderableType] = []
+            drawn = [*labels, *sorted(others)] if title == "table" else labels
+            rows = [row for label in drawn if label in sections for row in _panel_rows(canvas, sections[label])]
+            if title == "log" and not isinstance(self.summary.snapshot.table.storage, StoreOfVersions):
+                rows = [*rows[:1], *_checkpoint_rows(canvas, self.summary), *rows[1:]]
+            if rows:
+                content.append(canvas.grid(rows, width=min(canvas.width, PANEL_WIDTH) - 4))
+            if title == "data" and layout is not None:
+                content += _layout_parts(
+                    canvas, layout, None if is_shared(self.summary.snapshot.table.uri) else self.name
+                )
+            if content:
+                canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
 
     @property
     def _uri(self) -> str:
@@ -115,7 +132,6 @@ def state_sections(summary: SnapshotSummary | StatedVersion, terminal: Terminal,
 
 
 def _stated_sections(stated: StatedVersion, terminal: Terminal, *, only_counts: bool) -> Iterator[Section]:
-    """Yield the sections of what a checksum states."""
     checksum = stated.checksum
     yield Section("table", [stated.table.uri])
     yield Section("version", [_version(stated, stated.table.clock(), terminal)])
@@ -241,30 +257,6 @@ _PARTITIONS = 5
 _MANY_SMALL_FILES = 10
 
 Row = tuple[str, "str | RenderableType"]
-
-
-def draw_snapshot(
-    sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, layout: FileLayout | None, name: str
-) -> None:
-    """Draw the panels of a snapshot; without a layout there are no file sizes and no partitions."""
-    from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.tables import PANEL_WIDTH, panel
-
-    canvas = Canvas(sink, terminal)
-    sections = {section.label: section for section in state_sections(summary, terminal, only_counts=False)}
-    others = sections.keys() - {label for _, labels in _PANELS for label in labels}
-    for title, labels in _PANELS:
-        content: list[RenderableType] = []
-        drawn = [*labels, *sorted(others)] if title == "table" else labels
-        rows = [row for label in drawn if label in sections for row in _panel_rows(canvas, sections[label])]
-        if title == "log" and not isinstance(summary.snapshot.table.storage, StoreOfVersions):
-            rows = [*rows[:1], *_checkpoint_rows(canvas, summary), *rows[1:]]
-        if rows:
-            content.append(canvas.grid(rows, width=min(canvas.width, PANEL_WIDTH) - 4))
-        if title == "data" and layout is not None:
-            content += _layout_parts(canvas, layout, None if is_shared(summary.snapshot.table.uri) else name)
-        if content:
-            canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
 
 
 def _panel_rows(canvas: Canvas, section: Section) -> Iterator[Row]:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
     from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan
 
-# -- the plan of a vacuum and what became of it, in each format --------------------------------------------------------
-
 _NAMES = ("path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion")
 _ROWS_PER_PIECE = 32_768
 
@@ -74,11 +72,26 @@ class VacuumResult(results.Result):
         return results.BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
-
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        draw_vacuum(results.surface_of(sink, terminal), terminal, self.plan, self.outcome)
+        canvas = results.surface_of(sink, terminal)
+        sections = vacuum_sections(self.plan, self.outcome, terminal)
+        above = [section for section in sections if section.label in _ABOVE]
+        below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
+        rows = list(_drawn_rows(self.plan, terminal, "delete" if self.outcome is None else "planned"))
+        canvas.draw_parts(
+            section_rows(canvas, above),
+            plan_table(canvas, rows, "age or reason"),
+            [
+                *_examples(canvas, self.plan),
+                *_strip(canvas, self.plan),
+                *section_rows(canvas, below),
+                *refusal_rows(
+                    canvas, [(one.message, one.code, one.override) for one in self.plan.refusals], error_has_code=True
+                ),
+            ],
+        )
         if self.lists and self.plan.files:
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
@@ -143,12 +156,7 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None
         heading = False
 
 
-def _reason(row: Row) -> str:
-    return kind_name(Reason(row["reason"]))
-
-
 def _screen_columns() -> list[Column[Row]]:
-    """The columns for the eye; the path last, because it is longest."""
     from deltacli.cli.render.data.rows import size_texts, timestamp_texts
 
     def moments(values: pa.Array) -> pa.Array:
@@ -188,7 +196,9 @@ def _screen_columns() -> list[Column[Row]]:
             is_rounded=True,
             texts=moments,
         ),
-        Column("reason", lambda row: row["reason"], text=_reason, priority=1, least=15),
+        Column(
+            "reason", lambda row: row["reason"], text=lambda row: kind_name(Reason(row["reason"])), priority=1, least=15
+        ),
         Column(
             "removedAtVersion",
             lambda row: row["removedAtVersion"],
@@ -228,6 +238,8 @@ KEPT_KINDS: dict[str, str] = {
 def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: Terminal) -> list[Section]:
     """The sections of a plan with its outcome; those with nothing to say are left out."""
     cutoff = f"files older than {format_moment(plan.cutoff_ms)} UTC ({format_duration(plan.retention_ms)})"
+    rows = list(_kept(plan))
+    width = max((len(name) for name, _ in rows), default=0)
     return [
         Section("table", [plan.table]),
         Section("version", [str(plan.snapshot_version)]),
@@ -236,7 +248,7 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
         Section("limited to", [plan.selection] if plan.selection is not None else []),
         Section("delete" if outcome is None else "planned", _deleted(plan, terminal)),
         Section("directories", _directories(plan, outcome)),
-        Section("keep", _aligned(list(_kept(plan)))),
+        Section("keep", [f"{name:<{width}}  {text}" for name, text in rows]),
         Section("nested", _nested(plan)),
         Section("time travel", list(_time_travel(plan, terminal))),
         Section("change feed", list(_change_feed(plan))),
@@ -322,11 +334,6 @@ def kept_kinds(plan: VacuumPlan) -> Mapping[str, str]:
     return KEPT_KINDS | {"retained": f"removed files, until {until} UTC: the log was copied and has new times"}
 
 
-def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    width = max((len(name) for name, _ in rows), default=0)
-    return [f"{name:<{width}}  {text}" for name, text in rows]
-
-
 def _nested(plan: VacuumPlan) -> list[str]:
     tables = plan.kept.nested_tables
     if not tables:
@@ -367,7 +374,6 @@ def _refusal(refusal: Refusal) -> str:
 
 
 def _became(outcome: VacuumOutcome) -> Iterator[Section]:
-    """What was done, and what was not."""
     parts = [file_amount(outcome.deleted.files, outcome.deleted.size_bytes)]
     if outcome.missing:
         parts.append(f"{_were(outcome.missing)} already missing")
@@ -385,7 +391,6 @@ def _were(count: int) -> str:
 
 
 def _failures(outcome: VacuumOutcome) -> Iterator[str]:
-    """The first failed files, and how many there are."""
     if not outcome.failed.count:
         return
     shown = outcome.failed.named[:_FAILURES]
@@ -433,29 +438,7 @@ _ABOVE = ("table", "version", "cutoff", "mode", "limited to")
 _IN_TABLE = ("delete", "planned", "keep", "refused")
 
 
-def draw_vacuum(canvas: Surface, terminal: Terminal, plan: VacuumPlan, outcome: VacuumOutcome | None) -> None:
-    """Draw what is deleted and kept, the versions that lose files, and what became of the plan."""
-
-    sections = vacuum_sections(plan, outcome, terminal)
-    above = [section for section in sections if section.label in _ABOVE]
-    below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
-    rows = list(_drawn_rows(plan, terminal, "delete" if outcome is None else "planned"))
-    canvas.draw_parts(
-        section_rows(canvas, above),
-        plan_table(canvas, rows, "age or reason"),
-        [
-            *_examples(canvas, plan),
-            *_strip(canvas, plan),
-            *section_rows(canvas, below),
-            *refusal_rows(
-                canvas, [(one.message, one.code, one.override) for one in plan.refusals], error_has_code=True
-            ),
-        ],
-    )
-
-
 def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:
-
     if len(plan.totals) != 1:
         yield (verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None, "")
     for reason, total in plan.totals.items():
@@ -473,7 +456,6 @@ def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[Pla
 
 
 def _examples(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
-    """Yield some of the files that are not part of a table."""
     names = plan.kept.foreign_examples[:5]
     for number, name in enumerate(names):
         yield "" if number else UNRECOGNIZED, canvas.text(name)
@@ -483,7 +465,6 @@ def _examples(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
 
 def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
     """Yield the versions that lose files and those that do not."""
-
     reach = plan.reach
     if reach.first_version is None or not canvas.is_screen:
         return

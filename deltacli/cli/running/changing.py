@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
     from deltacli.table.handle import TableHandle
 
-# -- confirmation ------------------------------------------------------------------------------------------------------
-
 _YES = ("y", "yes")
 _AHEAD_MS = 60_000
 
@@ -97,7 +95,6 @@ def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
 
 
 def _can_ask() -> bool:
-    """Return True if stdin and stderr are a terminal, so that a question can be answered."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -131,9 +128,7 @@ O = TypeVar("O", bound=changing.Outcome)  # noqa: E741
 
 
 class Mode(NamedTuple):
-    """What a command does with the plan: show it, say whether it is due, or execute it, without a question or after
-    one.
-    """
+    """What a command does with the plan: show it, say whether it is due, or execute it, with a question or without."""
 
     dry_run: bool = False
     yes: bool = False
@@ -141,7 +136,6 @@ class Mode(NamedTuple):
 
     @property
     def only_plans(self) -> bool:
-        """Return True if nothing is executed."""
         return self.dry_run or self.check
 
 
@@ -244,7 +238,6 @@ class Pending(Generic[P, O]):
 
     @property
     def asks(self) -> bool:
-        """Return True if somebody has to agree."""
         return self.wording.question is not None
 
     @property

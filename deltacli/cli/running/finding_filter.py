@@ -87,9 +87,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
 
 
 def repairs_without_loss(report: ValidationReport, shown: str | None) -> list[str]:
-    """Return the commands that show what can be repaired without losing a row and without another source: one for each
-    of a few tables, else a pattern. `shown` is the next command that is shown anyway.
-    """
+    """Return commands that show repairs without loss: one for each of a few tables, else a pattern; not `shown`."""
     from deltacli.rules.framework.base import Level, Severity
     from deltacli.rules.framework.repairs import Family, StepKind, row_of
 
@@ -250,7 +248,6 @@ def read_baseline_file(name: str) -> Baseline:
 
 
 def _near(name: str, arguments: Sequence[str]) -> str:
-    """Return the command line with the file whose name is nearly that of a baseline, else a list of its directory."""
     directory, base = os.path.split(name)
     try:
         near = nearest_name(base, [one for one in os.listdir(directory or ".") if one != base], alike=_ALIKE)

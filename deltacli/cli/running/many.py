@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     Use: TypeAlias = Callable[[Run, str], None]
     """Runs a command on one table."""
 
-# -- one of the tables -------------------------------------------------------------------------------------------------
-
 _NAMED = 5
 _OTHER_FILES = 64
 "Open files besides the directories of tables: libraries, the log, and what is read at once."
@@ -77,7 +75,6 @@ class Part:
         """What was written before, of any table."""
 
     def fail(self, fault: DeltacliError) -> None:
-        """Report an error, which becomes the document of the table."""
         self.error = self._pasted_from_here(report_error(fault, invocation.arguments, self.name))
         self.exit_code = fault.exit_code
 
@@ -96,7 +93,6 @@ class Part:
             self.fail(unexpected(error))
 
     def interrupted(self, interruption: Interrupted, message: str) -> None:
-        """Make an interruption the error of the table."""
         document = document_of("interrupted", interruption.exit_code, message, self.name, {}, None)
         self.result, self.error = None, self._pasted_from_here(document)
 
@@ -106,7 +102,6 @@ class Part:
         return found
 
     def head(self, run: Run, sink: BinaryIO) -> None:
-        """Write the heading above a result for people."""
         name = visible(self.name)
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
         sink.write(encoded(("\n" if self.others else "") + line + "\n"))
@@ -347,9 +342,7 @@ def _add(run: Run, found: dict[str, Part], place: str, part: Part) -> None:
 
 
 def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
-    """Use each table, which shows its plan; what is to be executed is kept for later. Raises Exit for a wrong command
-    line.
-    """
+    """Use each table, which shows its plan and keeps it for later. Raises Exit for a wrong command line."""
     left_out: dict[str, list[str]] = {}
     for part in parts:
         part.others = parts[0].others

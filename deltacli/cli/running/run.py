@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
 
-# -- the run of a command ----------------------------------------------------------------------------------------------
-
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
@@ -154,15 +152,11 @@ class Run:
             before_leaving.remove(engine.abandon)
             engine.close()
         if self.verbosity and not self.quiet:
-            self._report_calls()
-
-    def _report_calls(self) -> None:
-
-        for host in merged(host for stores in self._stores for host in stores.tallies):
-            if self.log_is_json:
-                say_json(dumps(document_of(host)))
-            else:
-                say(text_of(host))
+            for host in merged(host for stores in self._stores for host in stores.tallies):
+                if self.log_is_json:
+                    say_json(dumps(document_of(host)))
+                else:
+                    say(text_of(host))
 
     @property
     def allowed(self) -> Allowed:
@@ -175,7 +169,6 @@ class Run:
 
     @property
     def is_on_screen(self) -> bool:
-        """True where the result is shown on a terminal and followed by the next command."""
         return self.terminal.is_terminal and self.format is TABLE
 
     def write(self, result: Result) -> None:
@@ -208,7 +201,6 @@ class Run:
             say(said)  # plain text, as progress is, also where the file is JSON
 
     def confirm(self) -> None:
-        """Remember that the user agreed to the plan that was written last."""
         if self.is_on_screen:
             self.confirmed[:] = self._written
 
@@ -267,13 +259,10 @@ class Run:
         return storage
 
     def open_table(self, table: str, *, writes: bool = False) -> Table:
-        """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
         return self.table_of(self.open(table, writes=writes))
 
     def table_of(self, storage: Storage, name: str | None = None) -> Table:
-        """Return the table in an open store, with the engine, clock, progress and stores of this run. `name`: how
-        errors call it, instead of as the user wrote it.
-        """
+        """Return the table in an open store with the settings of this run; `name` is how errors call it."""
         from deltacli.api.table import Table
 
         return self.handle_of(storage, Table, name=name)
@@ -318,7 +307,6 @@ class Run:
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
 
     def open_other(self, uri: str, *, writes: bool = False) -> Storage:
-        """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""
         if not self._stores:
             self.make_stores()
         return self._stores[0].open(uri, writes=writes)
@@ -330,34 +318,26 @@ class Run:
         return self._stores[0].open_catalog()
 
     def expand_in_catalog(self, pattern: str) -> list[str]:
-        """Return the addresses of the tables of a catalog that match a pattern. Raises UsageError, and what a catalog
-        raises.
-        """
+        """Return the addresses of tables that match a pattern. Raises UsageError, and what a catalog raises."""
         from deltacli.catalogs.unity.unity import addresses_matching
 
         return addresses_matching(self.open_catalog(), pattern)
 
     def throttled(self, calls_per_second: float | None) -> Run:
-        """Return this run with stores of its own, whose requests to each host are limited to a rate, if one is given;
-        its tables show no progress.
-        """
+        """Return this run with stores limited to a rate, if one is given; its tables show no progress."""
         stores = self.make_stores(calls_per_second)
         stores.policy()  # made before threads ask for it: all share one rate
         return replace(self, progress=SILENT, can_use_cluster=False, _stores=[stores])
 
     def make_stores(self, calls_per_second: float | None = None) -> Stores:
         """Return what opens stores with the options of this run, with a policy of retries of its own."""
-
         note = None if self.quiet else self.note
         given = (self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second)
         self._stores.append(Stores(*given, access=self.access, catalog=self.catalog))
         return self._stores[-1]
 
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
-        """Open the destination of the result: a file, a pipe, or a terminal, with a pager where that is useful.
-
-        `content` is the format to write where it is not the run's format.
-        """
+        """Open the destination of the result: a file, a pipe, or a terminal with a pager; `content`: its format."""
         if self.terminal.is_terminal:
             from deltacli.cli.terminal.pager import open_screen
 
@@ -442,10 +422,7 @@ class Stores:
         self._opened_catalog: UnityCatalog | None = None
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
-        """Open a store that the command `writes` to or only reads.
-
-        Raises UsageError, and NoAtomicCreate where the store is read-only, before any request is sent.
-        """
+        """Open a store that the command `writes` or only reads. Raises UsageError and NoAtomicCreate at once."""
         if uri[: len(CATALOG)].lower() == CATALOG:
             self.note_needless_access("a table that is not shared")
             return self._open_in_catalog(uri, writes=writes)
@@ -454,7 +431,9 @@ class Stores:
         self.note_needless_access("a table that is not shared")
         if "://" not in uri or uri.lower().startswith("file:"):
             storage = open_storage(uri, self._options, self._allowed)
-            self._note_needless_options()
+            is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
+            if not is_elsewhere:
+                self._note_needless("--storage-option", "a table on a disk")
         else:
             capture_logging()
             storage = open_storage(uri, self._options, self._allowed, retry=self.policy())
@@ -462,16 +441,8 @@ class Stores:
             require_writable(storage)
         return storage
 
-    def _note_needless_options(self) -> None:
-        """Say once that options of a store were given, where all tables are on a disk."""
-        is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
-        if not is_elsewhere:
-            self._note_needless("--storage-option", "a table on a disk")
-
     def note_needless_access(self, what: str) -> None:
-        """Say once that the way to read shared tables was given for something else, unless the files of a shared table
-        are read, too.
-        """
+        """Say once that the way to read shared tables was given for something else."""
         path = path_of(invocation.arguments)
         is_shared = path in _READING and path != _METADATA_ONLY and any("#" in word for word in invocation.arguments)
         if not is_shared:
@@ -484,7 +455,6 @@ class Stores:
             self._note(f"note: {option} has no effect on {what}")
 
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
-        """Open a table by its name in a catalog."""
         from deltacli.catalogs.unity.addresses import parse_table
         from deltacli.catalogs.unity.unity import open_in_catalog
 
@@ -633,10 +603,7 @@ EXPLAINED: Mapping[str, str] = {
 
 
 def settle_limit(run: Run, wanted: int | None) -> int:
-    """Return the number of rows to show, 0 for all: the requested one, else the default of a table on a terminal.
-
-    Raises UsageError for a negative number.
-    """
+    """Return the number of rows to show, 0 for all: as requested, else the default of the place. Raises UsageError."""
     if wanted is not None:
         if wanted < 0:
             raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
@@ -716,9 +683,7 @@ def note_the_cut(run: Run, rows: int, most: int) -> None:
 
 
 def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
-    """Note what a limit leaves out: of a table for people in tables, else in rows or items. `may_repeat`: the command
-    shows the same once more.
-    """
+    """Note what a limit leaves out, in tables, rows or items. `may_repeat`: the command shows the same once more."""
     if result.drawn_screen is None:
         rows = result.items if run.format.errors_are_json else result.rows
         note_the_cut(run, len(rows), result.most)

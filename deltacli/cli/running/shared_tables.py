@@ -37,9 +37,7 @@ def require_address(table: str) -> ShareAddress:
 
 
 def _hint_for(table: str) -> str:
-    """Return the command line with the profile file of this directory before the three names of a table; for anything
-    else, or without such a file, the help of the command.
-    """
+    """Return the command line with the profile file of this directory before the table, else the help."""
     profiles, words = sorted(glob("*.share")), invocation.arguments
     if len(profiles) == 1 and re.fullmatch(r"[^#/]+\.[^#/.]+\.[^#/.]+", table):
         return again([f"{profiles[0]}#{table}" if word == table else word for word in words])

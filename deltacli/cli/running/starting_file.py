@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deltacli.fleet.planning.discovery import Discovery, Failure
     from deltacli.sharing.configuration.starting import StartedTable
 
-# -- what the `init` commands share ------------------------------------------------------------------------------------
-
 
 def find_tables(run: Run, directory: str) -> Discovery:
     """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""
@@ -77,9 +75,7 @@ def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
 
 
 def schema_beside(file: str, schema: JsonObject) -> str | None:
-    """Return the path of the schema of a new file, for editors; None where anything but this schema has its name, which
-    is kept.
-    """
+    """Return the path of the schema of a new file, for editors; None where something else has its name."""
     path = _schema_path(file)
     try:
         is_file = stat.S_ISREG(os.lstat(path).st_mode)
@@ -91,17 +87,13 @@ def schema_beside(file: str, schema: JsonObject) -> str | None:
 
 
 def in_comment(schema: str | None) -> str | None:
-    """Return the name of a schema for the comment by which editors find it; None without one, or where a line of text
-    cannot hold the name.
-    """
+    """Return the name of a schema for a comment that editors read; None without one that a line of text can hold."""
     name = "" if schema is None else os.path.basename(schema)
     return name if name and name.isprintable() else None
 
 
 def write_schema(run: Run, file: str, path: str | None, schema: JsonObject) -> str | None:
-    """Write a schema that is not there yet, and return its path; None where something else has its name, which is noted
-    and kept.
-    """
+    """Write a schema that is not there yet, and return its path; None where something else has its name."""
     if path is not None:
         invocation.writes(path)
         directory, name = os.path.split(os.path.abspath(path))

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def note_streams(run: Run, table: TableHandle, checkpoints: Sequence[str]) -> StreamsReport:
-    """Write a note on each query that cannot continue, or may not for long, and return all queries that read the table.
-    Raises what `find_streams` raises.
-    """
+    """Note each query that cannot continue, or not for long, and return all. Raises what `find_streams` raises."""
     request = StreamsRequest(checkpoints=checkpoints)
     report = find_streams(request, [table], run.open_other, run.engine, is_one_table=True, progress=run.progress)
     for query in report.queries:

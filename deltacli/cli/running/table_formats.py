@@ -63,7 +63,6 @@ class _Handle:
 
     @property
     def table(self) -> Table:
-        """The Delta table; its operations raise PaimonTable for the other format."""
         return self.run.table_of(self.storage)
 
 
@@ -101,7 +100,6 @@ class DeltaHandle(_Handle):
         return found
 
     def schema(self, *, mapping: bool = False, **point: Any) -> Result:
-        """Return the schema at a point."""
         from deltacli.cli.render.schemas.tree import SchemaResult
 
         return SchemaResult(self.snapshot(**point), with_mapping=mapping)
@@ -135,7 +133,6 @@ class DeltaHandle(_Handle):
         return SnapshotResult(found, self.name, only_counts=counts, source=source), following
 
     def described(self, **point: Any) -> DescribedSchema:
-        """Return the schema at a point in the columns of Paimon."""
         from deltacli.operations.schemas.described import describe_delta
 
         return describe_delta(self.snapshot(**point))
@@ -152,9 +149,7 @@ class DeltaHandle(_Handle):
         streams: StreamsReport | None = None,
         **_: object,
     ) -> None:
-        """Make the changes of the table; notes name those of the queries that stop. Raises UsageError, also for what
-        another command does.
-        """
+        """Change the table; notes name the queries that stop. Raises UsageError, also for another command's task."""
         from deltacli.cli.options.declared import Asked
         from deltacli.cli.render.schemas.altering import wording_of_alteration
         from deltacli.cli.running.changing import run_change
@@ -183,7 +178,6 @@ class DeltaHandle(_Handle):
         run_change(self.run, self.table, change, wording_of_widening(self.name), mode)
 
     def more_rules(self) -> Iterable[Rule]:
-        """Return the rules that a run of `validate` may not have chosen from."""
         return ()
 
     def validate(
@@ -206,7 +200,6 @@ class DeltaHandle(_Handle):
         return explain(self.table, request)
 
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
-        """Delete the files that no retained version needs."""
         from deltacli.cli.running.vacuum import VacuumCommand
 
         VacuumCommand(self.run, self.name, self.table, request, how).carry_out()
@@ -239,11 +232,9 @@ class PaimonHandle(_Handle):
     def snapshot(
         self, *, schema_id: int | None, snapshot_id: int | None, tag: str | None, branch: str | None, **_: object
     ) -> PaimonSnapshot:
-        """Return the table at a schema, a snapshot or a tag."""
         return self.at(branch).snapshot(schema_id=schema_id, snapshot_id=snapshot_id, tag=tag)
 
     def schema(self, *, ddl: bool = False, **point: Any) -> Result:
-        """Return the schema at a point."""
         from deltacli.cli.render.paimon import PaimonSchemaResult
 
         return PaimonSchemaResult(self.snapshot(**point), as_ddl=ddl)
@@ -257,7 +248,6 @@ class PaimonHandle(_Handle):
         return result, "deltacli history {table}"
 
     def described(self, **point: Any) -> DescribedSchema:
-        """Return the schema at a point in the columns of Paimon."""
         from deltacli.operations.schemas.described import describe_paimon
 
         return describe_paimon(self.snapshot(**point))
@@ -301,13 +291,11 @@ class PaimonHandle(_Handle):
     def widen_type(
         self, words: Sequence[str], _asked: Asked[WidenRequest], *, mode: Mode, branch: str | None, allow_lossy: bool
     ) -> None:
-        """Give columns wider types. Raises UsageError."""
         from deltacli.paimon.evolution.requests import widening
 
         self._alter(widening(words), mode=mode, branch=branch, allow_lossy=allow_lossy, command="widen-type")
 
     def more_rules(self) -> Iterable[Rule]:
-        """Return the rules that a run of `validate` may not have chosen from."""
         from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 
         return PAIMON_CATALOGUE.rules.values()
@@ -325,13 +313,11 @@ class PaimonHandle(_Handle):
         return validate_paimon_table(self.at(None), request, profile=reader, with_manifests=refs, on_finding=on_finding)
 
     def explain(self, request: ExplainRequest) -> Explanation:
-        """Return which clients read and write the table. Raises UsageError for supposed changes."""
         from deltacli.operations.paimon.facts import explain_paimon
 
         return explain_paimon(self.at(None), request)
 
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
-        """Delete the schema files that nothing needs."""
         from deltacli.cli.running.vacuum import vacuum_schemas
 
         vacuum_schemas(self.run, self.name, self.at(how.branch), request, how)
@@ -377,20 +363,15 @@ def ask(
             return use(DeltaHandle(run, table, storage))
         except PaimonTable as other:
             if run.table_format is not None:
-                raise _misnamed(run.table_format) from other
+                from deltacli.cli.terminal.shell import again, without_option
+
+                raise UsageError(
+                    f"--table-format {run.table_format}: this is a Paimon table, without a _delta_log",
+                    code="usage.table-format",
+                    hint=again(without_option(invocation.arguments, "--table-format")),
+                ) from other
     _refuse(options, OF_DELTA)
     return use(PaimonHandle(run, table, storage))
-
-
-def _misnamed(table_format: TableFormat) -> UsageError:
-    """Return the error for a --table-format that is not the format of the table."""
-    from deltacli.cli.terminal.shell import again, without_option
-
-    return UsageError(
-        f"--table-format {table_format}: this is a Paimon table, without a _delta_log",
-        code="usage.table-format",
-        hint=again(without_option(invocation.arguments, "--table-format")),
-    )
 
 
 def require_one_point(*points: object) -> None:

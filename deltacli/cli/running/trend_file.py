@@ -29,10 +29,7 @@ class Trend:
         self._entries = read_trend(_read(name), name)
 
     def append(self, entry: Entry) -> None:
-        """Append a line in one write, so that lines of concurrent runs do not mix. Other runs wait to read the file.
-
-        Raises StorageFailed.
-        """
+        """Append a line in one write, so that lines of concurrent runs do not mix. Raises StorageFailed."""
         invocation.writes(self._name)
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
@@ -123,7 +120,6 @@ def _lock(descriptor: int, *, is_exclusive: bool) -> None:
 
 
 def _append(descriptor: int, line: bytes) -> None:
-    """Append a line, and first the line end that the last line may lack."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size:
         os.lseek(descriptor, size - 1, os.SEEK_SET)

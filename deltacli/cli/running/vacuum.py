@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
 
-# -- the options of `vacuum` that are not of its request ---------------------------------------------------------------
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VacuumOptions:

@@ -24,9 +24,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> list[str] | None:
-    """Return the command of the pager: `DELTACLI_PAGER`, then `PAGER`, else less; None for `cat`, an empty value or
-    one that is not installed.
-    """
+    """Return the pager: `DELTACLI_PAGER`, then `PAGER`, else less; None for `cat`, "" or one not installed."""
     own = Variable.PAGER.read(environment)
     wanted = (environment.get("PAGER", "less") if own is None else own).strip()
     if wanted in ("", "cat") or environment.get("TERM") == "dumb":
@@ -104,7 +102,9 @@ class Screen:
             self._out.write(text)
         else:
             self._held.append(text)
-            self._held_rows += _screen_rows(text, self._width)
+            lines = _COLOURS.sub("", text.decode("utf-8", "replace")).split("\n")
+            rows = sum(max(-(-term.cells(line) // self._width), 1) for line in lines)
+            self._held_rows += rows - 1 if not lines[-1] else rows
             if self._held_rows > self._rows:
                 self._start(self._pager)
         return len(data)
@@ -164,13 +164,6 @@ class Screen:
             self._in_front.__exit__(None, None, None)
 
 
-def _screen_rows(text: bytes, width: int) -> int:
-    """Return the number of screen rows of a text, with long lines wrapped."""
-    lines = _COLOURS.sub("", text.decode("utf-8", "replace")).split("\n")
-    rows = sum(max(-(-term.cells(line) // width), 1) for line in lines)
-    return rows - 1 if not lines[-1] else rows
-
-
 def open_screen(cleaning: term.Cleaning, *, is_paged: bool) -> Screen:
     """Return stdout as a screen; paged where the user may press keys."""
     size = shutil.get_terminal_size((80, 24))
@@ -184,14 +177,10 @@ def open_screen(cleaning: term.Cleaning, *, is_paged: bool) -> Screen:
     )
 
 
-def _escape_for_eyes(text: str) -> str:
-    return term.CONTROL.sub(
-        lambda match: match[0] if match[0] == "\n" else match[0].encode("unicode_escape").decode("ascii"), text
-    )
-
-
 _CLEANERS: Mapping[term.Cleaning, Callable[[str], str] | None] = {
     term.Cleaning.NONE: None,
     term.Cleaning.JSON: term.escaped_json,
-    term.Cleaning.TEXT: _escape_for_eyes,
+    term.Cleaning.TEXT: lambda text: term.CONTROL.sub(
+        lambda match: match[0] if match[0] == "\n" else match[0].encode("unicode_escape").decode("ascii"), text
+    ),
 }

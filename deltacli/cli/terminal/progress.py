@@ -83,11 +83,9 @@ class LiveProgress:
         self._notice: str | None = None
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[StepState]:
-        """Begin a step; one with nothing to do is not shown."""
         return self._run(StepState(what, unit, total))
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[StepState]:
-        """Begin a step whose parts take time in proportion to their weights."""
         return self._run(StepState(what, unit, total, weight))
 
     @contextmanager
@@ -145,7 +143,6 @@ class LiveProgress:
             return shown
 
     def _planned(self) -> StepState | None:
-        """Return the operation that the innermost step is part of."""
         return next((step for step in reversed(self._steps) if step.plan is not None), None)
 
     @contextmanager
@@ -157,11 +154,9 @@ class LiveProgress:
             yield
 
     def stopping(self) -> None:
-        """Show from now on that the run was interrupted and is about to end."""
         self._notice = _STOPPING
 
     def close(self) -> None:
-        """Erase the lines permanently."""
         with self._lock:
             self._closed.set()
             self._painter.hide()

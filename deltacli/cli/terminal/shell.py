@@ -131,7 +131,6 @@ def with_files(advice: str, arguments: Sequence[str]) -> str:
 
 def _with_opening(advice: str, arguments: Sequence[str]) -> str:
     """Return a command with the options for opening tables that the current command line has, except secrets."""
-
     line, comment, remark = advice.partition("   #")
     given = [*pairwise([*arguments, ""])]
     for (word, following), shown in zip(given, pairwise([*repeatable(arguments), ""]), strict=True):
@@ -155,7 +154,6 @@ _OF_OPENING = (
 
 
 def _given(arguments: Sequence[str], *names: str) -> list[str]:
-    """Return an option with its value as given in a command line, under the first name."""
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         if word in names:
             return [names[0], quoted(following)]
@@ -170,19 +168,15 @@ def again_without_limit(arguments: Sequence[str]) -> CommandLine:
 
 
 def again(arguments: Sequence[str]) -> CommandLine:
-    """Return the current command line, without its secrets."""
-
     return CommandLine(" ".join(["deltacli", *map(quoted, repeatable(arguments))]))
 
 
 def again_without(arguments: Sequence[str], flag: str) -> CommandLine:
-    """Return the current command line without a flag."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     return again([*(word for word in arguments[:end] if word != flag), *arguments[end:]])
 
 
 def again_with_flags(arguments: Sequence[str], flags: Sequence[str]) -> CommandLine:
-    """Return the current command line with more flags."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     return again([*arguments[:end], *flags, *arguments[end:]])
 
@@ -225,7 +219,6 @@ def again_with(
 
 
 def without_option(arguments: Sequence[str], option: str) -> list[str]:
-    """Return a command line without an option and its value."""
     pairs = zip(["", *arguments], arguments, strict=False)
     return [word for last, word in pairs if option not in (last, word) and not word.startswith(f"{option}=")]
 

@@ -66,7 +66,6 @@ class StepState:
 
     @property
     def units(self) -> tuple[int, int | None]:
-        """What is done, and of how much: by weight, if there is one."""
         return (self.weight_done, self.weight) if (self.weight or 0) > 0 else (self.done, self.total)
 
 
@@ -167,9 +166,7 @@ class PlanState:
 
 
 class Shown(NamedTuple):
-    """A step, the seconds since it began, its share and the remaining seconds: of the whole plan that it is in, which
-    has taken `spent` seconds.
-    """
+    """A step: its seconds, share and remaining seconds, of the whole plan that it is in, which has taken `spent`."""
 
     step: StepState
     elapsed: float

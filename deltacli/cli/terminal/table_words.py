@@ -56,14 +56,21 @@ def _words(kind: str, table: str, others: Sequence[str]) -> Iterator[str]:
         case "features":
             yield from _features(table, others[:1] == ["drop"])
         case "properties" if others[:1] == ["set"] and others[-1].endswith("="):
-            yield from _values(others[-1].removesuffix("="))
+            from deltacli.delta.protocol.known_properties import PropertyKind, property_kind
+
+            key = others[-1].removesuffix("=")
+            if property_kind(key) is PropertyKind.BOOLEAN:
+                yield from (f"{key}=true", f"{key}=false")
         case "properties":
             yield from _properties(table, others[0] if others else "get")
         case "points":
             yield from (f"version:{version}" for version in _versions(table))
             yield from (f"{point}:{name}" for point in _POINTS for name in _names(table, point))
         case "groups":
-            yield from _groups(table)
+            import tomllib
+
+            with suppress(OSError, ValueError, AttributeError), open(table, "rb") as policies:
+                yield from tomllib.load(policies).get("groups", {})
         case _ if kind in _POINTS:
             yield from _names(table, kind)
 
@@ -185,17 +192,3 @@ def _properties(table: str, action: str) -> Iterator[str]:
     own = sorted(newest.properties) if newest else ()
     known = () if action == "unset" and newest else known_keys()
     yield from (f"{key}=" if action == "set" else key for key in dict.fromkeys([*own, *known]))
-
-
-def _values(key: str) -> Iterator[str]:
-    from deltacli.delta.protocol.known_properties import PropertyKind, property_kind
-
-    if property_kind(key) is PropertyKind.BOOLEAN:
-        yield from (f"{key}=true", f"{key}=false")
-
-
-def _groups(file: str) -> Iterator[str]:
-    import tomllib
-
-    with suppress(OSError, ValueError, AttributeError), open(file, "rb") as policies:
-        yield from tomllib.load(policies).get("groups", {})

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import logging
     import subprocess
 
-# -- the terminal ------------------------------------------------------------------------------------------------------
-
 CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 GLUE = "\U0010fffd"
@@ -129,7 +127,6 @@ def columns() -> int:
 
 
 def colours_stderr(colour: str) -> bool:
-    """Return whether notes on stderr have colour: `colour` is auto, always or never, and stderr is a terminal."""
     if colour == "never" or not sys.stderr.isatty():
         return False
     return colour == "always" or colour_of_environment() is not False
@@ -241,12 +238,10 @@ def set_live_line(line: LiveLine | None) -> None:
 
 
 def live_line() -> LiveLine | None:
-    """Return the line that is redrawn on stderr, if there is one."""
     return _live[0] if _live else None
 
 
 def close_live_line() -> None:
-    """Erase the redrawn line permanently."""
     if (line := live_line()) is not None:
         line.close()
         set_live_line(None)
@@ -341,9 +336,7 @@ def pasted_lines(text: str, room: int) -> list[str]:
 
 
 def break_words(text: str, room: int) -> str:
-    """Return a text in which words that no line has room for, such as paths and keys, break after a separator, where
-    that takes no more lines.
-    """
+    """Return a text in which words too long for a line break after a separator, where that takes no more lines."""
     if cells(text) <= room:
         return text
     return " ".join("\n".join(_pieces(word, room)) for word in text.split(" "))
@@ -402,9 +395,7 @@ def libraries_muted() -> Iterator[None]:
 
 
 def capture_logging() -> None:
-    """Capture the logs of libraries from now on. Called before a library that logs is imported, because importing
-    `logging` takes time.
-    """
+    """Capture the logs of libraries that are imported from now on; importing `logging` takes time."""
     import logging
 
     class Handler(logging.Handler):
@@ -494,7 +485,6 @@ class Interrupted(BaseException):
 
     @property
     def message(self) -> str:
-        """Return one line that says what happened."""
         return f"{_MEANING[self.signal_name]}; {self.outcome}"
 
     def unwind(self) -> None:
@@ -745,10 +735,7 @@ def _wait(woken: int | None, *, reads: list[int] | None = None, writes: list[int
 
 @contextlib.contextmanager
 def _woken_by_signals(*also: signal.Signals) -> Iterator[int | None]:
-    """Yield the end of a pipe that becomes readable with each signal; `also` are signals without a handler so far.
-
-    None outside the main thread, where no signal is handled.
-    """
+    """Yield the end of a pipe that becomes readable with each signal; None outside the main thread."""
     end, start = os.pipe()
     os.set_blocking(end, False)
     os.set_blocking(start, False)

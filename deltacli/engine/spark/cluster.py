@@ -125,9 +125,7 @@ def look(session: Any, tag: str, watch: TaskWatch) -> None:
 
 
 def is_at_work(session: Any, tag: str) -> bool:
-    """Return whether a task of the jobs with a tag runs, also after they have failed; False where a classic session
-    cannot say.
-    """
+    """Return whether a task of the jobs with a tag runs; False where a classic session cannot say."""
     with suppress(Exception):  # the session may be gone
         tracker = session.sparkContext.statusTracker()
         return any(info.numActiveTasks > 0 for info in map(tracker.getStageInfo, _stages(session, tag)) if info)
@@ -205,7 +203,6 @@ class Cluster:
 
     def ship_package(self) -> str:
         """Make the modules of deltacli importable on executors, once; return the name of the archive."""
-
         path = write_package(_directory())
         self._ship(path, pyfile=True)
         return path.name
@@ -243,9 +240,7 @@ class Cluster:
             self._running.discard(tag)
 
     def abandon(self) -> None:
-        """Ask for the end of our jobs, and wait only until the request was sent. A Connect server would otherwise go on
-        with the jobs of a client that is gone.
-        """
+        """Ask for the end of our jobs, which a Connect server would go on with, and wait for the request only."""
         sent = Event()
 
         def cancel() -> None:
@@ -263,8 +258,6 @@ class Cluster:
             self.session.stop()
         _files().cleanup()
         _files.cache_clear()
-
-    # -- tags ---------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _tagged(self, tag: str, description: str | None) -> Iterator[None]:
@@ -374,7 +367,6 @@ class _Job(Generic[Result]):
 
 
 def is_too_large(fault: Exception) -> bool:
-    """Return True where the results of a job were larger than the driver accepts."""
     return bool(_TOO_LARGE.search(str(fault)))
 
 

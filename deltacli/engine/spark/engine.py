@@ -69,8 +69,6 @@ from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 
-# -- the engine --------------------------------------------------------------------------------------------------------
-
 _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""
 
@@ -94,30 +92,22 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
         if status == FAULT:
             raise pickle.loads(content)
         *fingerprint, now_ms = pickle.loads(content)
-        _require_same(wanted, Fingerprint(*fingerprint))
-        _require_clock(now_ms, sent_ms, system_clock())
-    return len(answers)
-
-
-def _require_clock(now_ms: int, sent_ms: int, received_ms: int) -> None:
-    """Raise Refused where the clock of an executor is wrong: work that must not start late is dated by it."""
-    if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
-        raise Refused(
-            f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
-            f"{format_timestamp(received_ms)}",
-            code="cluster.clock-skew",
-            hint="date -u",
-        )
-
-
-def _require_same(wanted: Fingerprint, found: Fingerprint) -> None:
-    for name, ours, theirs in zip(Fingerprint._fields, wanted, found, strict=True):
-        if ours != theirs:
-            raise UsageError(
-                f"executors run {name} {theirs}, the driver {ours}",
-                code="cluster.other-version",
-                hint=f"install the same version of {name} on all hosts",
+        for name, ours, theirs in zip(Fingerprint._fields, wanted, Fingerprint(*fingerprint), strict=True):
+            if ours != theirs:
+                raise UsageError(
+                    f"executors run {name} {theirs}, the driver {ours}",
+                    code="cluster.other-version",
+                    hint=f"install the same version of {name} on all hosts",
+                )
+        received_ms = system_clock()
+        if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
+            raise Refused(
+                f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
+                f"{format_timestamp(received_ms)}",
+                code="cluster.clock-skew",
+                hint="date -u",
             )
+    return len(answers)
 
 
 def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
@@ -205,9 +195,7 @@ class SparkEngine(EmbeddedEngine):
             size = max(1, min(size * 8, fitting))
 
     def _rows(self, job: Job, window: Sequence[tuple[bytes, int]], is_cancelled: Callable[[], bool]) -> Iterator[Row]:
-        """Run a window of pickled pieces with their weights, in halves where its results are larger than the driver
-        accepts.
-        """
+        """Run a window of pickled pieces, in halves where its results are larger than the driver accepts."""
         sent, weights = zip(*window, strict=True)
         try:
             rows = run_job(self._cluster, job, sent, weights, self._slots, is_cancelled, self._progress)
@@ -230,10 +218,7 @@ class SparkEngine(EmbeddedEngine):
         size_bytes: int,
         temp_dir: str | None = None,  # noqa: ARG002  (the cluster keeps the batches)
     ) -> Iterator[Result]:
-        """Read, distribute and merge on executors. All results come to the driver at once.
-
-        Raises ClusterFailed (`cluster.result-size`) where they are larger than it accepts.
-        """
+        """Read, distribute and merge on executors. Raises ClusterFailed (`cluster.result-size`) for large results."""
         jobs, groups = self._reading_jobs(readings, size_bytes)
         tasks = merge_tasks(groups)
         finish, session = PickledResults(merge, schema), self._cluster.session
@@ -297,9 +282,7 @@ class SparkEngine(EmbeddedEngine):
         return max(1, self._slots)
 
     def _seen_file(self, storage: ReadStorage, table: object) -> SeenFile | None:
-        """Return the newest commit of the log, found from the one known before; in a log without commits, the newest
-        file that has a version in its name.
-        """
+        """Return the newest commit of the log; without commits, the newest file with a version in its name."""
         known = self._seen_files.get(table)
         other = None
         for start in [known.name, "0"] if known is not None else ["0"]:
@@ -318,7 +301,6 @@ class SparkEngine(EmbeddedEngine):
         self._cluster.abandon()
 
     def close(self) -> None:
-        """Stop the session if this engine has opened it."""
         if self._is_own:
             self._cluster.stop()
 
@@ -351,9 +333,7 @@ def _value(row: Row) -> Any:  # Any: the result of a piece
 
 
 def sendable(stores: TableStores) -> Openable:
-    """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises that is
-    asked for credentials.
-    """
+    """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises."""
     storage = stores.storage
     return storage.to_send() if isinstance(storage, StoreWithBounds) else sendable_location(stores.location)
 
@@ -384,7 +364,6 @@ _VERSIONS = ((4, 0), (4, 3))
 
 
 def _require_pyspark(*, is_driver: bool) -> None:
-    """Raise UsageError unless a supported PySpark is installed: all of it for a driver, else its client suffices."""
     extra = "spark-local" if is_driver else "spark"
     try:
         import pyspark
@@ -414,7 +393,6 @@ def _require_pyspark(*, is_driver: bool) -> None:
 
 
 def _require_java() -> None:
-    """Raise UsageError unless a Java of a supported version is found where Spark looks for it."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else shutil.which("java")
     version = _java_version(program) if program else None
@@ -428,7 +406,6 @@ def _require_java() -> None:
 
 
 def _java_version(program: str) -> int | None:
-    """Return the major version of a Java, None where it does not start."""
     try:
         done = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=60)
     except (OSError, subprocess.SubprocessError):
@@ -461,7 +438,6 @@ class SparkSettings:
 
 def open_engine(settings: SparkSettings, progress: Progress = SILENT) -> SparkEngine:
     """Return the engine on a new session, which it closes. Raises what `open_session` raises."""
-
     with progress.step("starting Spark", unit="sessions", total=1):
         session = open_session(settings)
     return SparkEngine(session, is_own=True, progress=progress)
@@ -471,16 +447,6 @@ def open_session(settings: SparkSettings) -> SparkSession:
     """Return a new `SparkSession`. Raises UsageError where PySpark or Java is missing, and ClusterFailed."""
     if settings.master and settings.remote:
         raise UsageError("a Spark master and a Spark Connect server exclude each other")
-    _require_urls(settings)
-    token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
-    remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
-    allow_optional_packages()
-    _require_pyspark(is_driver=settings.master is not None)
-    return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
-
-
-def _require_urls(settings: SparkSettings) -> None:
-    """Raise UsageError for what Spark would refuse half a minute later, or with a stack trace."""
     if settings.remote and not settings.remote.startswith("sc://"):
         raise UsageError(
             "the URL of the Spark Connect server does not begin with sc://", code="cluster.url", hint=_remote()
@@ -492,6 +458,11 @@ def _require_urls(settings: SparkSettings) -> None:
             facts={"expected": "local[N], spark://HOST:PORT, yarn, or k8s://URL"},
             hint=f"{parameter('open_table.master', 'local[4]')}, or {_remote()} for a Spark Connect server",
         )
+    token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
+    remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
+    allow_optional_packages()
+    _require_pyspark(is_driver=settings.master is not None)
+    return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
 
 
 def _connect(settings: SparkSettings) -> Any:  # Any: as above

@@ -25,8 +25,6 @@ from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.task import TaskContext
 
-# -- tasks of a job ----------------------------------------------------------------------------------------------------
-
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
 _SHORT_SECONDS = 1.0
@@ -93,10 +91,7 @@ def run_job(
     is_cancelled: Callable[[], bool] = never,
     progress: Progress = SILENT,
 ) -> list[Row]:
-    """Run pickled pieces on executors and return their rows, ascending by number.
-
-    Raises JobFailedError, CancelledError, and ClusterFailed unless each piece has one row.
-    """
+    """Return the rows of pickled pieces by number. Raises JobFailedError, CancelledError and ClusterFailed."""
     parts = group(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
     tasks = max(parts) + 1
     with progress.step("on the cluster", unit="tasks", total=tasks) as step:
@@ -125,7 +120,11 @@ def _action(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequen
         if sum(map(len, pieces)) <= _INLINE_BYTES:
             mapped = _with_the_function(cluster.session, job, pieces, parts)
         else:
-            mapped = _as_a_table(cluster.session, job, pieces, parts)
+            numbers = pa.array(range(len(pieces)), pa.int64())
+            spread = spread_frame(
+                cluster.session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary")
+            )
+            mapped = spread.mapInArrow(_task(job), RESULT)
         return mapped.where(f"status <> '{BEAT}'").toArrow()
 
     return act
@@ -149,13 +148,6 @@ def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts:
                 yield from run(iter([pa.RecordBatch.from_arrays(columns, names=["number", "piece"])]))
 
     return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(choose, RESULT)
-
-
-def _as_a_table(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: pyspark
-    """Return the frame of results where every task gets its own pieces only."""
-    numbers = pa.array(range(len(pieces)), pa.int64())
-    spread = spread_frame(session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary"))
-    return spread.mapInArrow(_task(job), RESULT)
 
 
 def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
@@ -243,7 +235,6 @@ def _reader(jobs: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBat
     """Return the function of a Spark task that reads. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-
         for batch in batches:
             yield from kept_rows(jobs, batch.column("piece").to_pylist())
 
@@ -254,7 +245,6 @@ def _merger(finish: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordB
     """Return the function of a Spark task that merges. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-
         yield from merged_rows(finish, batches)
 
     return run

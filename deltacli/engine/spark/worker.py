@@ -147,7 +147,6 @@ def _named(fault: DeltacliError) -> DeltacliError:
 
 
 def pickled_fault(fault: DeltacliError) -> bytes:
-    """Return an error as it is sent to the driver."""
     fault.__cause__ = fault.__context__ = None
     return pickle.dumps(fault.with_traceback(None), pickle.HIGHEST_PROTOCOL)
 

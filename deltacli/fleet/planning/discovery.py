@@ -50,9 +50,7 @@ def exclusion(entries: Iterable[Entry]) -> re.Pattern[str] | None:
 
 
 def _resolved(glob: str) -> str:
-    """Return a glob as identities are spelled; of a path or a `file:` URI with the links resolved in the directory
-    before its first special character.
-    """
+    """Return a glob as identities are spelled: links before its first special character are resolved."""
     if local := _FILE_URI.match(glob):
         glob = unquote(_QUOTED_MAGIC.sub(r"[\g<0>]", glob[local.end() :]), errors="surrogateescape")
     elif "://" in glob:
@@ -104,7 +102,6 @@ class FoundTable(NamedTuple):
 
     @property
     def base(self) -> str:
-        """Return the URI of the open store."""
         return self.store.uri
 
     @property
@@ -331,7 +328,6 @@ def identity_of(store: ReadStorage, at: str) -> str:
 
 
 def _names_of(store: ReadStorage, at: str) -> tuple[str, ...]:
-    """Return the path of a directory, or each of its URIs."""
     if isinstance(store, LocalStorage):
         return (identity_of(store, at),)
     return tuple(f"{uri}/{at}".rstrip("/") for uri in (store.uri, *store.aliases))

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
 
-# -- what is due for a table -------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
@@ -265,9 +263,7 @@ def plan_steps(
 
 
 def expiry_cutoff_ms(policy: model.Policy, now_ms: int) -> int:
-    """Return the time before which log files may expire, as the listing is judged: by the policy's retention, else by
-    the default of tables.
-    """
+    """Return the time before which log files may expire: by the policy's retention, else by the default of tables."""
     settings = policy.steps.get("log-expire")
     own = settings.retention_ms if isinstance(settings, model.ExpirePolicy) else None
     return log_cutoff_ms(now_ms, DEFAULT_LOG_RETENTION_MS if own is None else own)
@@ -366,7 +362,6 @@ class PlanProblem(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return the code and the message."""
         return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, Json]:
@@ -436,7 +431,6 @@ class FleetPlan:
 
     @property
     def unreadable(self) -> int:
-        """Return the number of tables that could not be planned."""
         return sum(table.problem is not None for table in self.tables)
 
     @property

@@ -60,9 +60,7 @@ validate = {{ every = "7d", level = "storage" }}   # log: commits and checkpoint
 
 
 def starting_policy(directory: str, file: str, tables: Sequence[str], schema: str | None = None) -> str:
-    """Return a policy file for the tables found at and below a directory. `tables` are paths or URIs, as found.
-    `schema` is the name of the schema beside it, for editors.
-    """
+    """Return a policy file for tables, paths or URIs as found. `schema` is the name of the file for editors."""
     home = os.path.dirname(os.path.abspath(file))
     named = [_entry(table, home) for table in tables]
     shown = [f"#   {_commented(name)}" for name in named[:_MOST_NAMES]]

@@ -42,7 +42,6 @@ def table_file_name(table: str) -> str:
 
 
 def table_uri(table: str) -> str:
-    """Return the URI of a table, as its store has it."""
     return table.rstrip("/") if "://" in table else local_uri(os.path.abspath(table))
 
 
@@ -94,7 +93,6 @@ class FleetRunRequest(FleetChoice):
     yes: bool = option("Run destructive steps where their policy has consent = true.", default=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for less than one table at once."""
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"{parameter('fleet run.jobs', self.jobs)} is less than 1")
 
@@ -119,14 +117,12 @@ class Key(NamedTuple):
         return self.of or self.name.replace("-", "_")
 
     def shown(self, value: Any) -> Json:  # Any: a value of the kind
-        """Return a value as in a file."""
         if self.kind in _WRITERS:
             return _WRITERS[self.kind](value)
         return list(value) if isinstance(value, tuple) else value
 
     @property
     def expected(self) -> str:
-        """Return what the value may be."""
         return ", ".join(self.choices) if self.choices else self.kind.value
 
 
@@ -140,7 +136,6 @@ _WRITERS: Mapping[Kind, Callable[[Any], str]] = {  # Any: a value of the kind
 
 
 def _keys(settings: type[Any], *names: str) -> tuple[Key, ...]:  # Any: a dataclass
-    """Return the keys for some fields of a section, by default all."""
     declared = {one.name: one for one in fields(settings)}
     return tuple(_key(declared[name]) for name in names or declared)
 

@@ -157,7 +157,6 @@ class _LineReader:
 
 
 def _name(token: _Token) -> str:
-    """Return the name of a key. A quoted one is read as TOML reads it."""
     if token.kind == "bare":
         return token.text
     name: str = tomllib.loads(f"name = {token.text}")["name"]
@@ -168,7 +167,6 @@ def _name(token: _Token) -> str:
 
 
 def _read_value(key: model.Key, value: object) -> object:
-    """Return the value of a key. Raises ValueError, without a text, where it is not of the kind of the key."""
     try:
         found = _READERS[key.kind](value)
     except UsageError:
@@ -218,23 +216,15 @@ def _count(value: object) -> int:
     return value
 
 
-def _size(value: object) -> int:
-    return _count(value) if isinstance(value, int) else parse_size(_text(value))
-
-
-def _limit(value: object) -> str:
-    return DeletionLimit.parse(_text(value)).text
-
-
 _READERS: Mapping[Kind, Callable[[Toml], object]] = {
     Kind.TEXT: _text,
     Kind.TEXTS: _texts,
     Kind.FLAG: _flag,
     Kind.COUNT: _count,
-    Kind.SIZE: _size,
+    Kind.SIZE: lambda value: _count(value) if isinstance(value, int) else parse_size(_text(value)),
     Kind.DURATION: lambda value: parse_duration(_text(value), ""),
     Kind.SHARE: lambda value: parse_share(_text(value)),
-    Kind.LIMIT: _limit,
+    Kind.LIMIT: lambda value: DeletionLimit.parse(_text(value)).text,
     Kind.CHOICE: _text,
     Kind.WINDOW: lambda value: Window.of(_text(value)),
 }
@@ -392,7 +382,6 @@ class _Reader:
         return found
 
     def _first_invalid(self, path: KeyPath, key: model.Key, value: object) -> tuple[KeyPath, object]:
-        """Return the path and the value of what is invalid: of a list its first invalid element."""
         if key.kind is Kind.TEXTS and isinstance(value, list):
             for number, element in enumerate(value):
                 if not isinstance(element, str) or not element or "\0" in element:
@@ -546,9 +535,7 @@ class _Reader:
         return tuple(found)
 
     def _warn(self, groups: Iterable[model.Group], content: Mapping[str, Toml]) -> None:
-        """Warn about groups whose policy has no step, steps that cannot run without consent or override, and patterns
-        where names are expected.
-        """
+        """Warn about policies without steps, steps that can never run, and patterns where names are expected."""
         for policy in {group.policy.name: group.policy for group in groups}.values():
             self._warn_about_retention(policy, content.get("policies", {}))
         for group in groups:
@@ -603,7 +590,6 @@ def _spelled(path: KeyPath) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value as TOML has it, shortened."""
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -111,7 +111,6 @@ def _labels(table: TableStatus) -> dict[str, str]:
 
 
 def _gauge(name: str, text: str, samples: Iterable[Sample]) -> str:
-    """Return a family of gauges; nothing where it has no samples."""
     lines = [f"{_PREFIX}_{name}{_written(labels)} {_number(value)}\n" for labels, value in samples]
     if not lines:
         return ""
@@ -211,7 +210,6 @@ class MetricsServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Return the address of the metrics."""
         host, port = self.server_address[:2]
         return f"http://[{host!s}]:{port}/metrics" if ":" in str(host) else f"http://{host!s}:{port}/metrics"
 
@@ -388,5 +386,4 @@ class Sender:
 
 
 def make_sender(webhook: Webhook | None, clock: Callable[[], int]) -> Sender | None:
-    """Return the sender of a policy file, None where it has no webhook. Raises UsageError."""
     return None if webhook is None else Sender(webhook, read_secret(webhook, os.environ), clock)

@@ -40,9 +40,7 @@ def status_page(
     pages: Mapping[str, str] = _NOTHING,
     faults: Mapping[str, str] = _NOTHING,
 ) -> str:
-    """Return the page. `pages`: tables by their shown names -> addresses of their own pages, relative to this one.
-    `faults`: tables whose page could not be written -> why.
-    """
+    """Return the page. `pages`: shown names of tables -> relative addresses; `faults`: those without a page -> why."""
     found = find_causes((table.shown_name, table.found) for table in status.tables)
     causes = [cause for cause in found if len(cause.tables) > 1]  # the row of a table has what is its own
     title = f"deltacli: {status.headline}"
@@ -164,9 +162,7 @@ def _cards(status: FleetStatus) -> Iterable[str]:
 
 
 def _alerts(causes: Sequence[Cause], file: str) -> str:
-    """Return causes of alerts, each with the number of its tables and what to do about the first of them, which the
-    script makes links.
-    """
+    """Return causes of alerts, each with the number of its tables and the commands that the script makes links."""
     if not causes:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
@@ -180,9 +176,7 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
 
 
 def _remedies(cause: Cause, file: str) -> str:
-    """Return what to do about a cause: once where it is the same for all tables, else for each of the first tables.
-    Then the other tables, which a click shows.
-    """
+    """Return what to do about a cause: once, or for each of the first tables, then the others, which a click shows."""
     advised = {advice: _remedy(_short(advice, name, file)) for name, advice in cause.first}
     if len(advised) < 2:
         remedies = [f"<br>{remedy}" for remedy in advised.values()]
@@ -251,9 +245,7 @@ def _data(
 
 
 def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
-    """Return the data of a table. `since_ms` is when the newest run began, if it has ended: facts are noted when they
-    change.
-    """
+    """Return the data of a table. `since_ms`: the beginning of the newest run if it has ended, else None."""
     found, weights = table.found, table.weights
     marks = {mark: 1 for mark, (weight, _) in _MARKS.items() if weight in weights}
     steps = {

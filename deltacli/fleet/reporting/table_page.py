@@ -41,8 +41,6 @@ from deltacli.storage.secrets import without_secrets
 if TYPE_CHECKING:
     from deltacli.operations.doctor.examined import TableReport
 
-# -- what the pages have in common -------------------------------------------------------------------------------------
-
 _UNSEEN = pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""
 
@@ -50,9 +48,7 @@ _OPTION = pattern(r"(?<=\s)--?[A-Za-z][\w-]*")
 
 
 def text(given: str) -> str:
-    """Return a text as HTML, for content and for quoted attributes. Lone surrogates become question marks, and
-    characters that are not seen their escapes.
-    """
+    """Return a text as HTML, for content and quoted attributes; what is not seen is replaced or escaped."""
     shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), given)
     return escape(shown.encode("utf-8", "replace").decode())
 
@@ -91,14 +87,11 @@ def address(path: str, start: str) -> str:
 
 
 def part(name: str) -> str:
-    """Return a style or a script of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def framed(title: str, body: str, *, style: str, script: str | None = None, table: str | None = None) -> str:
-    """Return a page around its body, which is HTML. The script is the last element. `table` is the URI of the table of
-    the page, by which `find_pages` finds it.
-    """
+    """Return a page around its body, which is HTML. `table` is the URI by which `find_pages` finds it."""
     about = "" if table is None else f'<meta name="{_ABOUT}" content="{text(table)}">\n'
     runs = "" if script is None else f"script-src '{_digest(script)}'; "
     policy = f"default-src 'none'; {runs}style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
@@ -142,7 +135,6 @@ class Drawn(NamedTuple):
 
 
 def day(timestamp_ms: int) -> str:
-    """Return the day of a moment."""
     return format_timestamp(timestamp_ms)[:10]
 
 
@@ -218,7 +210,6 @@ def stacked(title: str, series: Sequence[Series], begin: int, end: int) -> str:
 
 
 def bar(share: float) -> str:
-    """Return a bar for a cell of a table; `share` is from 0 to 1."""
     return (
         '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="c0" width="{100 * min(max(share, 0), 1):.2f}" height="1"/></svg>'
@@ -239,7 +230,6 @@ class Area(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return all texts of the area."""
         return f"{self.label}: {self.size}, {self.share}"
 
 

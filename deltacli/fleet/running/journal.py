@@ -42,8 +42,6 @@ from deltacli.storage.local_write import replacement, unwritable
 from deltacli.storage.outcomes import Unknown
 from deltacli.storage.secrets import without_secrets
 
-# -- leases ------------------------------------------------------------------------------------------------------------
-
 _SUFFIX = ".lease"
 _NAME = re.compile(r"[0-9]{12}\.lease")
 _RENEWALS = 3
@@ -62,7 +60,6 @@ class Holder(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return who holds it and how long."""
         return f"run {self.run} on {self.host} holds the lease until {format_timestamp(self.expires_ms)}"
 
 
@@ -141,16 +138,12 @@ class Leases:
         return lease is not None and newest is not None and newest.number == lease.number
 
     def renew(self) -> None:
-        """Extend all leases that are still held."""
         for resource, lease in list(self._held.items()):
             with suppress(DeltacliError):
                 if self.is_held(resource):
-                    self._extend(resource, lease)
-
-    def _extend(self, resource: str, lease: Lease) -> None:
-        with self._lock:  # never after its release, which would be undone
-            if self._held.get(resource) is lease:
-                self._store.put(_path(lease.key, lease.number), self._content(resource))
+                    with self._lock:  # never after its release, which would be undone
+                        if self._held.get(resource) is lease:
+                            self._store.put(_path(lease.key, lease.number), self._content(resource))
 
     @contextmanager
     def renewed(self) -> Iterator[None]:
@@ -351,7 +344,6 @@ class RunRecord:
 
     @property
     def is_complete(self) -> bool:
-        """Return True if nothing is left of the run."""
         return self.finished_ms is not None and not self.left
 
     @property
@@ -517,9 +509,7 @@ def _has_texts(record: Record, *names: str) -> bool:
 
 
 def new_run_id(now_ms: int, newest: str | None = None) -> str:
-    """Return the name of a run: names are in the order of their beginnings, also where the clock was set back, and no
-    two are equal.
-    """
+    """Return the name of a run: in the order of beginnings, also after a clock was set back, and never twice."""
     last_ms = -1 if newest is None else _begin_of(newest)
     moment = format_timestamp(max(now_ms, last_ms + 1)).replace("-", "").replace(":", "").replace(".", "")
     return f"{moment}-{secrets.token_hex(4)}"
@@ -571,9 +561,7 @@ class Summary:
 
 
 def read_summary(state: Path) -> Summary:
-    """Return the summary of a state directory; an empty one if it does not exist, is damaged, or does not
-    belong to the files.
-    """
+    """Return the summary of a state directory, an empty one where it is absent, damaged, or not of the files."""
     try:
         data = (state / SUMMARY).read_bytes()
         end = data.rindex(b"\n", 0, -1) + 1
@@ -610,7 +598,6 @@ class JournalFiles:
         self._archived: tuple[int, list[str]] = (-1, [])
 
     def names(self) -> list[str]:
-        """Return the files of all runs, in the order of the runs."""
         return sorted({*_names_in(self._directory, SUFFIX), *self._archived_names()})
 
     def _archived_names(self) -> list[str]:

@@ -70,8 +70,6 @@ from deltacli.fleet.status import Judgement, StatusReader, read_status
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
 
-# -- a run -------------------------------------------------------------------------------------------------------------
-
 _POLL_SECONDS = 0.2
 
 
@@ -171,9 +169,7 @@ class _Ended(NamedTuple):
 
 
 def _may_follow(kind: str, ended: Sequence[_Ended]) -> bool:
-    """Return True for a step that these have not ended. After a change of the table, one that deletes nothing may be
-    done again, once.
-    """
+    """Return True for a step that these have not ended, and once for one that deletes nothing, after a change."""
     places = [place for place, one in enumerate(ended) if one.kind == kind]
     if not places:
         return True
@@ -212,10 +208,7 @@ class FleetRunner:
             self._ended.setdefault(table, []).append(_Ended(kind, state))
 
     def run(self, report: FleetReport) -> None:
-        """Do what is due, the most urgent first; `report` is updated meanwhile.
-
-        Where the run is interrupted, steps in flight are ended, and no further ones are started.
-        """
+        """Do what is due, the most urgent first, and update `report`; an interruption lets steps in flight end."""
         if self.request.time_budget_ms is not None:
             began = self.ticks() if self.began is None else self.began
             self._deadline = began + self.request.time_budget_ms / 1_000
@@ -312,7 +305,6 @@ class FleetRunner:
         return TableReport(planned.name, planned.group, tuple(reports), current.problem, stolen), len(left)
 
     def _judge(self, name: str, past: Past) -> TablePlan:
-        """Return what is due for a table now, and record its facts."""
         current = plan_table(self.plan.found[name], past, self.clock())
         if current.problem is not None:
             self._record_problem(current, current.problem)
@@ -430,14 +422,10 @@ class FleetSession:
 
     @property
     def state(self) -> Path:
-        """The state directory."""
         return Path(self.request.state or self.file.settings.state)
 
     def run(self) -> FleetReport:
-        """Do what is due.
-
-        Raises UsageError, Refused where that run is still active, and StorageFailed where the state cannot be written.
-        """
+        """Do what is due. Raises UsageError, StorageFailed, and Refused where that run is still active."""
         began = self.ticks()
         choose_groups(self.file, self.request.only)
         journal = Journal(self.state, self.clock)

@@ -99,7 +99,6 @@ def attempt(work: StepWork) -> StepOutcome:
 
 
 def carry_out(work: StepWork) -> StepOutcome:
-    """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
     opened = work.table()
     if work.kind not in model.UNCHANGING:
         require_writable(opened.storage)
@@ -266,9 +265,7 @@ _SAID = {
 
 
 def _said(failing: list[Finding], more: Mapping[str, int]) -> str:
-    """Return what was found, in words where files are lost, else as the number of findings and their rules. `more`: how
-    many findings of a rule are above the limit.
-    """
+    """Return what was found, in words where files are lost, else as counts by rule; `more`: the findings not shown."""
     counts = Counter(one.rule.id for one in failing)
     counts.update({rule: count for rule, count in more.items() if rule in counts})
     said = [
@@ -305,7 +302,6 @@ def _counts(findings: list[Finding], accepted: int, more: Mapping[str, int]) -> 
 
 
 def _contents(found: TableContents | None) -> Details:
-    """Return the numbers of the newest version; none where it could not be rebuilt. Rows only where all are known."""
     if found is None:
         return {}
     numbers: Details = {"liveFiles": found.files, "liveBytes": found.size_bytes, "smallFiles": found.small_files}
@@ -314,7 +310,6 @@ def _contents(found: TableContents | None) -> Details:
 
 
 def _finding(one: Finding) -> Details:
-    """Return a finding for the journal, from which reports of all tables are made."""
     found: Details = {"rule": one.rule.id, "severity": one.severity.value, "message": one.message}
     found |= {name: value for name, value in one.place._asdict().items() if value not in (None, "")}
     seen = {"seen": one.seen, "expected": one.expected}

@@ -36,9 +36,7 @@ Edit = Callable[[types.DataType, str], types.DataType]
 
 
 def edit_at(fields: Fields, path: requests.Path, edit: Edit) -> Fields:
-    """Return fields with an edit at the end of a path. Raises UsageError where the path leads nowhere, and Refused for
-    the keys of maps.
-    """
+    """Return fields with an edit at the end of a path. Raises UsageError for no such path, Refused for keys of maps."""
     edited = _edit(types.RowType(fields), path, 0, edit)
     assert isinstance(edited, types.RowType)
     return edited.fields
@@ -303,7 +301,6 @@ class HashOrder:
         return key in self._items
 
     def get(self, key: str) -> str | None:
-        """Return a value, None without the key."""
         return self._items.get(key)
 
     def put(self, key: str, value: str) -> None:
@@ -316,11 +313,9 @@ class HashOrder:
             self._items = {name: self._items[name] for name in self._ordered(self._items)}
 
     def remove(self, key: str) -> str | None:
-        """Remove a key and return its value, None without the key."""
         return self._items.pop(key, None)
 
     def as_dict(self) -> dict[str, str]:
-        """Return the items in their order."""
         return dict(self._items)
 
     def copy(self) -> HashOrder:
@@ -370,10 +365,7 @@ class EvolutionSettings:
 def evolve(
     schema: Schema, changes: Sequence[requests.SchemaChange], settings: EvolutionSettings, *, time_ms: int
 ) -> Schema:
-    """Return the next version of a schema.
-
-    Raises Refused with the reason, and UsageError for a column that does not exist.
-    """
+    """Return the next version of a schema. Raises Refused, and UsageError for a column that does not exist."""
     draft = _Draft(schema, settings)
     for change in changes:
         draft.apply(change)
@@ -421,7 +413,6 @@ class _Draft:
     # --- columns ---
 
     def add(self, change: requests.AddColumn) -> None:
-        """Add a column or a nested field, with ids that no field had."""
         name = dotted(change.path)
         if not change.type.nullable:
             raise Refused(
@@ -466,7 +457,10 @@ class _Draft:
     def _place_of_new(self, fields: Fields, change: requests.AddColumn) -> int:
         move = change.move
         if move is None:
-            return self._default_place(fields, change.path)
+            if len(change.path) > 1 or not is_true(self._old.options, "add-column-before-partition"):
+                return len(fields)
+            places = (place for place, field in enumerate(fields) if field.name in self._partition_keys)
+            return next(places, len(fields))
         if move.column != change.path[-1]:
             names = f"{dotted((move.column,))}, not the new column {dotted(change.path[-1:])}"
             raise UsageError(f"move names {names}", code="usage.change")
@@ -477,13 +471,6 @@ class _Draft:
                 return len(fields)
         reference = field_of(fields, (*change.path[:-1], move.reference or ""))
         return fields.index(reference) + (move.kind is requests.MoveKind.AFTER)
-
-    def _default_place(self, fields: Fields, path: requests.Path) -> int:
-        """Return the end, or the place before the partition columns if the table asks for it."""
-        if len(path) > 1 or not is_true(self._old.options, "add-column-before-partition"):
-            return len(fields)
-        places = (place for place, field in enumerate(fields) if field.name in self._partition_keys)
-        return next(places, len(fields))
 
     def rename(self, change: requests.RenameColumn) -> None:
         """Rename a column or a nested field, also in the keys and options that name it."""

@@ -36,7 +36,6 @@ class Move(NamedTuple):
     reference: str | None = None
 
     def as_json(self) -> dict[str, Json]:
-        """Return the value of the key `move`."""
         return {"fieldName": self.column, "referenceFieldName": self.reference, "type": self.kind.value}
 
 
@@ -182,7 +181,6 @@ class _Reader:
         self._value: JsonObject = value
 
     def read(self) -> SchemaChange:
-        """Return the change. Raises UsageError, also for a key that this action does not have."""
         action = self._value.get("action")
         if not isinstance(action, str) or action not in _ACTIONS:
             near = nearest_name(action, _ACTIONS, ignores_case=True) if isinstance(action, str) else None
@@ -317,10 +315,7 @@ def type_of(text: str) -> DataType:
 
 
 def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
-    """Return COLUMN TYPE [COLUMN TYPE …] as changes of type that keep the nullability, unless a type says NOT NULL.
-
-    Raises UsageError.
-    """
+    """Return COLUMN TYPE pairs as changes of type that keep the nullability but for NOT NULL. Raises UsageError."""
     if not words or len(words) % 2:
         raise UsageError(
             "a column without a type: columns and types are given in pairs",

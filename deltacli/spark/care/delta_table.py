@@ -65,7 +65,6 @@ class Shown(Generic[Outcome]):
         return repr(self.result)
 
     def show(self) -> None:
-        """Print the result."""
         from deltacli.cli.render.notebook_text import shown
 
         print(shown(self.result, self._name), end="")
@@ -460,7 +459,6 @@ class _LineStep:
         self._done = 0
 
     def advance(self, amount: int = 1) -> None:
-        """Add to the amount done."""
         self._done += amount
         self._progress.update()
 

@@ -186,27 +186,22 @@ LOG_FACTS = (
 @cache
 def arrow_type(kind: str) -> ArrowType:
     """Return the Arrow type of a type of Spark."""
-    match kind:
-        case "string":
-            return pa.string()
-        case "bigint":
-            return pa.int64()
-        case "int":
-            return pa.int32()
-        case "boolean":
-            return pa.bool_()
-        case "timestamp":
-            return pa.timestamp("us", "UTC")
-        case "map<string,string>":
-            return pa.map_(pa.string(), pa.string())
-        case "array<string>":
-            return pa.list_(pa.string())
+    known = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
+        "array<string>": pa.list_(pa.string()),
+    }
+    if kind in known:
+        return known[kind]
     parts = [part.partition(":") for part in kind.removeprefix("struct<").removesuffix(">").split(",")]
     return pa.struct([(name, arrow_type(part)) for name, _, part in parts])
 
 
 def arrow_schema(columns: Sequence[FactColumn]) -> pa.Schema:
-    """Return columns as a schema of Arrow."""
     return pa.schema([(column.name, arrow_type(column.kind)) for column in columns])
 
 
@@ -261,7 +256,6 @@ def _typed(value: object, kind: str) -> Any:  # Any: a value of the type, null w
 
 
 def _table_of(rows: Iterable[Values], columns: Sequence[FactColumn]) -> pa.Table:
-    """Return rows with some of the columns as a table; what a row lacks is null."""
     given = list(rows)
     arrays = [pa.array([row.get(name) for row in given], arrow_type(kind)) for name, kind, _ in columns]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
@@ -277,9 +271,6 @@ def _with_columns(batch: Any, known: Values, columns: Sequence[FactColumn]) -> p
             value = pa.repeat(pa.scalar(value, expected), batch.num_rows)
         arrays.append(value if value.type.equals(expected) else value.cast(expected))
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
-
-
-# -- facts ------------------------------------------------------------------------------------------------------------
 
 
 def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Table]:
@@ -453,17 +444,12 @@ FACTS: Mapping[str, Fact] = {
 }
 
 
-# -- tables -----------------------------------------------------------------------------------------------------------
-
 NAME, ARGUMENTS, NOW_MS, SKIPS = "name", "arguments", "now_ms", "skips"
 """Names of the shared values: of the fact, its arguments, the clock, and whether unreadable tables are skipped."""
 
 
 def read_fact(row: Values, context: TaskContext) -> Iterator[pa.Table | Values]:
-    """Yield the facts of the table of a row, with its URI, as tables of Arrow, or as a row where a table has one.
-
-    Raises what the operation raises, unless the fact keeps faults or the caller skips unreadable tables.
-    """
+    """Yield the facts of the table of a row. Raises what the operation raises, but for faults to keep or to skip."""
     fact = FACTS[context.shared(NAME)]
     uri = row["table"]
     try:

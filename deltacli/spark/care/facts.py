@@ -230,7 +230,6 @@ def _uri(base: str, at: str) -> str:
 
 
 def _require_fields(given: Mapping[str, Any], request: type, method: str) -> None:
-    """Raise UsageError for an argument that is no field of a request, or that a plan decides itself."""
     names = {one.name for one in fields(request)} - {"dry_run"}
     for name in given:
         if name not in names:

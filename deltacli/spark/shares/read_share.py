@@ -99,7 +99,6 @@ class SharedRows(NamedTuple):
     """Those of the files, without a directory."""
 
     def partitions(self) -> list[bytes]:
-        """Return the partitions, pickled."""
         require_no_nested_variant(self.columns)
         if self.urls is None:
             return partitions_of(self.table, self.wanted, self.files, self.newest)
@@ -294,7 +293,6 @@ class SharedFiles:
         return f"share:/{self.table}"
 
     def open(self) -> Storage:
-        """Return the store of the files."""
         return ListedStorage(self)
 
     def open_other(self, uri: str) -> NoReturn:
@@ -334,7 +332,6 @@ class KnownUrls:
 
     @property
     def log_files(self) -> Mapping[str, LogFileBytes]:
-        """Return no files."""
         return {}
 
     def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
@@ -420,13 +417,11 @@ def read_share(
 
 
 def _require_one(**given: object) -> None:
-    """Raise UsageError where more than one argument is given."""
     if len(names := [name for name, value in given.items() if value is not None]) > 1:
         raise UsageError(f"{names[0]} and {names[1]} exclude each other")
 
 
 def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # Any: SparkSession, StructType, DataFrame
-    """Return the rows of partitions as a frame, each read by one task."""
     if not partitions:
         return session.createDataFrame([], schema)
     parts = [number % _MOST_TASKS for number in range(len(partitions))]

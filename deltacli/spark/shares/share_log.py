@@ -91,12 +91,10 @@ class ShareStreamOptions:
 
     @property
     def storage_options(self) -> tuple[tuple[str, str], ...]:
-        """The options of the store of a directory."""
         return self.stream.storage_options
 
 
 def access_of(name: str, value: str) -> AccessChoice:
-    """Return how a shared table is read. Raises UsageError."""
     try:
         return AccessChoice(value.strip().lower())
     except ValueError:
@@ -157,13 +155,6 @@ def share_batch_options(options: Mapping[str, str]) -> ShareBatchOptions:
     found = ShareBatchOptions(
         path_of(options, _LOAD), storage_options=options_of_store(options), **fields_of(given, BATCH)
     )
-    _require_range(found, given)
-    address_of(found.path)
-    return found
-
-
-def _require_range(found: ShareBatchOptions, given: Mapping[str, str]) -> None:
-    """Raise UsageError unless a change feed has a beginning, and a version has no range."""
     of_range = [name for name in given if name.startswith(("starting", "ending"))]
     of_version = [name for name in ("versionAsOf", "timestampAsOf") if name in given]
     if found.read_change_feed and of_version:
@@ -176,6 +167,8 @@ def _require_range(found: ShareBatchOptions, given: Mapping[str, str]) -> None:
         raise UsageError(
             f"{of_range[0]} needs readChangeFeed", code="usage.stream-option", hint='.option("readChangeFeed", "true")'
         )
+    address_of(found.path)
+    return found
 
 
 def share_stream_options(options: Mapping[str, str], spark: str) -> ShareStreamOptions:
@@ -244,9 +237,7 @@ _UNKNOWN_MS = 600_000
 
 
 class FreshUrls:
-    """The URLs of the files of a store, listed again where half of the time is over. Make it before the files are
-    listed.
-    """
+    """The URLs of the files of a store, listed again after half of the time. Make it before the files are listed."""
 
     def __init__(self, store: ShareStorage) -> None:
         self._store, self._clock = store, store.requests.transport.clock
@@ -423,24 +414,19 @@ class ShareLog(TableLog):
                 hint=f'.option("responseFormat", "{self._form}")   # or another checkpointLocation',
             )
 
-    # -- windows --------------------------------------------------------------------------------------------------
-
     def _window_of(self, version: int) -> _Window:
         """Return the commits around a version, asked for where they are not at hand."""
         if self._window is None or not self._window.first <= version <= self._window.last:
-            self._window = self._read_window(version)
+            last = max(version, min(self._newest, version + self._requests.versions_per_request - 1))
+            store = ChangeStorage(self._share, version, last, are_commits=not self.is_atomic)
+            table, urls = self._table.over(store), FreshUrls(store)
+            self._require_same_form(store)
+            listing = list_log(store)
+            begin = read_snapshot(table, version=version).config
+            self._window = _Window(version, last, table, listing.commits, begin, urls)
             self._commits, self._times = dict(self._window.commits), None  # for the times of commits
             self._require_columns(self._window.begin, self._window.first)
         return self._window
-
-    def _read_window(self, first: int) -> _Window:
-        last = max(first, min(self._newest, first + self._requests.versions_per_request - 1))
-        store = ChangeStorage(self._share, first, last, are_commits=not self.is_atomic)
-        table, urls = self._table.over(store), FreshUrls(store)
-        self._require_same_form(store)
-        listing = list_log(store)
-        begin = read_snapshot(table, version=first).config
-        return _Window(first, last, table, listing.commits, begin, urls)
 
 
 def _form_of(store: ShareStorage) -> ResponseFormat:

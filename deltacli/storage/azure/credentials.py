@@ -272,7 +272,6 @@ _SECRET_EXPIRED = "AADSTS7000222"
 
 
 def how_to_log_in_to_azure() -> str:
-    """Return the hint where no credentials are found."""
     anonymous = parameter("storage_options.anon", "true")
     return f"az login, or set AZURE_STORAGE_ACCOUNT_KEY; for public data add {anonymous}"
 
@@ -289,7 +288,6 @@ class AzureCredentials:
 
     @property
     def options(self) -> AzureOptions:
-        """Return the options that the credentials were chosen by."""
         return self._options
 
     @property
@@ -318,7 +316,6 @@ class AzureCredentials:
 
     @property
     def needs_library(self) -> bool:
-        """Return whether tokens are needed, which azure-identity gets."""
         return self._options.used == "token" and not self._options.token
 
     def authorized(
@@ -350,9 +347,7 @@ class AzureCredentials:
         return f"{url}{'&' if urlsplit(url).query else '?'}{signature}"
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Drop the token in refused headers, unless another thread has replaced it. Return False if requests are not
-        authorized by tokens.
-        """
+        """Drop the token in refused headers unless it was replaced. False if requests have no tokens."""
         with self._lock:
             if self._token[0] and refused.get("Authorization") == f"Bearer {self._token[0]}":
                 self._source, self._token = None, ("", 0.0)  # azure-identity caches a token until it expires
@@ -405,9 +400,7 @@ class AzureCredentials:
 
 
 def azure_sources(options: AzureOptions, attempts: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return the sources that are tried, in their order, without values that could be secret. `attempts`: what
-    azure-identity says of each of its credentials.
-    """
+    """Return the sources that are tried, in order, without secrets; `attempts`: what azure-identity says of each."""
     tenant, client, secret = options.client
     identity = variables(*(name for name in _IDENTITIES if os.environ.get(name))) or "no answer"
     given = {"account_key": options.account_key, "sas_token": options.sas_token}
@@ -463,10 +456,7 @@ def _has_identity() -> bool:
 
 
 def authorization(method: str, url: str, headers: Mapping[str, str], account: str, key: bytes) -> str:
-    """Return the Authorization header of a request with these headers, among them x-ms-date, by the key of an account.
-
-    Spec: Authorize with Shared Key, version 2015-02-21 and later.
-    """
+    """Return the Authorization header of a request by an account key. Spec: Authorize with Shared Key."""
     found = {name.lower(): " ".join(text.split()) for name, text in headers.items()}
     if found.get("content-length") == "0":
         found["content-length"] = ""

@@ -39,8 +39,6 @@ from deltacli.storage.outcomes import Created, Creation, Existed
 from deltacli.storage.retry import AZURE_PRICES, Call, Retry
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 
-# -- the calls of a container of Azure Blob Storage --------------------------------------------------------------------
-
 DIALECT = http.Dialect(
     store="Azure Blob Storage",
     holder="container",
@@ -71,30 +69,20 @@ _MESSAGE = re.compile(rb"<Message>(.*?)(?:\n|</Message>)", re.DOTALL)
 _CODE = re.compile(rb"<Code>([A-Za-z]{1,80})</Code>")
 
 
-class AzureCalls:
+class AzureCalls(http.HttpCalls):
     """Calls of one container. A token that the store refuses is renewed once per request."""
 
     deletes_per_request = 256
     starts_anywhere = False
     dialect: http.Dialect = DIALECT
-    uploads = None
-    max_attempts = None
+    credentials: AzureCredentials
 
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
+        super().__init__(http.Transport(options.endpoint, options.verify))
         self._container, self.credentials, self._retry = container, credentials, retry
         if options.held is not None:
             self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER)
-        self._transport = http.Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
-        self._has_batches = True
-
-    @property
-    def endpoint(self) -> str:
-        return self._transport.host
-
-    @property
-    def identity(self) -> str:
-        return self.credentials.identity
 
     @property
     def is_known_atomic(self) -> bool:
@@ -102,7 +90,6 @@ class AzureCalls:
 
     @property
     def service_url(self) -> str:
-        """The URL of the account."""
         return f"{self._transport.endpoint}/"
 
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
@@ -111,7 +98,11 @@ class AzureCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
         given = {name: text for name, text in asked.items() if text}
         url = self.url("", restype="container", comp="list", include="metadata", **given)
-        return azure_page(self.send(http.Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,)), prefix)
+        answer = self.send(http.Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,))
+        blobs, marker = listing_of(answer)
+        entries = [entry_of(blob, prefix, answer) for blob in blobs.iterfind("Blob") if not is_directory(blob)]
+        prefixes = [_name(found, prefix, answer) for found in blobs.iterfind("BlobPrefix")]
+        return ListedPage(entries, prefixes, marker)
 
     def look(self, key: str) -> tuple[Entry, str]:
         return azure_properties(self.send(http.Request("HEAD", self.object_url(key)), (200,)), key)
@@ -189,7 +180,6 @@ class AzureCalls:
             raise fault.unsent() from fault
 
     def _require_absent(self, key: str) -> None:
-        """Raise the fault of a taken name where an object exists."""
         try:
             self.look(key)
         except http.HttpFault as fault:
@@ -240,13 +230,16 @@ class AzureCalls:
             raise
 
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
-        """Return the elements of a new user delegation key of the account."""
         url = f"{self.service_url}?restype=service&comp=userdelegationkey"
         answer = self.send(http.Request("POST", url, {"Content-Type": "application/xml"}, http.Body(asked)), (200,))
-        return delegation_key_of(answer)
-
-    def can_delete_together(self, _key: str, /) -> bool:
-        return self._has_batches
+        try:
+            root = ElementTree.fromstring(answer.data)
+        except ElementTree.ParseError:
+            raise answer.unexpected("no XML") from None
+        found = {element.tag: element.text or "" for element in root}
+        if root.tag != "UserDelegationKey" or not {"SignedOid", "SignedExpiry", "Value"} <= found.keys():
+            raise answer.unexpected("no user delegation key")
+        return found
 
     def can_hold(self, key: str) -> bool:
         return bool(key) and not {"", ".", ".."} & set(key.split("/"))
@@ -258,9 +251,6 @@ class AzureCalls:
         name, _, text = version_id.rpartition("=")  # a snapshot has its name before it
         given = {name or "versionid": text} if version_id else {}
         return self.url(f"/{quote(key, safe='/', errors='surrogateescape')}", **given)
-
-    def translated(self, fault: http.HttpFault, place: str, what: str) -> StorageFailed:
-        return http.translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, **query: str) -> str:
         text = urlencode(query, quote_via=quote, safe="", errors="surrogateescape")
@@ -283,10 +273,7 @@ class AzureCalls:
                 break
         if answer.status in statuses:
             return answer
-        if answer.status < 400:
-            raise http.HttpFault(
-                http.Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip()
-            )
+        answer.require_error()
         fault = azure_fault(answer)
         if self.credentials.options.anonymous and fault.reason in _NOT_PUBLIC:
             fault.status = 403
@@ -311,14 +298,6 @@ def azure_fault(answer: http.Answer) -> http.HttpFault:
         return http.HttpFault(http.Fate.ANSWERED, kind, status=answer.status)
     said = http.said_of(message[1].decode("utf-8", "replace")) if message else ""
     return http.HttpFault(http.Fate.ANSWERED, said, status=answer.status, reason=name)
-
-
-def azure_page(answer: http.Answer, prefix: str) -> ListedPage:
-    """Return a page of a listing, without the directories of hierarchical namespaces."""
-    blobs, marker = listing_of(answer)
-    entries = [entry_of(blob, prefix, answer) for blob in blobs.iterfind("Blob") if not is_directory(blob)]
-    prefixes = [_name(found, prefix, answer) for found in blobs.iterfind("BlobPrefix")]
-    return ListedPage(entries, prefixes, marker)
 
 
 def listing_of(answer: http.Answer) -> tuple[ElementTree.Element, str]:
@@ -364,18 +343,6 @@ def require_stored_in_azure(answer: http.Answer) -> None:
     """Raise HttpFault unless an answer to an upload has the tag of the object."""
     if not answer.headers.get("etag") or "x-ms-request-id" not in answer.headers:
         raise answer.unexpected("no tag of an object")
-
-
-def delegation_key_of(answer: http.Answer) -> dict[str, str]:
-    """Return the elements of a user delegation key."""
-    try:
-        root = ElementTree.fromstring(answer.data)
-    except ElementTree.ParseError:
-        raise answer.unexpected("no XML") from None
-    found = {element.tag: element.text or "" for element in root}
-    if root.tag != "UserDelegationKey" or not {"SignedOid", "SignedExpiry", "Value"} <= found.keys():
-        raise answer.unexpected("no user delegation key")
-    return found
 
 
 def entry_of(blob: ElementTree.Element, prefix: str, answer: http.Answer) -> Entry:
@@ -581,7 +548,6 @@ def open_azure(
     aliases = address.aliases(read.account, read.suffix)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
-
         return AzureVersions(store, calls)
 
     return ObjectStorage(address.uri, address.root, calls, aliases=aliases, retry=policy, versions=versions)

@@ -111,7 +111,6 @@ class GcsCredentials:
 
     @property
     def options(self) -> GcsOptions:
-        """Return the options that the credentials were chosen by."""
         return self._options
 
     @property
@@ -131,7 +130,8 @@ class GcsCredentials:
         """Return the header of a request. Raises CredentialsMissing, and StorageFailed of a grant that has ended."""
         if self._options.anonymous:
             return {}
-        if token := self._given_token():
+        held = self._options.held
+        if token := (held.options()["access_token"] if held is not None else self._options.access_token):
             return {"Authorization": f"Bearer {token}"}
         from google.auth.exceptions import GoogleAuthError
 
@@ -145,9 +145,7 @@ class GcsCredentials:
                 raise missing_credentials(fault, self._place) from None
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Drop the credentials in refused headers, unless another thread has replaced them; their file is read again.
-        Return False where there are no others.
-        """
+        """Drop the credentials in refused headers unless they were replaced. False where there are no others."""
         if self._options.held is not None:
             return self._options.held.replace_refused({"access_token": refused["Authorization"].split()[-1]})
         if self._options.access_token:
@@ -156,11 +154,6 @@ class GcsCredentials:
             if self._found is not None and refused.get("Authorization") == f"Bearer {self._found.token}":
                 self._found = None
         return not self._options.anonymous
-
-    def _given_token(self) -> str:
-        """Return the token that was issued already, '' where google-auth gets one."""
-        held = self._options.held
-        return held.options()["access_token"] if held is not None else self._options.access_token
 
     def google(self) -> GoogleAuth:
         """Return the credentials, found on first use. Raises GoogleAuthError and UsageError."""

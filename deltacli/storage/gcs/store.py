@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, UsageError, parameter
+from deltacli.core.errors import FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions, read_gcs_options
@@ -36,8 +36,6 @@ from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, Versio
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import GCS_PRICES, Call, Retry
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
-
-# -- the calls of a bucket of Google Cloud Storage ---------------------------------------------------------------------
 
 DIALECT = http.Dialect(
     store="Google Cloud Storage",
@@ -65,32 +63,21 @@ _NO_BATCHES = {404, 405, 501}
 Fields = JsonObject
 
 
-class GcsCalls:
+class GcsCalls(http.HttpCalls):
     """Calls of one bucket. A token that the store refuses is renewed once per request."""
 
     deletes_per_request = 100
     starts_anywhere = True
     dialect: http.Dialect = DIALECT
-    uploads = None
-    max_attempts = None
+    credentials: GcsCredentials
 
     def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:
-        self._bucket, self._payer, self._retry = bucket, options.payer, retry
-        self._has_batches = True
-        self.credentials = credentials
+        super().__init__(http.Transport(options.endpoint, options.verify))
+        self._bucket, self._payer, self._retry, self.credentials = bucket, options.payer, retry, credentials
         if options.held is not None:
             check = "check the network and the proxy settings"
             self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER, check_endpoint=check)
-        self._transport = http.Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
-
-    @property
-    def endpoint(self) -> str:
-        return self._transport.host
-
-    @property
-    def identity(self) -> str:
-        return self.credentials.identity
 
     @property
     def is_known_atomic(self) -> bool:
@@ -101,7 +88,13 @@ class GcsCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
         given = {name: text for name, text in asked.items() if text}
         url = self.url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
-        return gcs_page(self.send(http.Request("GET", url, call=Call.LIST, limit=http.LARGEST_LIST), (200,)), prefix)
+        answer = self.send(http.Request("GET", url, call=Call.LIST, limit=http.LARGEST_LIST), (200,))
+        fields = answer.fields()
+        if fields.get("kind") != "storage#objects":
+            raise answer.unexpected("no listing")
+        entries = [_entry(item, prefix, answer) for item in _list(fields, "items", answer)]
+        prefixes = [_below(item, prefix, answer) for item in _list(fields, "prefixes", answer)]
+        return ListedPage(entries, prefixes, str(fields.get("nextPageToken") or ""))
 
     def look(self, key: str) -> tuple[Entry, str]:
         url = self.url(object_path(key), fields=_PROPERTIES)
@@ -116,7 +109,6 @@ class GcsCalls:
         return gcs_content(self._send_for(key, request, (200, 206) if span else (200,)), span)
 
     def _send_for(self, key: str, request: http.Request, statuses: tuple[int, ...]) -> http.Answer:
-        """Send a request that reads an object."""
         try:
             return self.send(request, statuses)
         except http.HttpFault as fault:
@@ -171,14 +163,8 @@ class GcsCalls:
         found = answer.get("permissions", [])
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
-    def can_delete_together(self, _key: str, /) -> bool:
-        return self._has_batches
-
     def can_hold(self, key: str) -> bool:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)
-
-    def translated(self, fault: http.HttpFault, place: str, what: str) -> StorageFailed:
-        return http.translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
         given = {**query, **({"userProject": self._payer} if self._payer else {})}
@@ -195,10 +181,7 @@ class GcsCalls:
                 break
         if answer.status in statuses:
             return answer
-        if answer.status < 400:
-            raise http.HttpFault(
-                http.Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip()
-            )
+        answer.require_error()
         raise gcs_fault(answer)
 
 
@@ -260,7 +243,11 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
         if answer.status != _RESUME:
             require_stored_in_gcs(answer, size)
             return
-        received = _received(answer, size)
+        text = answer.headers.get("range", "")
+        match = _RECEIVED.fullmatch(text)
+        if (text and not match) or (match and int(match[1]) >= size):
+            raise answer.unexpected(f"the range {text[:80]} of {size} bytes")
+        received = int(match[1]) + 1 if match else 0
         done, idle = received, 0 if received > done else idle + 1
     raise http.HttpFault(
         http.Fate.BROKEN, f"the upload stopped at {done} of {size} bytes: the store accepts no more of it"
@@ -298,14 +285,6 @@ def _state(ask: Send, session: str, size: int) -> http.Answer:
         raise http.HttpFault(http.Fate.BROKEN, f"the state of the upload is unknown: {fault}") from fault
 
 
-def _received(answer: http.Answer, size: int) -> int:
-    text = answer.headers.get("range", "")
-    match = _RECEIVED.fullmatch(text)
-    if (text and not match) or (match and int(match[1]) >= size):
-        raise answer.unexpected(f"the range {text[:80]} of {size} bytes")
-    return int(match[1]) + 1 if match else 0
-
-
 def _metadata(key: str, body: http.Body) -> str:
     fields: Mapping[str, str] = {"name": key, "md5Hash": base64.b64encode(body.md5()).decode()}
     return json.dumps(fields)
@@ -326,17 +305,7 @@ def gcs_fault(answer: http.Answer) -> http.HttpFault:
     return http.HttpFault(http.Fate.ANSWERED, http.said_of(message), status=answer.status, reason=reason)
 
 
-def gcs_page(answer: http.Answer, prefix: str) -> ListedPage:
-    fields = answer.fields()
-    if fields.get("kind") != "storage#objects":
-        raise answer.unexpected("no listing")
-    entries = [_entry(item, prefix, answer) for item in _list(fields, "items", answer)]
-    prefixes = [_below(item, prefix, answer) for item in _list(fields, "prefixes", answer)]
-    return ListedPage(entries, prefixes, str(fields.get("nextPageToken") or ""))
-
-
 def gcs_properties(answer: http.Answer, key: str) -> tuple[Entry, str]:
-    """Return the properties of an object and its generation."""
     fields = answer.fields()
     if fields.get("name") != key or not fields.get("generation"):
         raise answer.unexpected("no properties of the object")
@@ -369,9 +338,7 @@ def require_stored_in_gcs(answer: http.Answer, size: int) -> None:
 
 
 def rewrite_token_of(answer: http.Answer, size: int) -> str:
-    """Return the token of the next request of a copy, '' for one that is done. Raises HttpFault unless the answer has
-    one of them, or the properties of a copy of this size.
-    """
+    """Return the token of the next request of a copy, '' for one that is done. Raises HttpFault for another answer."""
     fields = answer.fields()
     resource = fields.get("resource")
     if fields.get("kind") != "storage#rewriteResponse":
@@ -542,9 +509,7 @@ LIBRARIES = ("urllib3", "google.auth.transport.requests")
 def open_gcs(
     uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
 ) -> ObjectStorage:
-    """Return the store of a URI whose scheme is `gs` or `gcs`, with the credentials of a grant if there is one. Raises
-    UsageError.
-    """
+    """Return the store of a `gs` or `gcs` URI, with the credentials of a grant if there is one. Raises UsageError."""
     uri = uri.rstrip("/")
     scheme, _, rest = uri.partition("://")
     bucket, _, root = rest.partition("/")
@@ -569,7 +534,6 @@ def open_gcs(
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
-
         return GcsVersions(store, calls)
 
     return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from http.client import HTTPException, HTTPResponse
 from threading import Lock
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, parameter
@@ -51,7 +51,6 @@ class Body:
         return Body(self._content, self._offset + offset, max(0, min(size, self.size - offset)))
 
     def read(self) -> bytes:
-        """Return all bytes."""
         with self.opened() as file:
             return file.read()
 
@@ -226,6 +225,12 @@ class Answer:
         said = ", ".join(part for part in (f"HTTP {self.status}", kind, seen) if part)
         return HttpFault(Fate.UNEXPECTED, said)
 
+    def require_error(self) -> None:
+        """Raise HttpFault where the status is not that of an error, such as one of a redirect."""
+        if self.status < 400:
+            seen = f"HTTP {self.status} {self.headers.get('location', '')[:80]}".rstrip()
+            raise HttpFault(Fate.UNEXPECTED, seen)
+
 
 class Transport:
     """Connections to one endpoint. `verify`: False, or a file of certificates. `tally` counts requests. `is_direct`: no
@@ -248,7 +253,6 @@ class Transport:
 
     @property
     def host(self) -> str:
-        """Return host and port."""
         return urlsplit(self.endpoint).netloc.rpartition("@")[2]
 
     def send(self, request: Request) -> Answer:
@@ -316,7 +320,17 @@ class Transport:
     @cached_property
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
         with self._lock:
-            pool = _make_pool(self.endpoint, self._verify, is_direct=self._is_direct)
+            import urllib3
+
+            parts = urlsplit(self.endpoint)
+            options: dict[str, Any] = {
+                "maxsize": MOST_CONNECTIONS,
+                "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=_READ_SECONDS),
+                "cert_reqs": "CERT_REQUIRED" if self._verify else "CERT_NONE",
+                "ca_certs": self._verify if isinstance(self._verify, str) else None,
+            }
+            proxy = None if self._is_direct else proxy_of(parts)
+            pool = urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
             if self._answer_seconds is not None:
                 _limit_answers(pool, self._answer_seconds, self._now)
             return pool
@@ -350,25 +364,8 @@ def said_of(text: str) -> str:
     return " ".join(without_secrets(text).split())[:_LONGEST_SAID]
 
 
-def _make_pool(
-    endpoint: str, verify: bool | str, *, is_direct: bool = False
-) -> Any:  # Any: a PoolManager or a ProxyManager
-    import urllib3
-
-    parts = urlsplit(endpoint)
-    options: dict[str, Any] = {
-        "maxsize": MOST_CONNECTIONS,
-        "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=_READ_SECONDS),
-        "cert_reqs": "CERT_REQUIRED" if verify else "CERT_NONE",
-        "ca_certs": verify if isinstance(verify, str) else None,
-    }
-    proxy = None if is_direct else proxy_of(parts)
-    return urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
-
-
 def _limit_answers(manager: Any, seconds: float, now: Callable[[], float]) -> None:  # Any: as above
     """Let whole answers arrive in so many seconds."""
-
     answers = timed_answers(seconds, now)
     classes = {}
     for scheme, pool in manager.pool_classes_by_scheme.items():
@@ -437,7 +434,6 @@ class _Counted:
         self._found, self._error, self._host = found, error, host
 
     def stream(self, amount: int, decode_content: bool = True) -> Iterator[bytes]:
-        """Yield the body in blocks."""
         left = LARGEST_ANSWER
         while block := self._found.read(amount, decode_content=decode_content):
             left -= len(block)
@@ -482,9 +478,7 @@ def batch_of(parts: Sequence[BatchPart]) -> bytes:
 def faults_of_batch(
     answer: Answer, keys: Sequence[str], deleted: int, fault_of: Callable[[Answer], HttpFault]
 ) -> dict[str, HttpFault | None]:
-    """Return what an answer of a batch says about each key: None for the status `deleted`. Raises HttpFault for an
-    answer that is none.
-    """
+    """Return the fault of each key in a batch, None for the status `deleted`. Raises HttpFault for no batch."""
     return {
         keys[number]: None if part.status == deleted else fault_of(part)
         for number, part in _answers_of(answer).items()
@@ -602,9 +596,7 @@ def passing_cause(fault: Exception) -> str | None:
 
 
 def refuses_together(fault: HttpFault) -> bool:
-    """Return True where a store has no request that deletes several objects, or does not accept ours: single ones may
-    work.
-    """
+    """Return True where a store does not take our request to delete several objects: single ones may work."""
     return fault.fate is Fate.ANSWERED and (fault.status in (405, 411, 501) or fault.reason in _NOT_TOGETHER)
 
 
@@ -664,6 +656,38 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
         facts["next"] = "move the object to another access tier, with az storage blob set-tier"
         return StorageFailed(failed, code="storage.archived", facts=facts)
     return StorageFailed(failed, facts=facts)
+
+
+class HasIdentity(Protocol):
+    @property
+    def identity(self) -> str: ...
+
+
+class HttpCalls:
+    """What all calls of a bucket or a container have in common. It has batches until the store refuses one."""
+
+    dialect: Dialect
+    credentials: HasIdentity
+    uploads = None
+    max_attempts = None
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._has_batches = True
+
+    @property
+    def endpoint(self) -> str:
+        return self._transport.host
+
+    @property
+    def identity(self) -> str:
+        return self.credentials.identity
+
+    def can_delete_together(self, _key: str, /) -> bool:
+        return self._has_batches
+
+    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
+        return translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
 
 # -- answers within a time limit ---------------------------------------------------------------------------------------

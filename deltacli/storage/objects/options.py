@@ -30,12 +30,10 @@ def known_options(
 
 
 def variables(*names: str) -> str:
-    """Return which of these environment variables are set, without their values."""
     return set_or_unset({name: os.environ.get(name) for name in names})
 
 
 def set_or_unset(values: Mapping[str, object]) -> str:
-    """Return which of these values are set, without the values."""
     return ", ".join(f"{name} {'set' if value else 'unset'}" for name, value in values.items())
 
 

@@ -67,9 +67,7 @@ class ConditionUnsupported(Exception):
 def create_object(
     calls: ObjectCalls, retry: Retry, send: Callable[[], object], place: str, what: str = "written"
 ) -> Creation:
-    """Send one conditional request; repeat it only after an answer that nothing was done. Raises ConditionUnsupported,
-    and the error of deltacli for a refusal.
-    """
+    """Send a conditional request, again only where nothing was done. Raises ConditionUnsupported, and our error."""
     fault: HttpFault | None = None
     for _ in retry.rounds(CREATE_FIRST_WAIT):
         try:
@@ -125,9 +123,7 @@ def _try(path: str, create: Callable[[str], Creation], delete: Callable[[str], o
 
 
 def copy(calls: ObjectCalls, retry: Retry, source: Source, key: str, place: str, condition: str) -> Creation:
-    """Copy an object on the condition of `ObjectCalls.copy`: by the store, or where it ignores conditions on copies,
-    through this process.
-    """
+    """Copy an object conditionally: by the store, or through this process where it ignores conditions on copies."""
     if _honours_condition(calls, retry, key, place):
         try:
             uploads = calls.uploads
@@ -140,9 +136,7 @@ def copy(calls: ObjectCalls, retry: Retry, source: Source, key: str, place: str,
 
 
 def _honours_condition(calls: ObjectCalls, retry: Retry, key: str, place: str) -> bool:
-    """Return whether the store refuses to copy to a name that exists; tested once per bucket of an endpoint that is
-    not the cloud itself.
-    """
+    """Return whether the store refuses to copy to an existing name; tested once per bucket of a foreign endpoint."""
     if calls.is_known_atomic:
         return True
     address = f"{calls.endpoint}/{place.split('/')[2]} by copies"
@@ -237,7 +231,6 @@ class ObjectStorage:
 
     @property
     def root(self) -> str:
-        """The part of the keys that all objects begin with."""
         return self._root
 
     @property
@@ -328,9 +321,7 @@ class ObjectStorage:
         return self.open_version(path, "")
 
     def open_version(self, path: str, version_id: str) -> BinaryFile:
-        """Open a version of a file, '' for the current one. Read its end, which has the footer of Parquet, and its size
-        in one request.
-        """
+        """Open a version of a file, '' for the current one: its end and its size are read in one request."""
         content = self._get(path, f"bytes=-{_TAIL_BYTES}", version_id=version_id)
         if content is None:
             return io.BufferedReader(ObjectReader(lambda *_: b"", 0, b"", ""))
@@ -377,9 +368,7 @@ class ObjectStorage:
         return store
 
     def page_from(self, start: str) -> tuple[list[FileStat], bool]:
-        """Return the files that one request lists from a path on, and whether there are no more; ([], False) where the
-        store lists in another order, or only from the beginning.
-        """
+        """Return the files of one request from a path on, and whether they are the last; ([], False) if unordered."""
         if not self._calls.starts_anywhere:
             return [], False
         prefix = self._prefix("")
@@ -442,7 +431,6 @@ class ObjectStorage:
 
     def copy(self, source: Source, path: str, condition: str) -> Creation:
         """Copy an object or a version to a path. `condition`: ABSENT, or the tag of the object that may be replaced."""
-
         self._require_condition(path)
         return copy(self._calls, self._retry, source, self._key(path), self._place(path), condition)
 
@@ -486,9 +474,7 @@ class ObjectStorage:
         )
 
     def _delete(self, pool: ThreadPool, paths: list[str]) -> dict[str, Deletion]:
-        """Delete files in bulk requests, and throttled ones in further requests; alone those that no such request can
-        delete.
-        """
+        """Delete files in bulk, throttled ones in further requests, and alone those that no bulk request can."""
         outcomes: dict[str, Deletion] = {path: Missing() for path in paths if not self._calls.can_hold(self._key(path))}
         size, may_repeat = self._calls.deletes_per_request, permission()
 
@@ -557,10 +543,7 @@ class ObjectStorage:
         return _part(content, offset, length) if content else b""
 
     def _get(self, path: str, span: str, tag: str = "", version_id: str = "") -> Content | None:
-        """Return the bytes of a file or of a range; None after the end of the file.
-
-        Raises StorageFailed where a tag is given and the file has another one.
-        """
+        """Return the bytes of a file or a range; None after its end. Raises StorageFailed for another tag."""
         try:
             return self._ask(lambda: self._calls.get(self._key(path), span, tag, version_id), path, "read")
         except StorageFailed as failed:
@@ -615,13 +598,11 @@ class ObjectStorage:
 
 
 def _part(content: Content, offset: int, length: int) -> bytes:
-    """Return the requested bytes, also where the store ignored the range."""
     start = offset - content.offset
     return content.data[start : start + length]
 
 
 def _failed(fault: StorageFailed | UsageError) -> Failed:
-    """Return the outcome of a deletion from a fault of the store."""
     reason = fault.facts.get("store says") or fault.facts.get("seen", fault.message)
     return Failed(reason, fault if isinstance(fault, PermissionRefused) else None)
 
@@ -671,7 +652,6 @@ class ObjectVersions(ABC):
             yield version._replace(path=version.path.removeprefix(root))
 
     def listed(self, prefix: str) -> Iterator[ObjectVersion]:
-        """Yield the versions of all keys with a prefix, with keys as paths."""
         for _, group in groupby(self.entries(prefix), key=lambda entry: entry.path):
             yield from self.in_order([*group])
 
@@ -713,7 +693,6 @@ class ObjectVersions(ABC):
         return Keeping(is_kept=False, how=f"{ways} are disabled")
 
     def gone(self, version: ObjectVersion) -> FileMissing:
-        """Return the error for a version that does not exist."""
         return FileMissing(f"version {version.version_id} of {self._store.uri}/{version.path} does not exist")
 
     def pages(self, listing: str, prefix: str) -> Iterator[ObjectVersion]:
@@ -758,5 +737,4 @@ def is_denied(fault: BaseException | None) -> bool:
 
 
 def current(versions: Sequence[ObjectVersion]) -> ObjectVersion | None:
-    """Return the current version among those of one key."""
     return next((version for version in versions if version.state is VersionState.CURRENT), None)

@@ -221,7 +221,6 @@ class Range:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the range is all of one directory."""
         return len(self.parts) == 1 and not self.start and not self.end
 
     @property
@@ -321,9 +320,7 @@ class Range:
 
 
 def _varying(name: str, place: int, fixed: int) -> tuple[int, str]:
-    """Return where names probably begin to vary, and the characters that they have there. `fixed`: length of the part
-    that they have in common.
-    """
+    """Return where names probably begin to vary, and their characters there; `fixed`: length of their common part."""
     if name[place] not in _HEXADECIMAL:
         return place, _LETTERS
     start, end = place, place

@@ -29,8 +29,6 @@ from deltacli.storage.probing.subject import (
 )
 from deltacli.storage.retry import CREATE_FIRST_WAIT
 
-# -- probing a store of objects ----------------------------------------------------------------------------------------
-
 _PAGE = 3
 """Names per page of a listing of scratch files, so that several pages are listed."""
 

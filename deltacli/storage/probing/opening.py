@@ -115,7 +115,6 @@ class LocalSubject:
 
 
 def _permit(directory: str) -> Permit:
-    """Return whether the system lets this process write to a directory."""
     if _is_read_only(directory):
         return Permit(Granted.NO, f"{directory} is on a file system that is mounted read-only")
     if not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):

@@ -24,9 +24,7 @@ class ProbedCalls(Protocol):
 
     @property
     def names_of_permissions(self) -> dict[str, str]: ...
-
     def identity(self) -> Identity: ...
-
     def permits(self) -> dict[str, Permit]: ...
 
 

@@ -86,7 +86,6 @@ class S3Calls:
 
     @property
     def client(self) -> Botocore:
-        """Return the client, created on first use."""
         if self._made is None:
             from deltacli.storage.s3.faults import FAULTS, translate_options
 
@@ -127,7 +126,12 @@ class S3Calls:
         )
 
     def look(self, key: str) -> tuple[Entry, str]:
-        return s3_properties(self._send_for(key, lambda client: client.head_object(**self.of(key))), key)
+        answer = self._send_for(key, lambda client: client.head_object(**self.of(key)))
+        _require_object(answer)
+        size, modified = answer.get("ContentLength"), answer.get("LastModified")
+        if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
+            raise unexpected(_described(answer))
+        return Entry(key, size, milliseconds(modified)), str(answer.get("ETag", ""))
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
@@ -149,7 +153,6 @@ class S3Calls:
         return self._send_for(key, send)
 
     def _send_for(self, key: str, call: Callable[[Botocore], Answer]) -> Answer:
-        """Make a call that reads an object."""
         try:
             return self.send(call)
         except http.HttpFault as fault:
@@ -171,7 +174,6 @@ class S3Calls:
         require_copied(self.send(lambda client: client.copy_object(**asked)), "CopyObjectResult")
 
     def copied(self, source: Source) -> dict[str, Botocore]:
-        """Return the parameters that name what is copied."""
         named = {"Bucket": self.bucket, "Key": source.key}
         named |= {"VersionId": source.version_id} if source.version_id else {}
         return {"CopySource": named} | ({"CopySourceIfMatch": source.tag} if source.tag else {})
@@ -202,7 +204,6 @@ class S3Calls:
         return f"{self._uri.partition('://')[0]}://{self.bucket}/{key}"
 
     def of(self, key: str) -> dict[str, Botocore]:
-        """Return the parameters that name an object."""
         return {"Bucket": self.bucket, "Key": key, **self.payer}
 
     def send(self, call: Callable[[Botocore], Answer]) -> Answer:
@@ -224,9 +225,7 @@ class S3Calls:
             raise s3_fault(fault) from fault
 
     def _has_others(self, refused: Botocore, keys: Mapping[str, str]) -> bool:
-        """Return whether there are credentials that differ from those of a client, or from the keys of a grant, and use
-        them from now on.
-        """
+        """Return whether credentials other than the refused ones are there now, and use them from now on."""
         from deltacli.storage.s3.faults import FAULTS
 
         if self.options.held is not None:
@@ -250,19 +249,16 @@ class S3Calls:
 
 
 def _key_of(session: Botocore) -> tuple[str, str | None] | None:
-    """Return the access key and the session token of a session; None if it finds no credentials."""
     found = session.get_credentials()
     frozen = found.get_frozen_credentials() if found else None
     return (frozen.access_key, frozen.token) if frozen else None
 
 
 def if_of(condition: str) -> dict[str, str]:
-    """Return the parameter for the condition of a write."""
     return {"IfNoneMatch": "*"} if condition == ABSENT else {"IfMatch": condition}
 
 
 def is_aws(client: Botocore) -> bool:
-    """Return whether a client's endpoint is one of AWS itself."""
     return bool(_AWS.search(urlsplit(str(client.meta.endpoint_url)).hostname or ""))
 
 
@@ -316,15 +312,6 @@ def s3_page(answer: Fields, prefix: str) -> ListedPage:
     return ListedPage(entries, prefixes, token)
 
 
-def s3_properties(answer: Fields, key: str) -> tuple[Entry, str]:
-    """Return the properties of an object from a HEAD answer, and its tag."""
-    _require_object(answer)
-    size, modified = answer.get("ContentLength"), answer.get("LastModified")
-    if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
-        raise unexpected(_described(answer))
-    return Entry(key, size, milliseconds(modified)), str(answer.get("ETag", ""))
-
-
 def require_stored_in_s3(answer: Fields) -> None:
     """Raise HttpFault unless the answer to a PUT has the tag of the object that was stored."""
     if not answer.get("ETag"):
@@ -340,9 +327,7 @@ def require_copied(answer: Fields, name: str) -> str:
 
 
 def body_of(answer: Fields, span: str) -> bytes:
-    """Return the body of an answer with an object, or with the range that was asked for ('' for all). Raises HttpFault
-    where it is too long, or where it does not show its end.
-    """
+    """Return the body of an object or of a range ('' for all). Raises HttpFault where it is too long or cut off."""
     declared = answer.get("ContentLength")
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if declared is None and "transfer-encoding" not in headers:
@@ -423,7 +408,6 @@ def _dictionaries(answer: Fields, name: str) -> list[Fields]:
 
 
 def milliseconds(moment: datetime) -> int:
-    """Return a time of the store in milliseconds."""
     return int(moment.timestamp() * 1000)
 
 

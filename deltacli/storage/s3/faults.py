@@ -117,9 +117,7 @@ def s3_fault(fault: BaseException) -> HttpFault:
 
 
 def refuses_credentials(fault: BaseException) -> bool:
-    """Return whether the store took none of the request because its credentials have expired or are gone. The answer to
-    a HEAD has no words.
-    """
+    """Return whether nothing was done because credentials have ended or are gone; a HEAD's answer has no words."""
     return isinstance(fault, boto.ClientError) and (
         code_of(fault) in _CREDENTIALS_REFUSED or (status_of(fault) == 400 and fault.operation_name.startswith("Head"))
     )
@@ -140,7 +138,6 @@ def code_of(fault: BaseException | None) -> str:
 
 
 def is_absent(fault: BaseException) -> bool:
-    """Return True where the fault means that the object does not exist."""
     return code_of(fault) in _ABSENT
 
 
@@ -321,7 +318,6 @@ def _ask_who(options: S3Options) -> str:
 
 
 def how_to_log_in_to_aws() -> str:
-    """Return the hint where no credentials are found."""
     return f"export AWS_PROFILE=NAME, or for a public bucket add {parameter('storage_options.anon', 'true')}"
 
 

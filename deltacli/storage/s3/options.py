@@ -155,11 +155,9 @@ class _VendedKeys:
         return ReadOnlyCredentials(keys["key"], keys["secret"], keys.get("token") or None)
 
     def get_deferred_property(self, name: str) -> Callable[[], str | None]:
-        """Return what returns a property when it is needed."""
         return lambda: getattr(self.get_frozen_credentials(), name, None)
 
     def load_credentials(self) -> _VendedKeys:
-        """Return these keys as those of the chain."""
         return self
 
 
@@ -194,10 +192,7 @@ def _loader(data_path: str | None) -> Botocore:
 
 
 def make_client(options: S3Options, session: Botocore = None) -> Botocore:
-    """Return a client of a session, or of a new one, that sends each request once; the caller retries.
-
-    Errors are not translated.
-    """
+    """Return a client that sends each request once and translates no error; the caller retries."""
     import botocore
     import botocore.config
 
@@ -255,9 +250,7 @@ def _environment() -> dict[str, str]:
 
 
 def _credential(name: str, text: str) -> str:
-    """Return a credential without surrounding white space, such as a line end from a file. Raises UsageError, without
-    the value, for white space inside.
-    """
+    """Return a credential without white space around it. Raises UsageError, without the value, for some inside."""
     stripped = text.strip()
     if _NOT_IN_CREDENTIALS.search(stripped):
         raise UsageError(

@@ -199,9 +199,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 def open_s3(
     uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
 ) -> ObjectStorage:
-    """Return the store of a URI whose scheme is `s3`, `s3a` or `s3n`, with the credentials of a grant if there is one.
-    Raises UsageError.
-    """
+    """Return the store of an S3 URI, with the credentials of a grant if there is one. Raises UsageError."""
     uri = uri.rstrip("/")
     scheme, _, rest = uri.partition("://")
     require_libraries(scheme, "botocore.session")
@@ -226,7 +224,6 @@ def open_s3(
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
-
         return S3Versions(store, calls)
 
     return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)

@@ -48,10 +48,7 @@ GetKey = Callable[[datetime, datetime], Any]  # Any: an object with the fields o
 
 
 def azure_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
-    """Return the source of signatures for a location. `clock` returns epoch seconds.
-
-    Raises CannotSign for credentials that cannot sign, and what opening the store raises.
-    """
+    """Return the source of signatures for a location. Raises CannotSign, and what opening the store raises."""
     address = read_address(uri)
     read = read_azure_options(options, address)
     root = "/".join(part for part in (address.container, address.root) if part)
@@ -106,8 +103,6 @@ def _delegation_key(key: Any) -> DelegationKey:
 
 
 def _get_key(uri: str, options: AzureOptions) -> GetKey:
-    """Return how a user delegation key is asked for. Spec: Get User Delegation Key."""
-
     def get_key(begin: datetime, expiry: datetime) -> SimpleNamespace:
         calls = AzureCalls("", options, AzureCredentials(options, uri), Retry())
         span = "".join(f"<{name}>{moment:{_TIME}}</{name}>" for name, moment in (("Start", begin), ("Expiry", expiry)))
@@ -143,9 +138,7 @@ def delegated_source(uri: str, options: Mapping[str, str], clock: Callable[[], f
 
 
 def mint_directory_sas(source: AzureSource, place: tuple[str, str], *, expires_ms: int, now_ms: int) -> Minted:
-    """Return a signature that reads and lists below a directory, given as `container@host` and path, by the keys of a
-    source of the same account. Raises CannotMint.
-    """
+    """Return a signature to read and list below a directory (`container@host`, path). Raises CannotMint."""
     try:
         signing = source(expires_ms)
     except CredentialsMissing as fault:

@@ -23,13 +23,12 @@ _ENDPOINT = "https://storage.googleapis.com"
 
 
 def gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
-    """Return the source of signatures for a location.
-
-    Raises CannotSign for credentials that cannot sign, and what opening the store raises.
-    """
+    """Return the source of signatures for a location. Raises CannotSign, and what opening the store raises."""
     others = {name: value for name, value in options.items() if name not in HMAC_OPTIONS}
     key_id, secret = (options.get(name, "").strip() for name in HMAC_OPTIONS)
-    address = _address(uri, options.get("endpoint_url", ""))
+    bucket, _, root = uri.partition("://")[2].rstrip("/").partition("/")
+    path = "/".join(quote(part, safe="/~") for part in (bucket, root) if part)
+    address = values.ObjectAddress(options.get("endpoint_url", "").rstrip("/") or _ENDPOINT, f"/{path}/")
     if key_id and secret:
         remember_secrets({"hmac_secret": secret})
         return lambda: values.GcsSigning(address, values.HmacCredential(key_id, secret))
@@ -39,12 +38,6 @@ def gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
     require_libraries(uri.partition("://")[0], *LIBRARIES)
     signer = _signer(uri, GcsCredentials(read, uri))
     return lambda: values.GcsSigning(address, signer)
-
-
-def _address(uri: str, endpoint: str) -> values.ObjectAddress:
-    bucket, _, root = uri.partition("://")[2].rstrip("/").partition("/")
-    path = "/".join(quote(part, safe="/~") for part in (bucket, root) if part)
-    return values.ObjectAddress(endpoint.rstrip("/") or _ENDPOINT, f"/{path}/")
 
 
 def _signer(uri: str, source: GcsCredentials) -> values.BlobSigner:
@@ -98,9 +91,7 @@ def mint_token(
     delegation: values.Delegation,
     clock: Callable[[], float] = time.time,
 ) -> values.Minted:
-    """Return a token for a directory, given as bucket and key. It ends when the token of the server does, which cannot
-    be chosen. Raises CannotMint and UsageError.
-    """
+    """Return a token for a directory, which ends with the token of the server. Raises CannotMint and UsageError."""
     require_libraries("gs", *LIBRARIES)
     if len(values.boundary_expression(*place)) > values.LONGEST_EXPRESSION:
         raise values.CannotMint(f"the condition of its token has more than {values.LONGEST_EXPRESSION:,} characters")

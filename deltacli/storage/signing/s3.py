@@ -83,9 +83,7 @@ class S3SigningSource:
         return botocore.credentials.Credentials(key, secret, token)
 
     def _region_of_bucket(self, client: Any) -> str | None:
-        """Return the region of the bucket: a URL that is signed for another one is refused. None if it is not known,
-        or the same.
-        """
+        """Return the region of the bucket, which URLs have to name; None if it is not known, or the same."""
         from deltacli.storage.s3.faults import FAULTS
 
         answer: Mapping[str, Any] = {}

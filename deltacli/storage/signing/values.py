@@ -21,16 +21,13 @@ class CannotSign(Exception):
 
 @dataclass(frozen=True)
 class ObjectAddress:
-    """The URL of the directory of a table: `origin` is scheme and host, `path` is percent-encoded and ends with a
-    slash.
-    """
+    """The URL of the directory of a table: scheme and host, and a percent-encoded path with a slash at the end."""
 
     origin: str
     path: str
 
     @property
     def host(self) -> str:
-        """Return host and port as in the Host header."""
         return self.origin.partition("://")[2]
 
 
@@ -121,9 +118,7 @@ def partition_of(role_arn: str) -> str | None:
 
 
 def session_policy(bucket: str, directory: str, *, partition: str = "aws", uses_kms: bool = False) -> str:
-    """Return the policy that allows reading and listing below a directory of a bucket, and nothing else: no older
-    versions of objects, and no names beside the directory.
-    """
+    """Return the policy to read and list below a directory of a bucket: no older versions, nothing beside it."""
     inside = f"{_PLACEHOLDER.sub(lambda found: f'${{{found[0]}}}', directory)}/*"
     store = f"arn:{partition}:s3:::{bucket}"
     statements: list[Json] = [

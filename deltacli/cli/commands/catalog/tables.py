@@ -50,7 +50,6 @@ def catalog_status(run: Run, table: TableArgument) -> None:
       deltacli catalog status uc://prod.sales.orders
       deltacli catalog status uc://prod.sales.orders --json
     """
-
     found = run.open_table(table).status_catalog()
     for note in found.notes:
         run.note(f"note: {note}")
@@ -73,7 +72,6 @@ def catalog_staged(run: Run, table: TableArgument) -> None:
       deltacli catalog staged uc://prod.sales.orders
       deltacli catalog staged uc://prod.sales.orders --format csv
     """
-
     run.write(staged_result(run.open_table(table).staged_catalog()))
 
 

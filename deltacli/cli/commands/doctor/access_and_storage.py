@@ -63,9 +63,7 @@ def doctor_access(
 
 
 def _check(storage: Storage, *, yes: bool) -> AccessReport:
-    """Return what is known about the access to a table; a store without credentials is a report as well. Credentials of
-    a catalog are those to write, where it gives them, as for commands that write.
-    """
+    """Return what is known about the access to a table; a store without credentials is a report as well."""
     from deltacli.operations.doctor.storage import AccessReport, check_access, without_credentials
     from deltacli.storage.probing.opening import subject_of
 

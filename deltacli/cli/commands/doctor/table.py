@@ -84,7 +84,6 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
 
 
 def _read_prices(file: str) -> PriceTable:
-    """Return the prices of a file. Raises UsageError, also where it cannot be read."""
     try:
         data = Path(file).read_bytes()
     except OSError as fault:

@@ -128,7 +128,7 @@ def _columns() -> list[Column[FleetPlanRow]]:
         Column(
             "seconds",
             lambda row: row.step and round(row.step.estimate.seconds, 3),
-            _time,
+            lambda row: f"{row.step.estimate.seconds:,.0f} s" if row.step and row.step.estimate.seconds >= 1 else "",
             right=True,
             priority=3,
             title="time",
@@ -160,7 +160,6 @@ def _screen(rows: Sequence[FleetPlanRow], file: str, terminal: Terminal, most: i
 
 
 def _sum_of(rows: Sequence[FleetPlanRow]) -> FleetPlanRow:
-    """Return the row of several tables with the same step: their estimates are added up."""
     steps = [row.step for row in rows if row.step is not None]
     if len(steps) < 2:
         return rows[0]
@@ -189,10 +188,6 @@ def _size(row: FleetPlanRow) -> str:
     if row.step is None:
         return ""
     return "unknown" if row.step.estimate.size_bytes is None else format_size(row.step.estimate.size_bytes)
-
-
-def _time(row: FleetPlanRow) -> str:
-    return f"{row.step.estimate.seconds:,.0f} s" if row.step and row.step.estimate.seconds >= 1 else ""
 
 
 def _exact(row: FleetPlanRow) -> str | None:

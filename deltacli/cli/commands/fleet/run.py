@@ -103,7 +103,6 @@ def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> Fleet
 def _cluster_of(
     run: Run, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
 ) -> FleetCluster | None:
-    """Return how the engine of the run works on many tables; None for an engine of this process."""
     if not run.engine.may_repeat:
         return None
     from deltacli.fleet.running.steps import FleetCluster

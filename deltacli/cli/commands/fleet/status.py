@@ -45,7 +45,6 @@ class StatusFiles:
     allow_remote: bool = option("Let --serve-metrics use an address that other machines can reach.", default=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for options that do not fit together, or for a file inside a table."""
         if self.pages is not None and self.html is None:
             raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
         if self.write_pages and self.pages is None:

@@ -25,7 +25,7 @@ from deltacli.core.request_fields import Option
 from deltacli.core.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
+    from deltacli.sharing.configuration.shares_yaml import Configuration
     from deltacli.sharing.signing.keys import ServerKeys
 
 EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 7, 70), "rotate": (0, 2, 4, 7, 70)}
@@ -122,8 +122,6 @@ def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOpti
         raise Exit(EXIT_FINDINGS)
 
 
-# -- the signing key ---------------------------------------------------------------------------------------------------
-
 OverlapOption = Annotated[
     str | None,
     Option(
@@ -160,7 +158,12 @@ def share_key_rotate(
 
     configuration = read_shares(config)
     file, now_ms = _key_file_of(configuration), run.clock()
-    longest_ms = _longest_ms(configuration.settings)
+    lifetimes = (
+        configuration.settings.page_token_lifetime_seconds,
+        configuration.settings.refresh_token_lifetime_seconds,
+        configuration.settings.url_lifetime_seconds,
+    )
+    longest_ms = max(lifetimes) * 1_000
     overlap_ms = longest_ms if overlap is None else parse_duration(overlap, "--overlap")
 
     def show(keys: ServerKeys, *, is_planned: bool) -> None:
@@ -181,7 +184,6 @@ def share_key_rotate(
 
 
 def _key_file_of(configuration: Configuration) -> Path:
-    """Return the key file. Raises UsageError where the configuration names none."""
     file = configuration.settings.key_file
     if file is None:
         raise UsageError(
@@ -191,13 +193,3 @@ def _key_file_of(configuration: Configuration) -> Path:
             hint=f"deltacli share serve --config {quoted(str(configuration.path))}",
         )
     return file
-
-
-def _longest_ms(settings: Settings) -> int:
-    """Return how long a page token, a refresh token or a URL is valid at most."""
-    lifetimes = (
-        settings.page_token_lifetime_seconds,
-        settings.refresh_token_lifetime_seconds,
-        settings.url_lifetime_seconds,
-    )
-    return max(lifetimes) * 1_000

@@ -127,7 +127,6 @@ def _form_of(to: str) -> PullForm:
 
 
 def _require_fitting(form: PullForm, asked: Asked[RowRequest], *, resume: bool, is_past: bool) -> None:
-    """Raise UsageError for options that exclude each other."""
     if (limit := asked.values.get("limit", 1)) < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
     if form is PullForm.DELTA:
@@ -248,7 +247,6 @@ def _require_place(to: str, form: str) -> str | None:
 
 
 def _write_file(run: Run, uri: str, scan: Scan, to: str, form: str) -> int:
-    """Write one file and return its rows."""
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
     rows = 0

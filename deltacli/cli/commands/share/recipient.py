@@ -176,7 +176,6 @@ def share_recipient_revoke(
 def _apply(
     run: Run, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
 ) -> Recipient:
-    """Change the file, and show and return the recipient as it is now."""
     after = _change(file, change, may_create=action == "add").find(recipient)
     assert after is not None
     _show(run, file, [after], action, dry_run=dry_run)

@@ -106,7 +106,6 @@ def share_serve(
 
 
 def _refuse_with_directories(config: str | None, host: str | None, admin_port: int | None, behind_proxy: bool) -> None:
-    """Raise UsageError for options of a configured server."""
     given = {
         "--config": config is not None,
         "--host": host is not None,
@@ -179,7 +178,6 @@ def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Soc
 
 
 def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int) -> None:
-    """Say what is served, and where."""
     from deltacli.sharing.server.serving import address_of
 
     for note in configuration.notes:
@@ -220,7 +218,6 @@ def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
 
 
 def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
-    """Say what is shared, and how to read it."""
     tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
     run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
     width = max(len(table.full_name) for table in tables[:_MOST_NAMED])
@@ -235,7 +232,6 @@ def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: s
 
 
 def _client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:
-    """Return a command that reads a table: by deltacli where there is a profile, else by curl."""
     if profile is None:
         return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
     address = f"{os.path.abspath(profile)}#{table.full_name}"

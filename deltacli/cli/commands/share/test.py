@@ -95,7 +95,6 @@ class TestOptions:
     list_rules: bool = option("List the rules instead; takes no ADDRESS.", default=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for invalid values."""
         if not self.list_rules:  # which needs no pause
             _ = self.pause_seconds
         require_limit(self.max_findings)
@@ -255,7 +254,14 @@ def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions)
       deltacli share test acme.share --baseline known.json
       deltacli share test --list-rules
     """
-    rules = _choose_rules(run, wanted)
+    from deltacli.sharing.conformance.run import conformance_rules
+
+    known = conformance_rules()
+    require_known(run, _COMMAND, list(known), wanted.select, wanted.ignore)
+    choice = RuleChoice(select=wanted.select, ignore=wanted.ignore)
+    rules = [rule for rule in known.values() if choice.names(rule.id)]
+    if not rules:
+        raise UsageError("no rule is left to check", code="usage.rule")
     if wanted.list_rules:
         list_rules(run, rules, "share")
         return
@@ -270,19 +276,6 @@ def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions)
         raise Exit(EXIT_FINDINGS)
     if any("limit of" in sentence for sentence in report.left_out):
         raise Exit(PartlyDone.exit_code)
-
-
-def _choose_rules(run: Run, wanted: TestOptions) -> list[Rule]:
-    """Return the selected rules. Raises UsageError where a pattern of --select matches none, or none is left."""
-    from deltacli.sharing.conformance.run import conformance_rules
-
-    known = conformance_rules()
-    require_known(run, _COMMAND, list(known), wanted.select, wanted.ignore)
-    choice = RuleChoice(select=wanted.select, ignore=wanted.ignore)
-    chosen = [rule for rule in known.values() if choice.names(rule.id)]
-    if not chosen:
-        raise UsageError("no rule is left to check", code="usage.rule")
-    return chosen
 
 
 def _say_what_next(run: Run, report: ValidationReport) -> None:

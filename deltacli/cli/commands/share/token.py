@@ -179,7 +179,17 @@ def _create(
     def change(known: Recipients) -> Recipients:
         after, token = creation(known)
         if profile is not None:
-            _write_profile(configuration, profile, token)
+            from deltacli.sharing.configuration.secrets import write_profile
+
+            if profile == "-":
+                raise UsageError(
+                    "--profile - is not a file; without --profile the token is written to stdout",
+                    hint="deltacli share token create RECIPIENT",
+                )
+            require_target(profile, "--profile")
+            require_directory(profile)
+            invocation.writes(profile)
+            write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
         created["token"] = token
         return after
 
@@ -202,20 +212,6 @@ def _create(
             f"note: the endpoint is {configuration.settings.base_url}; publicUrl in {configuration.path} changes it"
         )
     run.say_next(f"deltacli share profile check {quoted(profile)}")
-
-
-def _write_profile(configuration: Configuration, profile: str, token: CreatedToken) -> None:
-    from deltacli.sharing.configuration.secrets import write_profile
-
-    if profile == "-":
-        raise UsageError(
-            "--profile - is not a file; without --profile the token is written to stdout",
-            hint="deltacli share token create RECIPIENT",
-        )
-    require_target(profile, "--profile")
-    require_directory(profile)
-    invocation.writes(profile)
-    write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
     from deltacli.work.outputs import ActionColumns
 
-# -- lists of live files and tombstones, millions long -----------------------------------------------------------------
-
 _LARGEST = "largest size of those shown"
 _PATH_CELLS = 56
 """Of a path before other columns than its size are shown: whole paths are worth more than the times."""
@@ -55,7 +53,6 @@ class FileListing:
 
     @property
     def shape(self) -> ActionColumns:
-        """The columns of the listing, with their types."""
         from deltacli.work.outputs import ActionColumns
 
         return ActionColumns(self.kinds, self.columns)
@@ -82,7 +79,6 @@ class FilesResult(results.Result):
 
     @property
     def was_cut(self) -> bool:
-        """True where there were more files than the limit, once they are written."""
         return self._cutter.was_cut
 
     def document(self) -> results.Document:
@@ -103,7 +99,6 @@ class FilesResult(results.Result):
         return results.BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
 
     def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-        """Return the rows in Arrow columns and their schema, for `--format parquet`."""
         shape = self._listing.shape
         return shape.schema(), (shape.of(kind, batch) for kind, batch in self._batches())
 
@@ -152,7 +147,6 @@ class _Cutter:
 def _blocks(
     snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, encode: Encode
 ) -> Iterator[results.EncodedItems]:
-    """Yield the encoded rows: of the given batches, or of the whole listing, which the threads that read it encode."""
     if batches is not None:
         yield from (encode(kind, batch) for kind, batch in batches)
         return
@@ -174,7 +168,6 @@ def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, Re
 
 
 def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
-    """A batch with the columns asked for."""
     if listing.columns is None:
         return batch
     return batch.select([name for name in listing.columns if name in batch.schema.names])
@@ -186,7 +179,6 @@ def _json_block(kind: str, batch: RecordBatch, *, end: str) -> results.EncodedIt
 
 
 def _grid_block(form: results.RowForm, names: Sequence[str], kind: str, batch: RecordBatch) -> results.EncodedItems:
-    """Encode a batch in columns, one row of a form per row."""
     return form.block([_values(kind, batch, name) for name in names], batch.num_rows)
 
 
@@ -216,7 +208,6 @@ def _exact_column(name: str) -> Column[dict[str, Any]]:
 
 
 def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
-    """The columns for the eye; the path last, because it is longest."""
     if listing.columns is not None:
         return [_exact_column(name) for name in listing.columns]
     columns: list[Column[dict[str, Any]]] = []
@@ -291,9 +282,7 @@ def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
 def _write_screens(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
 ) -> None:
-    """Draw up to a thousand rows; write more of them in screens of a thousand, each aligned by itself, the heading
-    once.
-    """
+    """Draw up to a thousand rows; write more of them in screens of a thousand, each aligned by itself."""
     held: list[dict[str, Any]] = []
     first = True
     for kind, batch in batches:
@@ -333,7 +322,6 @@ class ReadAmount:
         self.filesWithoutRecords += records.null_count
 
     def sentence(self) -> str:
-        """`12 files, 3.2 MiB, 1,200 records`."""
         known = plural(self.records, "record")
         unknown = f" in all but {plural(self.filesWithoutRecords, 'file')}" if self.filesWithoutRecords else ""
         return f"{file_amount(self.files, self.sizeBytes)}, {known}{unknown}"
@@ -360,7 +348,6 @@ class Totals:
                 yield batch
 
     def as_json(self) -> dict[str, Json]:
-        """As it stands in documents and lines."""
         skipped = {"partition": asdict(self.by_partition), "statistics": asdict(self.by_statistics)}
         return {"kept": asdict(self.kept), "skipped": skipped}
 
@@ -397,7 +384,13 @@ class ScanResult(FramedResult):
         shown = list(self._batches)
         _drain(self._counted)
         self._batches = iter(shown)
-        return _totals(self._uri, self._version, self._totals)
+        skipped = (("by partition", self._totals.by_partition), ("by statistics", self._totals.by_statistics))
+        return [
+            Section("table", [self._uri]),
+            Section("version", [str(self._version)]),
+            Section("read", [self._totals.kept.sentence()]),
+            *(Section(f"skipped {how}", [amount.sentence()]) for how, amount in skipped),
+        ]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         results.write_sections(sink, terminal, self.sections(terminal))
@@ -412,23 +405,12 @@ class ScanResult(FramedResult):
 
 
 def _drain(batches: Iterator[pa.RecordBatch]) -> None:
-    """Count what is not shown."""
     for _ in batches:
         pass
 
 
 def _schema() -> pa.Schema:
     return pa.schema(zip(_NAMES, (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
-
-
-def _totals(uri: str, version: int, totals: Totals) -> list[Section]:
-    skipped = (("by partition", totals.by_partition), ("by statistics", totals.by_statistics))
-    return [
-        Section("table", [uri]),
-        Section("version", [str(version)]),
-        Section("read", [totals.kept.sentence()]),
-        *(Section(f"skipped {how}", [amount.sentence()]) for how, amount in skipped),
-    ]
 
 
 def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pa.RecordBatch]) -> None:
@@ -449,8 +431,6 @@ def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pa
 
 
 def _columns() -> list[Column[dict[str, Any]]]:
-    """The path last, because it is longest."""
-
     def size(row: dict[str, Any]) -> str:
         return format_size(row["sizeBytes"])
 

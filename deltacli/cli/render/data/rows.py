@@ -99,7 +99,6 @@ class FramedResult(Result):
     written: Written
 
     def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-        """Return the rows in Arrow columns and their schema."""
         raise NotImplementedError
 
 
@@ -111,7 +110,9 @@ class RowsResult(FramedResult):
     def __init__(self, rows: Rows, limit: int) -> None:
         self.written = Written()
         self._rows = rows
-        self._batches = _begun(_sound(cut(rows.batches, limit, self.written)))
+        batches = _sound(cut(rows.batches, limit, self.written))
+        first = next(batches, None)  # a fault before it leaves nothing on stdout
+        self._batches = batches if first is None else chain([first], batches)
 
     def document(self) -> Document:
         fields = envelope(self._rows.kind, self._rows.table, complete=True) | dict(self._rows.about)
@@ -154,7 +155,6 @@ class RowsResult(FramedResult):
 
 def json_blocks(batches: Iterable[pa.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
     """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
-
     for piece in pieces(batches):
         fields = list(zip(piece.schema.names, piece.columns, strict=True))
         yield block_of(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
@@ -185,14 +185,7 @@ def _sound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-def _begun(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches, the first of them read: a fault before it leaves nothing on stdout."""
-    first = next(batches, None)
-    return batches if first is None else chain([first], batches)
-
-
 def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the values of rows as texts, null as the word."""
     null = pa.scalar(NULL)
     texts = [pc.coalesce(text_column(column), null) for column in batch.columns]
     return pa.RecordBatch.from_arrays(texts, batch.schema.names) if texts else batch
@@ -206,7 +199,6 @@ def _write_screens(
     written: Written,
 ) -> int:
     """Draw up to a thousand rows; write more of them in screens of a thousand. Return how many there were."""
-
     heading, count = True, 0
 
     def show(rows: Sequence[tuple[str | None, ...]], *, is_part: bool) -> None:
@@ -230,7 +222,6 @@ def _write_screens(
 
 
 def _footer(shown: int, rows: Rows, written: Written) -> str:
-    """How many rows of how many are shown."""
     if not written.was_cut:
         return plural(shown, "row")
     total = rows.count()
@@ -292,7 +283,6 @@ def _is_change(rows: Rows) -> bool:
 
 
 def _type_name(kind: Any) -> str:  # Any: a type of a schema as JSON
-    """A type in short: `array<long>`, `struct`."""
     match kind:
         case str():
             return kind
@@ -570,7 +560,6 @@ def _as_null(text: pa.Array, column: pa.Array) -> pa.Array:
 
 
 def _stored(column: pa.Array) -> pa.Array:
-    """A column as plain values: no extension, no dictionary, no views or large offsets of text and binary."""
     if isinstance(column, pa.ExtensionArray):
         return _stored(column.storage)
     kind = column.type
@@ -640,7 +629,6 @@ def _decimals(column: pa.Array) -> pa.Array:
 
 
 def _whole_type(kind: ArrowType) -> ArrowType:
-    """The type of the same width without a scale."""
     return {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}[kind.bit_width](
         kind.precision, 0
     )

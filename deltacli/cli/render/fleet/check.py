@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def fleet_fields(kind: str, file: str, *, complete: bool = True) -> dict[str, Json]:
-    """Return the first fields of a document about the tables of a policy file."""
     return {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "complete": complete, "file": file}
 
 
@@ -47,9 +46,7 @@ class Items(Sequence[JsonObject]):
 
 
 class TableRow(NamedTuple):
-    """A row for people: what its first column shows, and the tables that it is about. `is_counted`: they have no name
-    there.
-    """
+    """A row for people: what its first column shows, and its tables. `is_counted`: they have no name there."""
 
     name: str
     row: Any  # of any kind
@@ -90,7 +87,6 @@ class FleetListing(results.Listing[Row]):
         return results.RowGrid(self.columns, self._first(self.rows))
 
     def is_cut(self, count: int) -> bool:
-        """Return True if some of so many rows or items are left out."""
         return 0 < self.most < count
 
     def _first(self, all_of_them: Sequence[Any]) -> Sequence[Any]:  # Any: rows or items
@@ -277,7 +273,6 @@ def _sections(found: FleetFile) -> list[Section]:
 
 
 def _line(found: FleetFile, problem: Problem) -> str:
-    """Return a problem in the form that editors recognize: file, line, message."""
     key = f"{problem.key}: " if problem.key else ""
     expected = f" (expected: {problem.expected})" if problem.expected else ""
     return f"{found.path}:{problem.line}: {key}{problem.message}{expected}"

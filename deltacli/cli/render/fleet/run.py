@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from deltacli.cli.render.columns import Column, Section
-from deltacli.cli.render.fleet.check import FleetListing, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.render.fleet.check import FleetListing, fleet_fields, of_row, table_screen
+from deltacli.cli.terminal.term import Style
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.fleet.running.run import FleetReport, StepReport, TableReport
@@ -60,7 +60,16 @@ def run_result(report: FleetReport, look: str = "deltacli fleet status") -> Flee
         items_name="tables",
         last={"type": "fleet-run", "file": file, **content},
         said=lambda _: said,
-        screen=lambda terminal, most: _screen(rows, file, terminal, most),
+        screen=lambda terminal, most: table_screen(
+            ((row.name, row) for row in rows),
+            [of_row(column) for column in _columns()[1:]],
+            file,
+            terminal,
+            merged=_sum_of if most else None,
+            same=_same,
+            is_named=lambda row: row.state in _NAMED,
+            least=18,
+        ),
     )
 
 
@@ -93,20 +102,6 @@ def _columns() -> list[Column[RunRow]]:
         Column("message", lambda row: row.message, priority=2, least=30, folds=True),
         Column("seconds", lambda row: row.seconds, _time, right=True, priority=6, title="time", is_minor=True),
     ]
-
-
-def _screen(rows: Sequence[RunRow], file: str, terminal: Terminal, most: int) -> Screen:
-    """Return the rows for people. Where there is a limit, tables with the same outcome share a row."""
-    return table_screen(
-        ((row.name, row) for row in rows),
-        [of_row(column) for column in _columns()[1:]],
-        file,
-        terminal,
-        merged=_sum_of if most else None,
-        same=_same,
-        is_named=lambda row: row.state in _NAMED,
-        least=18,
-    )
 
 
 def _same(row: RunRow) -> Hashable:

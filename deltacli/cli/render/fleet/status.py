@@ -59,24 +59,6 @@ _THRESHOLD_RULES = {
 }
 
 
-def status_report(status: FleetStatus) -> ValidationReport:
-    """Return a report with a suite per table: a case per step and threshold, and per rule that a validation broke.
-
-    Tables that the newest run could not read are failures.
-    """
-    readable = [table for table in status.tables if table.problem is None]
-    tables = tuple(_checked(table) for table in readable)
-    failures = tuple(
-        (table.shown_name, DeltacliError(table.problem.message, code=table.problem.code))
-        for table in status.tables
-        if table.problem is not None
-    )
-    known = {**_catalogued(tables), **{rule.id: rule for rule in (*_STEP_RULES.values(), *_THRESHOLD_RULES.values())}}
-    used = {rule for table in tables for rule in table.validation.rules}
-    rules = tuple(rule for name, rule in known.items() if name in used)
-    return ValidationReport("log", Severity.INFO, tables, failures, lambda: rules, command="fleet status")
-
-
 def _catalogued(tables: tuple[CheckedTable, ...]) -> dict[str, Rule]:
     found = [finding.rule for table in tables for finding in table.findings]
     return {rule.id: rule for rule in found if not rule.id.startswith(PREFIX)}
@@ -155,9 +137,21 @@ class StatusResult(FleetListing[TableStatus]):
     @property
     def report(self) -> ValidationReport:
         """Return the alerts as findings, for the formats that write findings."""
-
         assert self.status is not None
-        return status_report(self.status)
+        readable = [table for table in self.status.tables if table.problem is None]
+        tables = tuple(_checked(table) for table in readable)
+        failures = tuple(
+            (table.shown_name, DeltacliError(table.problem.message, code=table.problem.code))
+            for table in self.status.tables
+            if table.problem is not None
+        )
+        known = {
+            **_catalogued(tables),
+            **{rule.id: rule for rule in (*_STEP_RULES.values(), *_THRESHOLD_RULES.values())},
+        }
+        used = {rule for table in tables for rule in table.validation.rules}
+        rules = tuple(rule for name, rule in known.items() if name in used)
+        return ValidationReport("log", Severity.INFO, tables, failures, lambda: rules, command="fleet status")
 
     def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         moving = [total for total in self.totals if len(total.values) > 1]
@@ -184,7 +178,24 @@ def status_result(
 
     def said(terminal: Terminal) -> list[Section]:
         written = [] if terminal.is_drawn and moving else totals
-        return _sections(status, written, _advice(causes, file), now_ms, run_command, is_whole=most == 0)
+        advice = _advice(causes, file)
+        first = partial(_first, is_whole=most == 0)
+        newest = status.newest
+        run = f"none yet: {run_command}"
+        if newest is not None:
+            run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
+            if newest.left:
+                run += f", {plural(newest.left, 'step')} not started; to continue: {run_command} --resume"
+        numbers = ", ".join(_counted(total) for total in written)
+        sections = [
+            Section("totals", [numbers] if numbers else []),
+            Section("no data", _unknown(status)),
+            Section("to do", first([one for one in advice if not is_command(one)])),
+            Section("next", first([one for one in advice if is_command(one)], _MOST_COMMANDS)),
+            Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN),
+            Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD),
+        ]
+        return [section for section in sections if section.lines]
 
     return StatusResult(
         fleet_fields("fleet-status", file) | content,
@@ -324,42 +335,12 @@ def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
     return sparkline(canvas, [point.value for point in points][-width:])
 
 
-def _sections(
-    status: FleetStatus,
-    totals: Sequence[Total],
-    advice: Sequence[str],
-    now_ms: int,
-    run_command: str,
-    *,
-    is_whole: bool,
-) -> list[Section]:
-    first = partial(_first, is_whole=is_whole)
-    newest = status.newest
-    run = f"none yet: {run_command}"
-    if newest is not None:
-        run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
-        if newest.left:
-            run += f", {plural(newest.left, 'step')} not started; to continue: {run_command} --resume"
-    numbers = ", ".join(_counted(total) for total in totals)
-    sections = [
-        Section("totals", [numbers] if numbers else []),
-        Section("no data", _unknown(status)),
-        Section("to do", first([one for one in advice if not is_command(one)])),
-        Section("next", first([one for one in advice if is_command(one)], _MOST_COMMANDS)),
-        Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN),
-        Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD),
-    ]
-    return [section for section in sections if section.lines]
-
-
 def _unknown(status: FleetStatus) -> list[str]:
     return [f"{reason}: {plural(len(tables), 'table')}" for reason, tables in sorted(status.unknown.items())]
 
 
 def _advice(causes: Sequence[Cause], file: str) -> list[str]:
-    """Return what to do about each cause, for the first of its tables and then for a few others, by their short names
-    where these lead to them.
-    """
+    """Return what to do about each cause, for the first tables of it, by their short names where these suffice."""
     named = [one for several in zip_longest(*(cause.first for cause in causes)) for one in several if one is not None]
     if os.path.dirname(os.path.abspath(file)) != os.getcwd():
         return without_shorter(advice for _, advice in named)

@@ -32,9 +32,7 @@ _CSV = ("change", "subject", "from", "to")
 def wording_of_alteration(
     name: str, streams: StreamsReport | None = None
 ) -> Wording[AlterationOutcome, AlterationOutcome]:
-    """Return how the changes of a table are told; `name` is the table as the user wrote it, `streams` are the queries
-    that may stop.
-    """
+    """Return how changes of a table are told; `name` is as the user wrote it, `streams` are queries that may stop."""
     history = f"deltacli history {quoted_table(name)} --limit 5"
 
     def stopped(planned: AlterationOutcome) -> Iterable[str]:
@@ -84,7 +82,6 @@ def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
 
 
 def _sections(outcome: AlterationOutcome, *, dry_run: bool) -> list[Section]:
-    """The sections of a plan, or of what was done; those with nothing to say are left out."""
     evolution = outcome.evolution
     if evolution.is_noop:
         said = f"{outcome.table.uri}, version {outcome.read_version}, is already as requested"
@@ -188,7 +185,6 @@ def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
 
 
 def _widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
-    """The sections of a plan, or of what was done; those with nothing to say are left out."""
     plan = outcome.plan
     if plan.is_noop:
         columns = ", ".join(f"{change.column} is {change.to_type}" for change in plan.changes)
@@ -217,7 +213,6 @@ def _widening_protocol(outcome: WideningOutcome) -> Iterator[str]:
 
 
 def protocol_versions(protocol: Action) -> str:
-    """Return the two versions of a protocol in words."""
     return f"reader {protocol.get('minReaderVersion')}, writer {protocol.get('minWriterVersion')}"
 
 
@@ -250,7 +245,6 @@ def _files(outcome: WideningOutcome) -> Iterator[str]:
 
 
 def _is_impossible(outcome: WideningOutcome) -> bool:
-    """Return True if no option could make the change possible."""
     return any(one.code == "widen.not-allowed" for one in outcome.refusals)
 
 
@@ -280,9 +274,7 @@ def change(canvas: Surface, before: str | None, after: str | None) -> Renderable
 
 
 def draw_widening(canvas: Surface, outcome: WideningOutcome, said: Sequence[Section]) -> None:
-    """Draw what widening columns changes, who reads and writes the table then, and what forbids it; `said` are the
-    sections of the text form.
-    """
+    """Draw what widening columns changes, for which clients, and what forbids it; `said`: the text form."""
     sections = {section.label: section for section in said}
     plan = outcome.plan
     if plan.is_noop:

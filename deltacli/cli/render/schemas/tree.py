@@ -16,7 +16,6 @@ from deltacli.core.typing import Json
 from deltacli.delta.schema import types
 
 if TYPE_CHECKING:
-    from rich.text import Text
     from rich.tree import Tree
 
     from deltacli.cli.render.terminal.console import Canvas
@@ -47,7 +46,10 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = 
     entries = []
     for depth, field in types.walk(snapshot.schema):
         mapping = _mapping_of(field) if with_mapping else None
-        text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
+        marks = "" if field.nullable else " not null"
+        marks += "  (partition)" if depth == 0 and field.name in partitions else ""
+        comment = field.metadata.get("comment")
+        text = f"{field.name}: {types.simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else "")
         entries.append((depth, text if mapping is None else f"{text}  [{mapping}]"))
     return rooted(branches(entries), terminal)
 
@@ -81,13 +83,6 @@ def _are_last(depths: list[int]) -> list[bool]:
     return flags[::-1]
 
 
-def _field_text(field: types.StructField, *, is_partition: bool) -> str:
-    marks = "" if field.nullable else " not null"
-    marks += "  (partition)" if is_partition else ""
-    comment = field.metadata.get("comment")
-    return f"{field.name}: {types.simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else "")
-
-
 def _mapping_of(field: types.StructField) -> str | None:
     """Return the id and the physical name that column mapping gave a field: `id 3, physical name col-1a2b`."""
     number = field.metadata.get("delta.columnMapping.id")
@@ -98,7 +93,6 @@ def _mapping_of(field: types.StructField) -> str | None:
 
 
 def _drawing(canvas: Canvas, snapshot: Snapshot, *, with_mapping: bool) -> Tree:
-    """Return the schema of a snapshot as a tree, with ids and physical names where `with_mapping`."""
     from rich.tree import Tree
 
     partitions = set(snapshot.metadata.partition_columns)
@@ -106,24 +100,20 @@ def _drawing(canvas: Canvas, snapshot: Snapshot, *, with_mapping: bool) -> Tree:
     path = [root]
     for depth, field in types.walk(snapshot.schema):
         is_partition = depth == 0 and field.name in partitions
-        text = _drawn_field(canvas, field, is_partition=is_partition, with_mapping=with_mapping)
+        comment, mapping = field.metadata.get("comment"), _mapping_of(field) if with_mapping else None
+        text = canvas.joined(
+            [
+                (field.name, Style.HEADING),
+                ": ",
+                (types.simple_name(field.data_type), Style.TYPE),
+                "" if field.nullable else (" not null", Style.WARNING),
+                ("  (partition)", Style.GOOD) if is_partition else "",
+                (f"  [{mapping}]", Style.QUIET) if mapping is not None else "",
+                (f"  -- {comment}", Style.QUIET) if comment else "",
+            ]
+        )
         path[depth + 1 :] = [path[depth].add(text)]
     return root
-
-
-def _drawn_field(canvas: Canvas, field: types.StructField, *, is_partition: bool, with_mapping: bool) -> Text:
-    comment, mapping = field.metadata.get("comment"), _mapping_of(field) if with_mapping else None
-    return canvas.joined(
-        [
-            (field.name, Style.HEADING),
-            ": ",
-            (types.simple_name(field.data_type), Style.TYPE),
-            "" if field.nullable else (" not null", Style.WARNING),
-            ("  (partition)", Style.GOOD) if is_partition else "",
-            (f"  [{mapping}]", Style.QUIET) if mapping is not None else "",
-            (f"  -- {comment}", Style.QUIET) if comment else "",
-        ]
-    )
 
 
 def schema_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, bool, bool]]:

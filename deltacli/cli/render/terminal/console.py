@@ -220,7 +220,6 @@ class _Buffer(io.StringIO):
         return self._encoding
 
     def take(self) -> str:
-        """Return what was drawn, and forget it."""
         text = self.getvalue()
         self.seek(0)
         self.truncate()

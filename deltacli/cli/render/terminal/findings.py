@@ -263,7 +263,6 @@ def _others(canvas: Canvas, table: CheckedTable, first: Finding, others: Sequenc
 def _block(
     canvas: Canvas, table: CheckedTable, finding: Finding, quotes: _Quotes | None, *, quote: bool = True
 ) -> Iterator[RenderableType]:
-    """Yield one finding: where it is, what it says, the line of the log, what was seen and what was expected."""
     yield Padding(canvas.text(_where(finding, place_name(table, finding.place)), Style.PATH), (0, 0, 0, 2))
     inner: list[RenderableType] = [canvas.text(finding.message)]
     if quotes is not None:
@@ -358,7 +357,6 @@ def _json(text: str) -> str:
 
 
 def _only(text: str, part: str, *, follows: str = "") -> tuple[int, int] | None:
-    """Return where a text has a part, if it has it once (followed by one of `follows`)."""
     ends = f"(?=[{re.escape(follows)}])" if follows else ""
     matches = list(re.finditer(re.escape(part) + ends, text))
     return matches[0].span() if len(matches) == 1 else None

@@ -143,7 +143,6 @@ def _title_cells(column: Column[Any]) -> int:
 
 
 def _title(canvas: Canvas, column: Column[Any], width: int) -> Text:
-    """The name of a column, and below it what its values are."""
     title = (canvas.cut(column.heading(), width), Style.HEADING)
     kind = (canvas.cut(column.below_heading(), width), Style.TYPE)
     below: tuple[Text | tuple[str, Style], ...] = (Text("\n"), kind) if column.subtitle else ()

@@ -38,7 +38,10 @@ def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iter
         yield _line(table, finding, terminal)
         if not brief:
             fix_of = table if finding.rule.id not in explained else None
-            yield from _details(finding, terminal, fix_of)
+            pairs = [*values_of(finding), *(advice_of(finding.rule, fix_of) if fix_of is not None else [])]
+            for label, value in pairs:
+                if value:
+                    yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
             explained.add(finding.rule.id)
     name = _clean(table.name, terminal)
     yield from (f"{name}: {_clean(sentence, terminal)}" for sentence in omissions(table))
@@ -52,21 +55,12 @@ def omissions(table: CheckedTable) -> Iterator[str]:
 
 
 def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
-    """`path:line: severity: message [rule]`; the line only where there is one."""
     place = place_name(table, finding.place)
     where = f"{place}:{finding.place.line}:" if finding.place.line is not None else f"{place}:"
     severity = terminal.paint(f"{finding.severity.value}:", STYLES[finding.severity])
     rule = terminal.paint(f"[{finding.rule.id}]", Style.QUIET)
     where = terminal.paint(_clean(where, terminal), Style.HEADING)
     return f"{where} {severity} {_clean(finding.message, terminal)} {rule}"
-
-
-def _details(finding: Finding, terminal: Terminal, fix_of: CheckedTable | None) -> Iterator[str]:
-    """`fix_of`: the table whose repair follows."""
-    pairs = [*values_of(finding), *(advice_of(finding.rule, fix_of) if fix_of is not None else [])]
-    for label, value in pairs:
-        if value:
-            yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
 
 
 def values_of(finding: Finding) -> list[tuple[str, str | None]]:

@@ -106,7 +106,9 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
         yield Section("failed", [f"{step.what}: {step.reason}" for step in outcome.failed[:_NAMED]], Style.PROBLEM)
         skipped = [step for step in outcome.steps if step.state is StepState.SKIPPED]
         yield Section("not needed", [f"{step.what}: {step.reason}" for step in skipped[:_NAMED]])
-        yield from _backup(outcome, name)
+        if outcome.backup_uri is not None and outcome.backup is not None:
+            place = below_table(outcome.backup_uri, outcome.plan.table.uri, name)
+            yield Section("backup", [f"{plural(len(outcome.backup.kept), 'file')} in {place}"])
         meanwhile = [step for step in plan.steps if step.state is StepState.SKIPPED]
         yield Section("found meanwhile", _changes(meanwhile), Style.WARNING)
     stopped = [step for step in plan.steps if step.state is StepState.REFUSED]
@@ -128,9 +130,7 @@ def _changes(steps: Sequence[Step]) -> list[str]:
 
 
 def _told_apart(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines in which words that differ in their Unicode form only, and look alike, show combining characters as
-    escapes.
-    """
+    """Return lines with combining characters as escapes in words that differ in their Unicode form only."""
     if all(line.isascii() for line in lines):
         return lines
     forms: dict[str, set[str]] = {}
@@ -159,9 +159,3 @@ def _unrepaired(plan: RepairPlan) -> Iterator[str]:
         yield f"{one.severity} {one.rule}, {one.place.key or one.place.path}: {one.reason}"
     if len(left) > _NAMED:
         yield f"and {len(left) - _NAMED:,} more: --json names all"
-
-
-def _backup(outcome: RepairOutcome, name: str) -> Iterator[Section]:
-    if outcome.backup_uri is not None and outcome.backup is not None:
-        place = below_table(outcome.backup_uri, outcome.plan.table.uri, name)
-        yield Section("backup", [f"{plural(len(outcome.backup.kept), 'file')} in {place}"])

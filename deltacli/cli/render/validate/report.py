@@ -88,7 +88,6 @@ class ValidationReport(NamedTuple):
 
     @property
     def subjects(self) -> str:
-        """What was checked, in words: `2 tables`, `the server and 2 tables`."""
         tables = sum(not table.is_server for table in self.tables)
         return f"{'the server and ' if tables < len(self.tables) else ''}{plural(tables, 'table')}"
 

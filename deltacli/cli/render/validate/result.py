@@ -98,9 +98,7 @@ def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: Fi
 
 @dataclass
 class LiveFindings(Result):
-    """Findings as they come, a summary after each table. `check` is given what takes a line, checks the tables, and
-    returns whether the result is complete.
-    """
+    """Findings as they come. `check` checks the tables, writes lines, and returns whether the result is complete."""
 
     check: Callable[[Emit], bool]
     is_live: bool = True
@@ -110,7 +108,6 @@ class LiveFindings(Result):
 
 
 def finding_line(uri: str, finding: Finding, name: str, condition: Condition = Condition.WHOLE) -> EncodedItems:
-    """Return a finding as a line of NDJSON."""
     return line_of({"table": uri, **finding_json(finding, uri, name, condition)}, "finding")
 
 
@@ -127,7 +124,6 @@ def finding_json(finding: Finding, uri: str, name: str, condition: Condition) ->
 
 
 def summary_line(table: CheckedTable, level: str) -> EncodedItems:
-    """Return what follows the findings of a table in NDJSON."""
     document = {name: value for name, value in table_json(table).items() if name != "findings"}
     return line_of({"level": level, **document}, "summary")
 
@@ -240,7 +236,6 @@ def _checked_nowhere(report: ValidationReport) -> Iterator[str]:
 
 
 def suite_json(table: CheckedTable) -> dict[str, Json]:
-    """Return a suite as in the document `deltacli.share-test`."""
     content = table_json(table)
     del content["verdict"]["readable"], content["tableFormat"]
     checked = sorted(table.validation.rules)
@@ -248,6 +243,5 @@ def suite_json(table: CheckedTable) -> dict[str, Json]:
 
 
 def suite_line(table: CheckedTable, level: str) -> EncodedItems:
-    """Return what follows the findings of a suite in NDJSON."""
     document = {name: value for name, value in suite_json(table).items() if name != "findings"}
     return line_of({"level": level, **document}, "suite")
