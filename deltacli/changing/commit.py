@@ -227,6 +227,8 @@ def commit(
                     return found
                 made = found
             _require_allowed(storage, made.request, made.base)
+            if isinstance(made.past, LogFile):  # other writers may have committed since the plan
+                require_clock(table, 0, made.past)
             attempt += 1
             if look is not None and not look():
                 made = None
@@ -239,7 +241,6 @@ def commit(
                         number, sender.txn_id, made.request, made.read_version, lost_ones, made.snapshot, base, past
                     )
                 case _Lost() as lost:
-                    require_clock(table, 0, lost.past)  # that of this machine may have gone wrong since the plan
                     if isinstance(behind := _behind(made, lost, storage), Dropped):
                         return behind
                     made = behind

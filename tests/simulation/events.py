@@ -156,7 +156,10 @@ def copy_anew(scene: Scene) -> None:
 
 
 def fork(scene: Scene) -> None:
-    """Make a copy that goes its own way from here on."""
+    """Make a copy that goes its own way from here on; not of a log that lost its newest commits, which tells them."""
+    names = [name_of(path) for path in scene.tree.files]
+    if max((max(name.version, name.last) for name in names), default=-1) > scene.newest:
+        return
     _let_be(scene, "fork", _written_on(scene, scene.chance.choice((1, 1, 2))))
 
 

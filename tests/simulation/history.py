@@ -173,9 +173,7 @@ class History:
         self.schedule.let_land()
         self.schedule.let_look(lambda: not self.writing, takes_next=event in TAKE_NEXT, of_files=event in OF_FILES)
         EVENTS[event](Scene(self.world, self.uri, chance, self.lost))
-        if (
-            not self.scenario.is_disk or event in OF_FILES
-        ):  # a look counts for seconds, one at files for a minute
+        if not self.scenario.is_disk or event in OF_FILES:  # a look counts for seconds, one at files for a minute
             self.schedule.jump(LOOK_SECONDS + 1)
 
     def _command(self, item: Item) -> None:

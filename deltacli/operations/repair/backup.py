@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -108,8 +107,8 @@ class Backup:
             self.kept += fresh
             self._write_manifest()
 
-    def discard(self, fault: DeltacliError) -> None:
-        """Delete what was kept, as nothing was replaced; what cannot be deleted is a fact of the fault."""
+    def discard(self, fault: BaseException) -> None:
+        """Delete what was kept, as nothing was replaced; an error names the backup that cannot be deleted."""
         try:
             deque(self.store.delete_many([*self._copies, self.below(MANIFEST)] if self._copies else ()), maxlen=0)
             names = [path.split("/") for path in self._copies]
@@ -117,7 +116,8 @@ class Backup:
             for directory in sorted(parents, reverse=True):
                 self.store.remove_directory(directory)
         except DeltacliError:
-            fault.facts.setdefault("new file 1", self.below(MANIFEST))
+            if isinstance(fault, DeltacliError):
+                fault.facts.setdefault("new file 1", self.below(MANIFEST))
         self.kept.clear()
 
     def note_versions(self, versions: Iterable[int]) -> None:
@@ -303,8 +303,8 @@ class Undo:
             if [*again.effects()] != [*plan.effects()]:
                 gate.again(again)
             puts = list(_still_right(again, agreed, {one.path: one.sha256 for one in backup.kept}))
-        except BaseException:
-            backup.discard()
+        except BaseException as stop:
+            backup.discard(stop)
             raise
         gate.outcome = gate.outcome._replace(kept=backup.uri if backup.kept else None)
         for one in puts:
@@ -312,10 +312,10 @@ class Undo:
             try:
                 with in_flight(one.kept.path):
                     _put(again.source, one, gate.store)
-            except Refused:
+            except Refused as fault:
                 if not gate.outcome.files:
                     gate.has_begun = False
-                    backup.discard()
+                    backup.discard(fault)
                 raise
             so_far = gate.outcome
             gate.outcome = so_far._replace(files=so_far.files + 1, size_bytes=so_far.size_bytes + one.kept.size_bytes)

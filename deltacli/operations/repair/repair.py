@@ -553,9 +553,9 @@ class Repair:
                 plan = outcome.plan = plan_repair(gate.table, self.request)
                 if not is_whole or not plan.planned or not self._may_follow(gate, plan):
                     break
-        except Refused:
+        except Refused as fault:
             if not gate.has_begun:
-                backup.discard()
+                backup.discard(fault)
             raise
         found = {(step.rule, step.place) for step in outcome.plan.steps}
         for position, step in enumerate(outcome.steps):
