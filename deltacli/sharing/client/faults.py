@@ -241,9 +241,7 @@ def origin_of(parts: SplitResult) -> Origin | None:
 
 
 def require_endpoint(text: object, what: str = "the endpoint") -> tuple[str, Origin]:
-    """Return a URL of a profile without its last slash, and its origin. Raises UsageError unless it is https, or http
-    on loopback.
-    """
+    """Return a profile's URL without its last slash, and its origin. Raises UsageError unless https, or loopback."""
     try:
         parts = urlsplit(text) if isinstance(text, str) and text.isprintable() else None
     except ValueError:

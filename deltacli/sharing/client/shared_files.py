@@ -318,9 +318,7 @@ _NUMBERS = ("version", "timestamp", "expirationTimestamp")
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """The adds of a text, and where the files are. `vectors`: the files of deletion vectors, by name, with their URL
-    and when it expires.
-    """
+    """The adds of a text, and where the files are. `vectors`: files of deletion vectors by name, with URL and end."""
 
     adds: pa.RecordBatch
     names: ArrowArray

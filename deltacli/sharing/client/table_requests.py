@@ -105,9 +105,7 @@ class LineGroup:
 
 
 class LineAnswer:
-    """One answer: `head`, then `groups` or `actions`, then `end`, in this order. `has_files`: False for an answer that
-    ends with its head.
-    """
+    """One answer: `head`, then `groups` or `actions`, then `end`. `has_files`: False where it ends with its head."""
 
     def __init__(
         self, reply: Reply, what: str, limits: AnswerLimits, *, has_files: bool = True, now_ms: int = 0
@@ -225,9 +223,7 @@ def _without_ends(texts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _read_capabilities(reply: Reply) -> tuple[ResponseFormat, bool]:
-    """Return the format of an answer, and whether it promises `endStreamAction`. Servers without the header answer in
-    parquet format.
-    """
+    """Return the format of an answer (parquet without the header), and whether it promises `endStreamAction`."""
     values = {}
     for part in reply.headers.get(wire.HEADER, "").split(";"):
         name, _, value = part.partition("=")
@@ -509,9 +505,7 @@ class TableRequests:
         return Request("POST", f"{self._path}{path_of(query_id)}", body={**more, **page}, headers=headers)
 
     def changes(self, query: ChangeQuery, read: Callable[[Pages], Result]) -> Result:
-        """Return what `read` makes of the files of a change data feed. It is called again after an answer that broke
-        off.
-        """
+        """Return what `read` makes of a change data feed. It is called again after an answer that broke off."""
         path, asked = f"{self._path}/changes", query.parameters()
         headers = {wire.HEADER: capabilities(query.formats)}
 

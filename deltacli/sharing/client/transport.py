@@ -341,9 +341,7 @@ class Transport:
         return self.ask(request, read)
 
     def ask(self, request: Request, read: Callable[[Reply], Result]) -> Result:
-        """Send a request and return what `read` makes of the answer. A body that breaks off is asked for again, so
-        `read` may be called more than once.
-        """
+        """Return what `read` makes of the answer; it is called again where a body breaks off and is asked for again."""
         target = self.endpoint + request.path
         if request.query:
             target += "?" + urlencode(request.query)

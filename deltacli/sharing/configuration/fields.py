@@ -61,9 +61,7 @@ Node = Scalar | Sequence | Mapped
 
 
 def read_yaml(data: bytes) -> Node:
-    """Return the only document of a YAML file; null for an empty one. Raises YamlFault, and UsageError where the parser
-    is not installed.
-    """
+    """Return the only document of a YAML file, null if empty. Raises YamlFault, and UsageError without a parser."""
     try:
         import yaml
     except ImportError as fault:

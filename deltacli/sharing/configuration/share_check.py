@@ -257,9 +257,7 @@ def _directory_problems(
 
 
 def _catalog_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:
-    """Yield a warning for a table that a catalog manages and that is shared by its path: recipients get what is
-    published.
-    """
+    """Yield a warning for a catalog-managed table that is shared by its path: recipients get what is published."""
     if snapshot.protocol.is_catalog_managed and managed_store(storage) is None:
         message = (
             f"a catalog manages {table.full_name}, and newer commits may exist there; "
@@ -394,9 +392,7 @@ class _ClientAccess(NamedTuple):
 
 
 def _access_of(client: _Client, features: Collection[str], not_in_parquet: Collection[str]) -> _ClientAccess:
-    """Return the access of a client to a table that needs `features`, and whose parts `not_in_parquet` the parquet
-    format cannot express.
-    """
+    """Return a client's access to a table that needs `features`; parquet cannot express its parts `not_in_parquet`."""
     if "parquet" in client.formats and not not_in_parquet:
         return _ClientAccess(client.name, "parquet")
     if "delta" not in client.formats:

@@ -658,9 +658,7 @@ def _audit(top: Fields) -> Audit | None:
 
 
 def _credential_lifetime(top: Fields) -> int:
-    """Return the seconds of a credential; 0 is the default, as on the reference server, and no cloud gives less than
-    900.
-    """
+    """Return seconds of a credential; 0 is the default, as on the reference server. No cloud gives less than 900."""
     seconds = top.whole("temporaryCredentialValiditySeconds", 0, most=7 * 86_400)
     return max(seconds, LEAST_SECONDS) if seconds else Settings.credential_lifetime_seconds
 

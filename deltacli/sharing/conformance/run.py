@@ -202,9 +202,7 @@ _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 
 @dataclass
 class ConformanceRun:
-    """Tests a server. `takes` chooses the rules; `on_suite` is called before each suite and returns what takes its
-    findings.
-    """
+    """Tests a server. `takes` chooses rules; `on_suite` is called before each and returns what takes its findings."""
 
     wire: Wire
     scope: lists.Scope

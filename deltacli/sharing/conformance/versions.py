@@ -50,9 +50,7 @@ OpenStore = Callable[[str, "Renew"], "Storage"]
 
 @dataclass(kw_only=True)
 class SharedTableTest(Suite):
-    """A table under test, and the findings about it. `wholes`: all files of the newest version, by format, as far as
-    the server has it in that format.
-    """
+    """A table under test, and the findings about it. `wholes`: by format, all files of the newest version."""
 
     tester: Tester
     named: NamedTable

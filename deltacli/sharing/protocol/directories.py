@@ -142,9 +142,7 @@ def cloud_location(given: Json) -> tuple[Location | None, str]:
 
 
 class Cloud(NamedTuple):
-    """A member of `credentials`: the store that it is for, its fields with their storage options, and those of them
-    that may be missing.
-    """
+    """A member of `credentials`: its store, its fields with their storage options, and those that may be missing."""
 
     family: str
     options: Mapping[str, str]

@@ -268,10 +268,7 @@ def parse_changes(parameters: Mapping[str, str]) -> ChangesRequest:
 
 
 def parse_query(body: bytes, most_levels: int) -> QueryRequest:
-    """Return the query in a body, nested at most so many levels deep; an empty one asks for the newest version.
-
-    Raises WireError.
-    """
+    """Return the query in a body nested at most so deep; an empty one asks for the newest version. Raises WireError."""
     fields = _read_object(body, most_levels)
     choice, starting = parse_choice(fields), _number(fields, "startingVersion", _INT64)
     ending = _number(fields, "endingVersion", _INT64)
@@ -465,9 +462,7 @@ def answer_header(chosen: ResponseFormat, *, end_stream_action: bool, is_later: 
 
 @dataclass(frozen=True, slots=True)
 class ReadingNeeds:
-    """Reader features that are used, by their stable names, sorted; and why the parquet format cannot express the
-    table, empty if it can.
-    """
+    """The stable names of used reader features, sorted, and why the parquet format cannot express the table (or '')."""
 
     features: tuple[str, ...]
     not_in_parquet: tuple[str, ...]
@@ -504,10 +499,7 @@ def find_needs(config: TableConfiguration, *, has_vectors: bool) -> ReadingNeeds
 
 
 def handed_out_protocol(protocol: Protocol, raw: Mapping[str, Any], needs: ReadingNeeds) -> dict[str, Any]:
-    """Return the protocol action for clients, with the reader features that they need only.
-
-    It is the original where nothing has to be left out.
-    """
+    """Return the protocol action with the reader features that clients need only: the original if it has no others."""
     implied = ("columnMapping",) if protocol.min_reader_version == 2 else ()
     original = protocol.reader_features if protocol.reader_features is not None else implied
     needed = [name for name in original if stable_name(name) in needs.features]

@@ -456,9 +456,7 @@ class _RangedDownload:
         return self.wanted.size_bytes
 
     def run(self, workers: Executor) -> int | None:
-        """Receive the ranges that are not there and return their bytes. None: the part is empty, and the file has to be
-        received in one stream.
-        """
+        """Receive the missing ranges and return their bytes; None: the part is empty, and the file takes one stream."""
         self._journal, received = _read_journal(self.part, self.size_bytes), 0
         try:
             if self._journal is None:

@@ -315,9 +315,7 @@ def _open(place: str) -> int | None:
 
 
 def lock_named(place: str, operation: int) -> int | None:
-    """Return the locked descriptor of a file, which is made if it is missing; None where another file, or none, has the
-    name by then. Raises OSError.
-    """
+    """Return the locked descriptor of a file, made if missing; None if it has lost its name by then. Raises OSError."""
     descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     is_named = False
     try:

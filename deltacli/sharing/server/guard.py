@@ -369,10 +369,7 @@ class RequestGuard:
         return self._entered(request.scope, _authenticate(request.scope["headers"], self._state(), self.clock()))
 
     def look_again(self, request: Request) -> Access:
-        """Return the access of an admitted request as it is now: a token or a grant may have been revoked since.
-
-        Raises WireError (401).
-        """
+        """Return the access of an admitted request as it is now. Raises WireError (401) where it was revoked since."""
         return _authenticate(request.scope["headers"], self._state(), self.clock())
 
     def readmit(self, name: str, token_epoch: int, request: Request | None = None) -> Access:

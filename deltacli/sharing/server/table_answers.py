@@ -268,9 +268,7 @@ _HINTS_HEADER = "deltacli-hints"
 
 @dataclass(frozen=True)
 class Answer:
-    """Headers and the parts of the body, and what the audit log says about it. `waits`: making the parts waits for
-    other machines.
-    """
+    """Headers and parts of the body, and what the audit log says of them. `waits`: they wait for other machines."""
 
     headers: Mapping[str, str]
     parts: Iterable[bytes]
@@ -492,9 +490,7 @@ class RecentRanges:
         self._lock = Lock()
 
     def read(self, snapshots: SharedSnapshots, table: SharedTable, first: int, last: int, *, is_feed: bool) -> Changes:
-        """Return the changes of a range, as `read_changes` does; without reading where the commits are still those
-        that were checked.
-        """
+        """Return changes of a range, as `read_changes` does; commits that were checked before are not read again."""
         key = (place_of(table), first, last, is_feed)
         with self._lock:
             known = self._known.get(key)
