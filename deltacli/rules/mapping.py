@@ -260,9 +260,7 @@ def _rows_with_keys(maps: pa.Array, wanted: Sequence[str]) -> Iterator[tuple[int
 
 @AREA.check(FilesView, STATS_KEY_LOGICAL)
 def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
-    """Search for logical names in statistics columns that are not in the schema. Each name is reported once for files
-    that share a configuration.
-    """
+    """Search for logical names in unknown columns of statistics, each reported once for files of a configuration."""
     if view.config.mapping_mode == "none" or view.config.schema is None:
         return
     stats = stats_of(view)

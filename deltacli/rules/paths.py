@@ -133,9 +133,7 @@ def suspicious(paths: ArrowArray) -> ArrowArray:
 
 
 def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
-    """Yield the rules that a path violates. `uri` is that of the table, empty if absolute paths should not be
-    checked.
-    """
+    """Yield the rules that a path violates. `uri` is that of the table, empty to leave absolute paths unchecked."""
     parts = _ROOT.fullmatch(path)
     scheme, rest = (parts["scheme"], parts["rest"]) if parts else (None, path)
     is_absolute = scheme is not None or path.startswith("/")

@@ -202,9 +202,7 @@ def _path_fault(named: NamedField, entry: TypeChange) -> str | None:
 
 
 def _better_path(named: NamedField, entry: TypeChange) -> str | None:
-    """Return the only place of the field that has the type an entry changed to, or None if there are several or
-    none.
-    """
+    """Return the only place of the field that has the type an entry changed to, or None if there is not just one."""
     fitting = [
         path or "no fieldPath"
         for path, name in primitive_paths(named.field.data_type)

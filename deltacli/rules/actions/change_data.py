@@ -174,9 +174,7 @@ def _changes_data(files: list[LocatedAction]) -> bool:
 
 
 def _copied_rows(info: Action) -> int | None:
-    """Return how many rows the writer reports as copied unchanged, or None if it does not report a number. Spark writes
-    numbers as text.
-    """
+    """Return how many rows the writer reports as copied unchanged (Spark: as text), or None if it reports no number."""
     metrics: Any = info.get("operationMetrics")  # Any: free in form
     if not isinstance(metrics, dict):
         return None

@@ -285,9 +285,7 @@ def _rearranged(view: CommitView) -> Iterator[Finding]:
 
 
 def live_rows(adds: Sequence[Action]) -> int | None:
-    """Return the number of rows of files, without those that deletion vectors delete, or None if statistics are
-    missing.
-    """
+    """Return the number of rows of files without those that vectors delete, or None if statistics are missing."""
     if not adds:
         return 0
     total = 0

@@ -76,9 +76,7 @@ def kinds_of_changes(view: data_file_views.ChangeFileView) -> Iterator[Finding]:
 
 @CHANGE_AREA.check(data_file_views.ChangedVersionView, UNBALANCED)
 def images_of_updates(view: data_file_views.ChangedVersionView) -> Iterator[Finding]:
-    """Check that each updated row has a preimage and a postimage, and that inserts minus deletes equal the rows added
-    by files.
-    """
+    """Check that each update has a preimage and a postimage, and that inserts minus deletes are the rows files add."""
     before, after = (view.types.counts.get(f"update_{image}", 0) for image in ("preimage", "postimage"))
     if before != after:
         message = (

@@ -145,9 +145,7 @@ def files_younger_than_their_commit(view: CommitView) -> Iterator[Finding]:
 
 
 def commit_time(view: CommitView) -> int:
-    """Return the latest possible time of a commit. Copying may have changed the time of its file in either
-    direction.
-    """
+    """Return the latest possible time of a commit. A copy may have changed its file's time in either direction."""
     written = (view.commit_info or {}).get("timestamp")
     return max(view.modified_ms, view.in_commit_timestamp or 0, written if type(written) is int else 0)
 

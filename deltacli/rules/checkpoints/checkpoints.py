@@ -158,9 +158,7 @@ def a_v2_checkpoint_describes_itself(view: CheckpointView) -> Iterator[Finding]:
 
 @V2_AREA.check(ListingView, V2_WITHOUT_FEATURE)
 def uuid_names_need_the_feature(view: ListingView) -> Iterator[Finding]:
-    """Checkpoints below the version that brought the protocol are not faults, because the feature may have been
-    dropped.
-    """
+    """Checkpoints below the version that brought the protocol are no faults: the feature may have been dropped."""
     if view.config.protocol is None or "v2Checkpoint" in view.config.features:
         return
     for instance in view.listing.checkpoints:
@@ -494,9 +492,7 @@ def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MULTIPART_FORBIDDEN, MULTIPART_ONE)
 def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
-    """Checkpoints below the version that brought the protocol are skipped, because an older protocol may have
-    applied.
-    """
+    """Checkpoints below the version that brought the protocol are skipped: an older protocol may have applied."""
     for instance in view.listing.checkpoints:
         if instance.kind is not LogFileKind.MULTI_PART_CHECKPOINT:
             continue
@@ -620,9 +616,7 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
 
 
 def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
-    """Return version -> number of parts -> the files with such names, including empty ones, which another rule
-    reports.
-    """
+    """Return version -> number of parts -> the files with such names, also empty ones, which another rule reports."""
     multi_part_sets: dict[int, dict[int, list[LogFile]]] = {}
     for file in view.files:
         if file.path.kind is LogFileKind.MULTI_PART_CHECKPOINT:
@@ -636,9 +630,7 @@ def _is_complete(parts: int, files: list[LogFile]) -> bool:
 
 
 def _faults_of_parts(parts: int, present: set[int]) -> str:
-    """Return what is wrong with the parts of an incomplete set, in words. Names from untrusted sources may claim
-    billions of parts.
-    """
+    """Return what parts an incomplete set lacks, in words. Names from untrusted sources may claim billions of them."""
     valid = {part for part in present if 1 <= part <= parts}
     wrong = present - valid
     if len(valid) == parts:

@@ -211,9 +211,7 @@ def _parsed_fields(
     seen: set[str],
     below: str = "",
 ) -> Iterator[Parsed]:
-    """The fields of a struct, each before those of its nested structs. `seen` holds the names below the root that were
-    already yielded.
-    """
+    """The fields of a struct, each before those within it. `seen`: names below the root that were already yielded."""
     for name, arrow_type in _inner_fields(struct).items():
         key = f"{below}.{name}"
         if key not in seen:
@@ -227,9 +225,7 @@ def _parsed_fields(
 
 
 def is_older(arrow_type: ArrowType, name: str) -> bool:
-    """Return True if an Arrow type is narrower than a type of a schema and may be widened to it. Spec: Type
-    Widening.
-    """
+    """Return True if an Arrow type is narrower than a type of a schema and may widen to it. Spec: Type Widening."""
     from pyarrow import types
 
     if arrow_type is None:

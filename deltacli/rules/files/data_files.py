@@ -432,9 +432,7 @@ def field_ids_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding
 
 
 def wanted_id(part: data_types.MatchedPart, physical_name: str) -> int | None:
-    """Return the field id that a file must have for a part. For elements, keys and values, only if the table defines
-    one.
-    """
+    """Return the field id that a file must have for a part; for elements, keys and values only if the table has one."""
     if part.field_path is None:
         return data_types.id_of(part.field)
     nested = part.field.metadata.get(NESTED_IDS)

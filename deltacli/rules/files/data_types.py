@@ -301,9 +301,7 @@ class _Matcher:
 
 
 def is_three_levels(node: FileNode) -> bool:
-    """True for a list whose element is in a repeated group of its own. Spec: Parquet, Lists: Backward-compatibility
-    rules.
-    """
+    """True for a list whose element is in a group of its own. Spec: Parquet, Lists: Backward-compatibility rules."""
     if node.is_repeated or len(node.children) != 1:
         return False
     inner = node.children[0]

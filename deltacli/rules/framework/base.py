@@ -224,9 +224,7 @@ class Area:
     def check_faults(
         self, view: type[View], *rules: Rule
     ) -> Callable[[Callable[[View], Iterator[ReadFault]]], Callable[[View], Iterator[Finding]]]:
-        """Register a function that yields what a reader found, and report the faults whose code is the id of a named
-        rule.
-        """
+        """Register what yields faults of a reader, and report those whose code is the id of a named rule."""
         by_id = {rule.id: rule for rule in rules}
 
         def register(run: Callable[[View], Iterator[ReadFault]]) -> Callable[[View], Iterator[Finding]]:

@@ -74,9 +74,7 @@ class FileFaultView:
 
 
 class LeafRows(NamedTuple):
-    """What footers record about one column, one row per row group. `files` are rows of the view. Bounds are the bytes
-    of the file, null if there are none.
-    """
+    """A column in footers, a row per row group. `files`: rows of the view. Bounds: bytes of the file, null for none."""
 
     files: pa.Int64Array
     values: pa.Int64Array
@@ -140,9 +138,7 @@ class FootersView:
 
 @dataclass(eq=False, repr=False)
 class FileSchemaView:
-    """One schema of data files, seen once after all files. `files` have it, with `rows` rows in total. `place` is that
-    of the first.
-    """
+    """One schema of data files, seen once after all files. `files` and `rows` have it; `place` is that of the first."""
 
     schema: FileSchema
     config: TableConfiguration
@@ -190,9 +186,7 @@ class VectorFacts(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class VectorsView:
-    """The deletion vectors of live files. `file_rows`: how many rows the footer of each row of `live` records, None if
-    it was not read.
-    """
+    """The deletion vectors of live files. `file_rows`: rows by the footer of each row of `live`, None if not read."""
 
     live: LiveAdds
     vectors: Sequence[VectorFacts]

@@ -127,9 +127,7 @@ class KnownFiles:
         return self._tombstones.get(key)
 
     def tombstones(self, newer_than: int | None = None) -> Iterator[Action]:
-        """Yield every remove that no add undid, or those whose deletionTimestamp is greater; those of the checkpoint in
-        chunks.
-        """
+        """Yield each remove that no add undid, or those with a greater deletionTimestamp; a checkpoint's in chunks."""
         for remove in self._tombstones.values():
             if remove is not None and (newer_than is None or (remove.get("deletionTimestamp") or 0) > newer_than):
                 yield remove
@@ -270,9 +268,7 @@ def _binary(keys: Iterable[str]) -> ArrowArray:
 
 
 def _bytes_of(key: str) -> bytes:
-    """Return the bytes of a canonical path as they were in the log. For half a surrogate pair, return bytes that no
-    path has.
-    """
+    """Return the bytes of a canonical path as in the log; for half a surrogate pair, bytes that no path has."""
     try:
         return key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

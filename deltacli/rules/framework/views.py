@@ -222,9 +222,7 @@ class FilesView:
         return segment.Place(f"{segment.LOG_DIRECTORY}/{segment.commit_name(version)}", self.lines[row], version, key)
 
     def rows(self, mask: ArrowArray) -> list[int]:
-        """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no
-        information.
-        """
+        """Return the rows that a mask marks, at most the first thousand: more findings of a kind add no information."""
         rows: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
         return rows
 

@@ -461,9 +461,7 @@ def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
 
 @AREA.check(ChecksumView, TRANSACTIONS)
 def checksum_transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """If transactions expire, it is unknown which ones had expired when the checksum was written, so only versions are
-    compared.
-    """
+    """Only versions are compared: it is unknown which transactions had expired when the checksum was written."""
     value, expected = comparable(view)
     listed = value.get("setTransactions")
     if expected is None or listed is None:
@@ -521,9 +519,7 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MISSING)
 def versions_have_a_checksum(view: ListingView) -> Iterator[Finding]:
-    """Checked from the first checksum on, if more than half of the versions have one. The checksum of the newest commit
-    may still be written.
-    """
+    """From the first checksum on, if most versions have one. That of the newest commit may still be written."""
     commits = view.listing.commits
     having = {version for version in _versions_with_checksum(view) if version in commits}
     if not having:

@@ -284,9 +284,7 @@ class ScannedLines(NamedTuple):
 
 
 class LineScanner:
-    """Scans the files of one table. Valid shapes of actions are remembered, so a million adds of one writer need one
-    check.
-    """
+    """Scans the files of a table. Valid shapes of actions are remembered: a million adds of a writer need one check."""
 
     def __init__(self) -> None:
         self._sound: set[tuple[Any, ...]] = set()  # Any: names and types of the fields
@@ -491,9 +489,7 @@ def _take_no_object(kind: str, action: Json, number: int, run: _Run) -> None:
 
 
 def _small_parts_are_plain(action: Action) -> bool:
-    """Return True if numbers are small and maps have only strings, so that the shape of an action determines its
-    validity.
-    """
+    """Return True if numbers are small and maps have only strings, so that its shape makes an action valid or not."""
     for value in action.values():
         kind = type(value)
         if kind is int:
@@ -535,9 +531,7 @@ def _report_halves_within(kind: str, action: Action, place: Place, run: _Run) ->
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:
-    """Return the objects of a file whose actions span several lines, each with its first line, or None if the file is
-    not of that form.
-    """
+    """Return the objects of a file whose actions span lines, each with its first line, or None for another file."""
     try:
         return list(_decode_spread(data.decode("utf-8")))
     except (ValueError, RecursionError):

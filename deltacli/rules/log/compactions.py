@@ -158,9 +158,7 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
 def differences_of_compaction(
     commits: Iterable[Sequence[LocatedAction]], actions: Sequence[LocatedAction]
 ) -> Iterator[tuple[Key, str]]:
-    """Yield how a compaction differs from the reconciliation of its commits, by key and in words. Null and absent are
-    equal, and what writers may choose.
-    """
+    """Yield by key how a compaction differs from its commits, in words. Null is absent, and writers have choices."""
     expected, actual, repeated = _reconciled(commits), _reconciled([actions]), _repeated(actions)
     yield from ((key, f"has {_name(key)} more than once") for key in repeated)
     yield from ((key, f"lacks {_name(key)}") for key in expected if key not in actual)

@@ -210,9 +210,7 @@ def _newest_run(commits: Iterable[CommitView]) -> list[CommitView]:
 
 
 def _oldest_rebuilt(run: list[CommitView], newest: int) -> int:
-    """Return the oldest version of a run that the log can rebuild: 0, or that of the checkpoint before the first
-    commit.
-    """
+    """Return the oldest version of a run that can be rebuilt: 0, or that of the checkpoint before the first commit."""
     if run and run[0].version == 0:
         return 0
     return next((commit.version - 1 for commit in run if _follows_checkpoint(commit)), newest)

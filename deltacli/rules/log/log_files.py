@@ -200,9 +200,7 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
 
 
 def gaps_of(listing: segment.LogListing) -> list[Range]:
-    """Yield runs of versions above the oldest file and below the newest that have neither a commit nor a complete
-    checkpoint.
-    """
+    """Yield runs of versions between the oldest file and the newest that have no commit and no complete checkpoint."""
     present = {*listing.commits, *(instance.version for instance in listing.checkpoints)}
     runs = ranges_of(present)
     return [(before[1] + 1, after[0] - 1) for before, after in pairwise(runs)]

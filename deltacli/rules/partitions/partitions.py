@@ -249,9 +249,7 @@ SMALL_BYTES = 1_000_000
 
 @AREA.check(FilesView, KEY_MISSING, KEY_EXTRA, KEY_CASE, ON_UNPARTITIONED)
 def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
-    """Report keys other than the partition columns. `mapping.partition-key-logical` reports logical names under column
-    mapping.
-    """
+    """Report keys other than the partition columns; `mapping.partition-key-logical` reports mapped logical names."""
     if view.config.metadata is None:
         return
     keys = keys_of(view)
@@ -522,9 +520,7 @@ def _differences(directory: str, texts: Mapping[str, tuple[PartitionColumn, str]
 
 
 def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
-    """Return True if a directory's value and the log's certainly differ. Another rule reports a value that does not
-    parse.
-    """
+    """Return True if a directory's value certainly differs from the log's. Another rule reports what does not parse."""
     is_null, is_logged_null = named in ("", HIVE_DEFAULT), logged in ("", HIVE_DEFAULT)
     if is_null or is_logged_null:
         return is_null != is_logged_null

@@ -136,9 +136,7 @@ def _family(data_type: DataType) -> str:
 
 @AREA.check(FilesView, NUM_RECORDS)
 def files_without_count(view: FilesView) -> Iterator[Finding]:
-    """Check files added while compatibility is on. Those of a checkpoint may be older, or have statistics in
-    columns.
-    """
+    """Check files added while compatibility is on. Those of a checkpoint may be older, or have parsed statistics."""
     on = active(view.config)
     if not on or view.versions is None or not view.num_records.null_count:
         return

@@ -92,9 +92,7 @@ def is_in_range(protocol: Protocol) -> bool:
 
 
 def knows_features(protocol: Protocol) -> bool:
-    """Return True if the protocol determines its supported features: its versions exist, and no required list is
-    missing.
-    """
+    """Return True if the protocol determines its features: its versions exist, and no required list is missing."""
     return (
         is_in_range(protocol)
         and (protocol.min_reader_version < READER_FEATURES_VERSION or protocol.reader_features is not None)
@@ -489,10 +487,7 @@ def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
 
 
 def _readers_miss(name: str, protocol: Protocol) -> bool:
-    """Return True if a reader feature is listed only for writers, so that readers do not check it.
-
-    Reader version 2 implies column mapping without a list.
-    """
+    """Return True if a reader feature is listed only for writers; reader version 2 implies column mapping unlisted."""
     feature = FEATURES.get(name)
     if feature is None or feature.kind is FeatureKind.WRITER:
         return False

@@ -54,10 +54,7 @@ class NotASchema(NamedTuple):
 
 
 def decode(view: MetadataView) -> object:
-    """Return the JSON value of a metadata's schemaString, NotASchema, or None if it has none or it is not text.
-
-    The last one is cached for several checks.
-    """
+    """Return the JSON value of a metadata's schemaString (the last is cached), NotASchema, or None without a text."""
     text = view.raw.get("schemaString")
     if not isinstance(text, str):
         return None
@@ -81,9 +78,7 @@ def _decode(text: str) -> object:
 
 
 def walk_parts(root: object) -> Iterator[TypePart]:
-    """Yield every type of `root`, parents first, in the order of the text. Missing types are skipped, because checks of
-    the parent report them.
-    """
+    """Yield every type of `root`, parents first, in the order of the text. Missing ones are faults of the parent."""
     waiting = [(TypePart("", root, "root"), 0)]
     while waiting:
         part, depth = waiting.pop()

@@ -245,9 +245,7 @@ def _is_sound(name: str) -> bool:
 
 
 def _is_recorded(owner: Owner, after: types.DataType) -> bool:
-    """Return True if `delta.typeChanges` records a change to this type. Rules of type widening then check whether it is
-    allowed.
-    """
+    """Return True if `delta.typeChanges` records a change to this type; rules of widening check if it is allowed."""
     changes = owner.field.metadata.get("delta.typeChanges")
     if not isinstance(changes, list) or not isinstance(after, types.PrimitiveType):
         return False

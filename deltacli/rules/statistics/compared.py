@@ -143,9 +143,7 @@ def bound_findings(
 def loose_bound_findings(
     place: Place, column: StatColumn, which: tuple[bool, ...], claimed: tuple[Any, Any]
 ) -> Finding:  # Any: values in the form of `comparable_type`
-    """Return the finding for bounds that claim to be tight but occur in no row. `which`: of the minimum and the
-    maximum.
-    """
+    """Return the finding for bounds that claim to be tight but occur in no row. `which`: minimum and maximum."""
     ends = [
         f"{end} {describe_bound(column, bound)}"
         for end, bound, is_loose in zip(("minimum", "maximum"), claimed, which, strict=True)
@@ -161,9 +159,7 @@ def loose_bound_findings(
 def null_findings(
     place: Place, column: StatColumn, seen: int, known: tuple[int | None, int | None], *, loses: bool
 ) -> Finding:
-    """Return the finding for a wrong null count. `known`: the least and the most possible nulls; `loses`: filters lose
-    rows.
-    """
+    """Return the finding for a wrong null count. `known`: least and most possible nulls; `loses`: filters lose rows."""
     true = _between(seen, *known)
     message = f"the statistics of {place.key} record {plural(seen, 'null')} in column {column.name}, which has {true}"
     if not loses:

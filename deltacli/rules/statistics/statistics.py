@@ -141,9 +141,7 @@ def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
 
 @AREA.check(FilesView, NUM_RECORDS_MISSING, NUM_RECORDS_NEGATIVE)
 def counts_of_records(view: FilesView) -> Iterator[Finding]:
-    """Report `numRecords` that is missing from statistics, or negative. Other rules cover the requirements of deletion
-    vectors and Iceberg.
-    """
+    """Report `numRecords` that is missing or negative. Other rules cover what deletion vectors and Iceberg require."""
     stats = stats_of(view)
     mistyped = {fault.row for fault in stats.faults if fault.what == "numRecords"}
     for block in stats.blocks:
@@ -411,9 +409,7 @@ def texts_beyond_their_length(view: FilesView) -> Iterator[Finding]:
 
 
 def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:
-    """Return True if the maximum has no digits below milliseconds, so that truncation may have put it below the
-    minimum.
-    """
+    """Return True if a maximum without digits below milliseconds may be below the minimum because it was truncated."""
     minimum, maximum = low.values[index].value, high.values[index].value
     return bool(maximum % _CUT_MICROSECONDS == 0 and minimum - maximum < _CUT_MICROSECONDS)
 
