@@ -112,9 +112,7 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 
 
 def decode(path: str) -> str:
-    """Percent-decode exactly once. `+` is unchanged, a malformed escape is unchanged, and bytes that are not UTF-8 are
-    escaped as surrogates.
-    """
+    """Percent-decode exactly once. `+` and malformed escapes stay; bytes that are not UTF-8 become surrogates."""
     if "%" not in path:
         return path
     return unquote_to_bytes(path.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
@@ -179,9 +177,7 @@ def _resolved(path: str) -> str:
 
 
 def without_dots(path: str) -> str:
-    """Remove the `.` segments and `x/..` pairs of a decoded path, including those written as `%2E`, as a file system
-    does. A leading `..` is kept.
-    """
+    """Remove the `.` segments and `x/..` pairs of a decoded path, also those with `%2E`. A leading `..` is kept."""
     return _resolved(path) if _DOT_SEGMENT.search(path) else path
 
 
@@ -271,9 +267,7 @@ def fault_of(descriptor: object) -> tuple[str, str] | None:
 
 
 def unique_id(descriptor: dict[str, Json] | None) -> str:
-    """Return the id that is part of a logical file's key; empty without a vector. `offset: 0` and no offset are two
-    ids.
-    """
+    """Return the id that is part of a logical file's key, empty without a vector. `offset: 0` and no offset differ."""
     if not descriptor:
         return ""
     offset = descriptor.get("offset")
@@ -389,9 +383,7 @@ def inline_bytes(text: str) -> bytes | None:
 
 
 def vector_file(path_or_inline: str) -> str | None:
-    """Return the path, relative to the table, of the file that a `u` descriptor names, or None if the text is
-    invalid.
-    """
+    """Return the path, relative to the table, of the file that a `u` descriptor names; None for an invalid one."""
     if len(path_or_inline) < UUID_LENGTH:
         return None
     prefix, encoded = path_or_inline[:-UUID_LENGTH], path_or_inline[-UUID_LENGTH:]

@@ -87,9 +87,7 @@ class PathKeys:
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
     def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pa.Array:
-        """Return the same for paths as text, which needs no bytes for ASCII; `is_plain` means that none has an empty
-        segment.
-        """
+        """Return the same for paths as text: ASCII needs no bytes. `is_plain`: no path has an empty segment."""
         is_ascii = all(map(str.isascii, names))
         is_plain = is_plain or _EMPTY_SEGMENT_OF_TEXT.search("\n".join(names)) is None
         if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case or self._is_portable:
@@ -138,9 +136,7 @@ class PathKeys:
         return keys
 
     def _as_written(self, paths: pa.Array, keys: pa.Array) -> tuple[ArrowArray, list[ArrowArray]]:
-        """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that
-        differ.
-        """
+        """Return undecoded paths below the root, and the hashes of those, and of whole paths, that differ."""
         whole = pc.cast(paths, pa.binary())
         differs = pc.fill_null(pc.not_equal(whole, keys), False)
         if not pc.any(differs).as_py():
@@ -364,9 +360,7 @@ _ODD_START = b"/[._]"
 
 
 def _may_hide(paths: ArrowArray) -> bool:
-    """Return False if no component begins with `.` or `_`, the usual case, which is faster to check in the bytes than
-    with a regex.
-    """
+    """Return False if no component begins with `.` or `_`, as usual: bytes are checked faster than by a regex."""
     if re.search(_ODD_START, content_of(paths)):
         return True
     return any(_any(pc.starts_with(paths, start)) for start in ("_", "."))

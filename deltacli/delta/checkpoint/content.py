@@ -184,9 +184,7 @@ _SPELLED = '"(NaN|-?Infinity)"'
 
 
 def stats_type(config: state.TableConfiguration) -> ArrowType:
-    """Return the type of `stats_parsed`: the columns with statistics by physical name. Columns nested too deeply for
-    Parquet are left out.
-    """
+    """Return the type of `stats_parsed`: columns with statistics by physical name, except any too deep for Parquet."""
     if config.schema is None:
         return None
     columns = [(path, kind) for path, kind in indexed_columns(config) if len(path) <= _MOST_NAMES]
@@ -356,9 +354,7 @@ class CheckpointColumns:
     def __init__(
         self, metadata: pyarrow.parquet.FileMetaData, paths: Iterable[Sequence[str]], footer: bytes = b""
     ) -> None:
-        """`paths` are the names that lead to each leaf, `footer` the bytes that `metadata` was read from. Without them
-        nothing is known about any row group.
-        """
+        """`paths`: the names that lead to each leaf; `footer`: the bytes of `metadata`, without it nothing is known."""
         self._metadata = metadata
         self._footer = footer
         self._leaves = {".".join(path) for path in paths}
@@ -373,9 +369,7 @@ class CheckpointColumns:
         return [self._describe(index) for index in range(self._metadata.num_row_groups)]
 
     def holds(self, group: int, leaf: str) -> bool:
-        """Return False only if the footer proves that every value of the leaf is null in that row group (or the leaf is
-        absent).
-        """
+        """Return False only if the footer proves that the leaf is absent or null in every row of that row group."""
         return leaf in self._leaves and self._nulls(group, leaf) != self._metadata.row_group(group).num_rows
 
     def knows(self, group: int, leaf: str) -> bool:

@@ -60,9 +60,7 @@ class TopFile(StrEnum):
 
 
 def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layout | None) -> Layout:
-    """Return the requested layout, or the one of the table's policy. Raises Refused for a layout that the table does
-    not allow.
-    """
+    """Return the requested layout, or that of the table's policy. Raises Refused for one the table does not allow."""
     has_v2 = "v2Checkpoint" in protocol.supported_features
     if asked is None:
         wants_v2 = has_v2 and str(properties.get(CHECKPOINT_POLICY) or "").strip().lower() == "v2"

@@ -379,9 +379,7 @@ def months_of(text: str) -> int | None:
 
 
 def interval_microseconds(text: str) -> int | None:
-    """Return the microseconds of `INTERVAL '7 12:34:56.5' DAY TO SECOND`, or None if it is invalid or does not fit 64
-    bits.
-    """
+    """Return the microseconds of `INTERVAL '7 12:34:56.5' DAY TO SECOND`, or None if invalid or beyond 64 bits."""
     return _interval(text, _MICROSECONDS, 63)
 
 
@@ -420,9 +418,7 @@ def date_text(days: int) -> str:
 
 
 def moment_text(microseconds: int) -> str:
-    """Return microseconds since the epoch as a time without zone: `2024-01-01T08:12:44`, with six fractional digits if
-    not zero.
-    """
+    """Return epoch microseconds as a time without zone: `2024-01-01T08:12:44`, plus six digits unless zero."""
     days, rest = divmod(microseconds, MICROSECONDS_A_DAY)
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

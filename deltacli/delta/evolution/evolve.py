@@ -76,10 +76,7 @@ class Evolution:
 
 
 def evolve(before: Draft, changes: Sequence[requests.Change], settings: Settings) -> Evolution:
-    """Return the table after some changes, and the reasons against them.
-
-    Raises UsageError for columns, types and positions that do not exist.
-    """
+    """Return the table after changes, and reasons against them. Raises UsageError for unknown columns and types."""
     if len(changes) > 1 and any(isinstance(change, requests.SetMapping) for change in changes):
         raise UsageError("column mapping is enabled by a commit of its own, before other changes", code="usage.change")
     draft = before

@@ -153,9 +153,7 @@ _SIGN = b"\x80"
 
 
 def decode_bounds(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> Any:  # Any: Arrow types and arrays
-    """Return bounds of a leaf, whose Arrow type is `kind`, in the form of `comparable_type`, or None if they have
-    none.
-    """
+    """Return bounds of a leaf, whose Arrow type is `kind`, in the form of `comparable_type`, or None without such."""
     types = pa.types
     match column.kind:
         case StatKind.WHOLE if types.is_signed_integer(kind):

@@ -34,9 +34,7 @@ Values = list[Any]
 
 
 class Piece(NamedTuple):
-    """An expression, its groups (position, whether it is a number), and the position of the variable-length value that
-    follows.
-    """
+    """An expression, its groups (position, whether a number), and the position of the variable-length value behind."""
 
     text: bytes
     pattern: re.Pattern[bytes]
@@ -408,9 +406,7 @@ class Footer:
 
 
 class LeafColumns(NamedTuple):
-    """What some footers record about one leaf, one row per row group: the number of its footer, and the fields of
-    ChunkFacts as columns.
-    """
+    """What footers record of one leaf, a row per row group: the footer's number, and the fields of ChunkFacts."""
 
     footers: list[int]
     fields: list[Values]

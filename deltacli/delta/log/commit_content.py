@@ -276,10 +276,7 @@ def _after(request: CommitRequest, base: Base) -> tuple[Protocol, state.Metadata
 
 
 def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
-    """Return the metaData with the version and time from which in-commit timestamps apply, if it enables them.
-
-    Spec: In-Commit Timestamps.
-    """
+    """Return the metaData with where in-commit timestamps begin, if it enables them. Spec: In-Commit Timestamps."""
     if stamp is None or base.is_stamped:
         return metadata
     since = {state.ICT_ENABLEMENT_VERSION: str(base.version + 1), state.ICT_ENABLEMENT_TIMESTAMP: str(stamp)}

@@ -183,9 +183,7 @@ def _mark(action: Action) -> int | None:
 
 
 def _file_time(winner: ConflictingCommit, before: Base) -> int:
-    """Return the commit time of a version without in-commit timestamps, which is always after that of the previous
-    version.
-    """
+    """Return the commit time of a version without in-commit timestamps: always after that of the version before."""
     return winner.modified_ms if before.committed_ms is None else max(winner.modified_ms, before.committed_ms + 1)
 
 

@@ -43,10 +43,7 @@ _MANY = 32_768
 
 
 def file_key(action: Action, source: str = "") -> str:
-    """Return the key of a logical file: its canonical path and the id of its deletion vector, if any.
-
-    Raises CommitCorrupt without a path.
-    """
+    """Return the key of a logical file: its canonical path and its vector's id. Raises CommitCorrupt without a path."""
     path = action.get("path")
     if type(path) is not str:
         raise CommitCorrupt(
@@ -136,9 +133,7 @@ def survivors_of_stream(
 
 
 class TouchedFiles:
-    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`
-    commits.
-    """
+    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`."""
 
     def __init__(self, seen: Collection[str], large: Sequence[KeyIndex] = ()) -> None:
         encoded = _as_bytes(seen)
@@ -570,10 +565,7 @@ def narrow_batches(
 
 
 def whole_actions(actions: Sequence[Action], schema: pa.Schema, source: str) -> pa.RecordBatch:
-    """Actions as found -> one batch of `add` or `remove`; fields the schema does not name are left out.
-
-    Raises CommitCorrupt.
-    """
+    """Actions as found -> one batch of `add` or `remove` with the fields of the schema. Raises CommitCorrupt."""
     columns = []
     names: set[str] = set().union(*actions)
     for field in schema:

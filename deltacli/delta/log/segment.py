@@ -24,9 +24,7 @@ from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ra
 
 
 class Place(NamedTuple):
-    """The place of a finding. `path` is relative to the table; `line` counts from 1; `key` names a file, a column or a
-    property.
-    """
+    """The place of a finding. `path`: relative to the table; `line`: from 1; `key`: a file, a column or a property."""
 
     path: str
     line: int | None = None
@@ -98,9 +96,7 @@ def version_prefix(version: int) -> str:
 
 
 def parse_log_path(name: str) -> LogPath:
-    """Parse a file name in `_delta_log`. Names that match no pattern are OTHER, which replay ignores (Protocol
-    Evolution).
-    """
+    """Parse a file name in `_delta_log`. Names of no pattern are OTHER, which replay ignores (Protocol Evolution)."""
     if len(name) == 25 and name.endswith(".json"):
         digits = name[:20]
         if digits.isascii() and digits.isdigit() and int(digits) <= MAX_VERSION:
@@ -588,9 +584,7 @@ def checksums(value: dict[str, Any]) -> frozenset[str]:
 
 
 def _leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield (path, canonical value) of every leaf: keys quoted and percent-encoded, array positions bare, joined by
-    `+`.
-    """
+    """Yield (path, canonical value) of each leaf: keys quoted and percent-encoded, positions bare, joined by `+`."""
     if depth > _MAX_DEPTH:
         raise ValueError("nested too deeply")
     prefix = f"{path}+" if path else ""

@@ -71,9 +71,7 @@ _SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
 
 
 def directory_of(values: Mapping[str, str | None]) -> str:
-    """Return the directory of a partition as Hive and Spark name it: `a=1/b=x%3Ay`; '' without columns. It is not
-    encoded yet, as paths in the log are.
-    """
+    """Return a partition's directory as Hive and Spark name it, not yet encoded: `a=1/b=x%3Ay`; '' without columns."""
     return "/".join(f"{_escaped(name)}={_escaped(value or HIVE_DEFAULT)}" for name, value in values.items())
 
 
@@ -195,9 +193,7 @@ _JUDGES = {
 
 
 def may_be_equal(type_name: str, one: str, other: str) -> bool:
-    """Return False if two texts certainly are different values of a type. Times may differ by the zone of their
-    writer.
-    """
+    """Return False if two texts certainly are different values of a type. Times may differ by their writers' zones."""
     if one == other:
         return True
     values = [_value(type_name, text.strip()) for text in (one, other)]

@@ -202,9 +202,7 @@ class PredicateColumns:
         self._indexes: dict[ColumnPath, types.NameIndex] = {}
 
     def find(self, names: Sequence[str], position: int) -> Column:
-        """Return the column at a path of names. Raises UsageError if there is none, more than one, or one whose type is
-        not read.
-        """
+        """Return the column at a path of names. Raises UsageError unless there is just one, of a type that is read."""
         fields, field = self._schema.fields, None
         path: list[str] = []
         for depth, name in enumerate(names):

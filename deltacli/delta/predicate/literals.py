@@ -272,9 +272,7 @@ def _converted(inner: Literal, type_name: str, node: Node) -> Literal:
 
 
 def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
-    """Return a number as a value of a type: truncated for integers, rounded half up for decimals, to the nearest for
-    doubles.
-    """
+    """Return a number in a type: truncated for integers, rounded half up for decimals, to the nearest for doubles."""
     number = inner.value
     if type_name in ("float", "double"):
         return Literal(Kind.DECIMAL, _floating(number, type_name, "the number"), node)
@@ -342,9 +340,7 @@ class Limit(Protocol):
 
     @property
     def member(self) -> ArrowScalar:
-        """Return the limit as a value of the column, or None if the column cannot hold it or has more than one spelling
-        of it.
-        """
+        """Return the limit as a value of the column, or None if the column has no, or more than one, spelling of it."""
 
     def compare(self, order: Order, values: ArrowArray) -> ArrowArray:
         """Return which values are less, less or equal, or equal; null if the value is."""

@@ -67,9 +67,7 @@ class Client(NamedTuple):
 
 
 class Blocker(NamedTuple):
-    """A trait of a table because of which a client does not read it, or not write it. `needs`: the version from which
-    on it does.
-    """
+    """A trait of a table that keeps a client from reading, or from writing. `needs`: the first version that can."""
 
     trait: str
     stops_reading: bool
@@ -83,9 +81,7 @@ class Blocker(NamedTuple):
 
 
 class ClientAccess(NamedTuple):
-    """Whether a client reads and writes a table (None: unknown), from which version on, what stops it, what is unknown,
-    and the sources.
-    """
+    """Whether a client reads and writes a table (None: unknown), since which version, what stops it, and sources."""
 
     client: Client
     version: str | None
@@ -181,9 +177,7 @@ def access(client: Client, traits: Collection[str], version: str | None = None) 
 
 
 def access_to_change(client: Client, traits: Collection[str], before: Collection[str]) -> ClientAccess | None:
-    """Return what a change that gives a table with the traits `before` these traits means for a client; None where
-    nothing is known of any.
-    """
+    """Return what a change from the traits `before` to these means for a client; None where nothing is known of any."""
     found = access(client, traits)
     if not found.sources:
         return None

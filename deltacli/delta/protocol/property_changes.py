@@ -75,9 +75,7 @@ _CONSTRAINTS = "delta.constraints."
 
 
 def require_ours(key: str, value: str | None, config: TableConfiguration) -> None:
-    """Raise Refused for a property that only an engine, a catalog or the commit itself may set or, with the value
-    None, unset.
-    """
+    """Raise Refused for a property that only an engine, a catalog or the commit may set, or unset (the value None)."""
     if key in _INTERNAL or key.startswith(_INTERNAL_FAMILIES) or key.endswith(".internal"):
         raise Refused(
             f"{key} is maintained by the writers of the table; another value would make their writes wrong",
@@ -291,9 +289,7 @@ def _number(value: str, lowest: int, highest: int) -> str | None:
 
 
 def _interval(value: str) -> str | None:
-    """Return an interval of one integer and one lower-case unit. Other engines use the first part, or their default, of
-    anything else.
-    """
+    """Return an interval of one integer and one lower-case unit; of others engines use the first part or a default."""
     length_ms = parse_interval(value) if len(value) <= _LONGEST else None
     if length_ms is None or length_ms > known_properties.MAX_LONG // 1000:
         return None
@@ -369,9 +365,7 @@ def _absent(key: str, configuration: Mapping[str, str]) -> str:
 
 
 def pairs_of(texts: Sequence[str]) -> dict[str, str]:
-    """Return `key=value` texts as a dictionary. Raises UsageError (`usage.property`) for invalid texts, and for a key
-    given twice.
-    """
+    """Return `key=value` texts as a dictionary. Raises UsageError (`usage.property`) for invalid and repeated ones."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
@@ -438,9 +432,7 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
 
 
 def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
-    """Raise Refused for a key that differs from a known one only in case. Engines compare keys exactly, so it has no
-    effect.
-    """
+    """Raise Refused for a key unlike a known one only in case: engines compare exactly, so it has no effect."""
     right = known_properties.right_spelling(key)
     if right is not None and right != key:
         message = f"{key} must be spelled {right}; in another case it has no effect"

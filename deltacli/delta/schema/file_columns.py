@@ -145,9 +145,7 @@ class FileColumns:
         return FileColumn(position, *found)
 
     def _require_mapped(self, fields: _FileFields, column: StructField) -> None:
-        """Raise DataUnreadable for a column that a file without any column as the mapping demands has under its logical
-        name: it would be read as nulls.
-        """
+        """Raise DataUnreadable where a file has only the logical name of a mapped column: it would be read as nulls."""
         if not self._of_table or all(column.name != field.name for field in fields.fields):
             return
         if all(self._position(fields, one, one.name) < 0 for one in self._of_table):
@@ -391,9 +389,7 @@ class Hybrid(NamedTuple):
 
 
 def hybrid_leaf(stored: Any, metadata: Mapping[bytes, bytes] | None) -> Hybrid | None:
-    """Return the calendar of a leaf (a column of a Parquet schema) if it is not that of the table's types, else None.
-    `metadata` are the marks of the footer.
-    """
+    """Return the calendar of a Parquet leaf by the footer's marks if it is not that of the table's types, else None."""
     if not metadata or (stored.physical_type != "INT96" and stored.logical_type.type not in ("TIMESTAMP", "DATE")):
         return None
     marks = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}

@@ -203,10 +203,7 @@ def iceberg_compat(config: TableConfiguration) -> int:
 
 
 def file_schema(config: TableConfiguration, columns: Sequence[types.StructField]) -> pa.Schema:
-    """Return the schema of a data file with these columns of a table.
-
-    Raises Refused (`type.unsupported`), naming the column.
-    """
+    """Return the schema of a data file with these columns. Raises Refused (`type.unsupported`), naming the column."""
     return pa.schema([_field(config, column) for column in columns])
 
 

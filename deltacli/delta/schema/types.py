@@ -20,9 +20,7 @@ from deltacli.core.typing import Json, JsonObject
 
 
 class PrimitiveType(NamedTuple):
-    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`. Unrecognized names are
-    kept.
-    """
+    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`. Unrecognized names are kept."""
 
     name: str
 
@@ -63,10 +61,7 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 def parse_schema(schema_string: str) -> StructType:
-    """Parse a schemaString.
-
-    Raises Unreadable (`schema.bad-json`, `schema.field-missing-key`) with the path of the field at fault.
-    """
+    """Parse a schemaString. Raises Unreadable (`schema.bad-json`, `schema.field-missing-key`) with the field's path."""
     try:
         value = json.loads(schema_string)
     except RecursionError:
@@ -228,9 +223,7 @@ def holds(data_type: DataType, wanted: DataType) -> bool:
 
 
 def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:
-    """Yield every field with its depth, parents first; parts of arrays and maps appear as `element`, `key` and
-    `value` where they are structs.
-    """
+    """Yield every field with its depth, parents first; `element`, `key` and `value` appear where they are structs."""
     yield from _walk(schema, 0)
 
 
@@ -383,9 +376,7 @@ def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:
 
 
 def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
-    """Yield the paths to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct starts a new
-    path.
-    """
+    """Yield the paths to parts of an array or map: `<start>.element`, `<start>.value.key`. Structs start new ones."""
     for part in () if isinstance(data_type, StructType) else parts_of(data_type):
         way = f"{start}.{part.name}"
         yield way

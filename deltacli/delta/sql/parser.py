@@ -140,9 +140,7 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token; `text` of a quoted name and of a string is the text between the quotes, `value` of a string its
-    meaning.
-    """
+    """A token; `text` of a quoted name or string: the text between the quotes; `value` of a string: its meaning."""
 
     kind: TokenKind
     text: str

@@ -511,9 +511,7 @@ def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array i
 
 
 def _decimals_fit(columns: ArrowArray) -> bool:
-    """Return False if a decimal has more digits than its type. Arrow's reader checks the written digits before it fills
-    up the scale.
-    """
+    """Return False if a decimal exceeds the digits of its type, which Arrow checks before it fills up the scale."""
     for column in columns:
         if pa.types.is_struct(column.type):
             if not _decimals_fit(column.flatten()):
