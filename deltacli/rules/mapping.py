@@ -143,9 +143,8 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     if old not in MODES or new not in MODES:
         return
     if old != new and (old, new) != ("none", "name") and view.commit and not replaces_all_files(view.commit):
-        place = view.place._replace(key=types.MODE)
         message = f"the column mapping mode changed from {old} to {new} while older files stayed live"
-        yield MODE_CHANGE_ILLEGAL.at(place, message, seen=new, expected=old)
+        yield MODE_CHANGE_ILLEGAL.at(view.place, message, key=types.MODE, seen=new, expected=old)
     if "none" not in (old, new):
         yield from _decreased(view.place, before, after)
 
@@ -157,9 +156,7 @@ def _decreased(place: Place, before: TableConfiguration, after: TableConfigurati
     used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
     if now >= used:  # below that, `mapping.max-id-too-small` is more specific
         message = f"{types.MAX_COLUMN_ID} decreased"
-        yield MAX_ID_DECREASED.at(
-            place._replace(key=types.MAX_COLUMN_ID), message, seen=now, expected=f"at least {was}"
-        )
+        yield MAX_ID_DECREASED.at(place, message, key=types.MAX_COLUMN_ID, seen=now, expected=f"at least {was}")
 
 
 @HISTORY_AREA.check(MetadataView, PHYSICAL_NAME_CHANGED, ID_REUSED, PHYSICAL_PATH_REUSED)
@@ -433,7 +430,7 @@ def _ignored_mode(place: Place, config: TableConfiguration, previous: TableConfi
         return
     message = f"{types.MODE} is {mode}, but the protocol does not support column mapping"
     seen = f"reader {config.protocol.min_reader_version}, writer {config.protocol.min_writer_version}"
-    yield MODE_WITHOUT_PROTOCOL.at(place._replace(key=types.MODE), message, seen=seen, expected="columnMapping")
+    yield MODE_WITHOUT_PROTOCOL.at(place, message, key=types.MODE, seen=seen, expected="columnMapping")
 
 
 def _is_ignored(config: TableConfiguration) -> bool:

@@ -364,11 +364,9 @@ def _overwritten(view: views.CommitView, file: views.TouchedFile, live: views.Li
     for name in names:
         before, now = live.add.get(name), add.get(name)
         if type(before) is int and type(now) is int and before != now:
+            message = f"{live.path} is live with {name} {before}, but added again with {now}, so it was overwritten"
             yield NOT_UNIQUE_OVER_HISTORY.at(
-                view.place(file.placed.line, live.path),
-                f"{live.path} is live with {name} {before}, but added again with {now}, so it was overwritten",
-                seen=now,
-                expected=before,
+                view.place(file.placed.line, live.path), message, seen=now, expected=before
             )
             return
 
@@ -380,12 +378,8 @@ def _reused(view: views.CommitView, file: views.TouchedFile) -> Iterator[Finding
         return
     path, before, now = file.placed.action["path"], removed.get("size"), file.placed.action.get("size")
     if type(before) is int and type(now) is int and before != now:
-        yield NOT_UNIQUE_OVER_HISTORY.at(
-            view.place(file.placed.line, path),
-            f"{path} was removed with size {before} but is added again with size {now}, so its name was reused",
-            seen=now,
-            expected=before,
-        )
+        message = f"{path} was removed with size {before} but is added again with size {now}, so its name was reused"
+        yield NOT_UNIQUE_OVER_HISTORY.at(view.place(file.placed.line, path), message, seen=now, expected=before)
 
 
 @COLLISION_AREA.check(views.CommitView, SHARED_WITH_CDC)

@@ -111,12 +111,8 @@ def statistics_follow_the_properties(view: CheckpointView) -> Iterator[Finding]:
     for name, key, asked in (("stats", STATS_AS_JSON, as_json), ("stats_parsed", STATS_AS_STRUCT, as_struct)):
         holders = [file for file, fields in columns.items() if name in fields]
         if asked is False and holders:
-            yield STATS_POLICY.at(
-                view.place(holders[0], key),
-                f"the checkpoint of version {view.version} has the column add.{name} although {key} is false",
-                seen=f"add.{name}",
-                expected="no such column",
-            )
+            message = f"the checkpoint of version {view.version} has the column add.{name} although {key} is false"
+            yield STATS_POLICY.at(view.place(holders[0], key), message, seen=f"add.{name}", expected="no such column")
         elif (asked or (asked is None and key == STATS_AS_JSON)) and not holders and _has_statistics(view, columns):
             yield STATS_POLICY.at(
                 view.place(next(iter(columns)), key),
@@ -173,11 +169,9 @@ def parsed_columns_have_current_types(view: CheckpointView) -> Iterator[Finding]
             if view.config.physical_name(field) != column.name or not isinstance(field.data_type, PrimitiveType):
                 continue
             if is_older(column.arrow_type, field.data_type.name):
+                message = f"{column.path} in the checkpoint has a narrower type than the column {field.name}"
                 yield PARSED_TYPES_OLD.at(
-                    view.place(column.file, column.path),
-                    f"{column.path} in the checkpoint has a narrower type than the column {field.name}",
-                    seen=column.arrow_type,
-                    expected=field.data_type.name,
+                    view.place(column.file, column.path), message, seen=column.arrow_type, expected=field.data_type.name
                 )
 
 
@@ -306,12 +300,8 @@ def _judge_type(
 
 
 def _wrong_type(view: CheckpointView, file: str, path: str, actual: object, expected: str) -> Finding:
-    return SCHEMA_TYPE.at(
-        view.place(file, path),
-        f"the column {path} of the checkpoint has the type {actual}",
-        seen=actual,
-        expected=expected,
-    )
+    message = f"the column {path} of the checkpoint has the type {actual}"
+    return SCHEMA_TYPE.at(view.place(file, path), message, seen=actual, expected=expected)
 
 
 @lru_cache(maxsize=1)

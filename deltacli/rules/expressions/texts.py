@@ -124,7 +124,7 @@ def _constraint_findings(view: MetadataView, schema: StructType) -> Iterator[Fin
                 message = (
                     f"the CHECK constraint {key[len(stored.CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
                 )
-                yield CONSTRAINT_BAD_SQL.at(view.place._replace(key=key), message, seen=text)
+                yield CONSTRAINT_BAD_SQL.at(view.place, message, key=key, seen=text)
 
 
 def _invariant_findings(view: MetadataView, schema: StructType, named: NamedField) -> Iterator[Finding]:
@@ -160,8 +160,7 @@ def _generated_findings(view: TableConfigurationView, schema: StructType, named:
         fault = _Fault("it is not text")
     if fault is not None:
         message = f"the generated column {named.path} cannot be computed again: {fault.reason}"
-        place = view.place._replace(key=named.path)
-        yield GENERATED_BAD_SQL.at(place, message, seen=text, severity=fault.severity)
+        yield GENERATED_BAD_SQL.at(view.place, message, key=named.path, seen=text, severity=fault.severity)
 
 
 def _default_findings(view: MetadataView, named: NamedField) -> Iterator[Finding]:
@@ -171,8 +170,7 @@ def _default_findings(view: MetadataView, named: NamedField) -> Iterator[Finding
     fault = _default_fault(text, named.field.data_type)
     if fault is not None:
         message = f"the default of {named.path} cannot be used: {fault.reason}"
-        place = view.place._replace(key=named.path)
-        yield DEFAULT_BAD_SQL.at(place, message, seen=text, severity=fault.severity)
+        yield DEFAULT_BAD_SQL.at(view.place, message, key=named.path, seen=text, severity=fault.severity)
 
 
 def _default_fault(text: object, data_type: DataType) -> _Fault | None:
@@ -457,7 +455,7 @@ def identity_columns_stay(view: MetadataView) -> Iterator[Finding]:
             was, now = older.field.metadata.get(key), named.field.metadata.get(key)
             if was is not None and now is not None and was != now:
                 message = f"{key} of the identity column {named.path} was changed from {was} to {now}"
-                yield IMMUTABLE_CHANGED.at(view.place._replace(key=named.path), message, seen=now, expected=was)
+                yield IMMUTABLE_CHANGED.at(view.place, message, key=named.path, seen=now, expected=was)
 
 
 def _identities(config: TableConfiguration) -> list[NamedField]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.typing import ArrowArray, Json, JsonObject
+from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size
 from deltacli.delta import data_files
 from deltacli.delta.log.segment import Place
@@ -319,18 +319,14 @@ def vectors_written_while_disabled(view: views.CommitView) -> Iterator[Finding]:
         return
     for placed in view.adds:
         vector = placed.action.get("deletionVector")
-        if vector is None or data_files.fault_of(vector) is not None or not _is_new(view, placed.action, vector):
+        if vector is None or data_files.fault_of(vector) is not None:
             continue
-        path = str(placed.action.get("path"))
-        text = "the commit writes a deletion vector, which the table's properties do not allow"
-        place = view.place(placed.line, path)
-        yield WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
-
-
-def _is_new(view: views.CommitView, add: JsonObject, vector: dict[str, Json]) -> bool:
-    path = add.get("path")
-    live = view.live_before(path) if isinstance(path, str) else None
-    return live is not None and data_files.unique_id(vector) not in {file.dv_id for file in live}
+        path = placed.action.get("path")
+        live = view.live_before(path) if isinstance(path, str) else None
+        if live is not None and data_files.unique_id(vector) not in {file.dv_id for file in live}:
+            text = "the commit writes a deletion vector, which the table's properties do not allow"
+            place = view.place(placed.line, path)
+            yield WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
 
 
 def _indices(mask: ArrowArray) -> list[int]:

@@ -173,16 +173,17 @@ class Compared:
 
     @cached_property
     def _absent(self) -> list[tuple[int, str, str]]:
-        """Live files that should be in the listing and are not: row, name, and the other name by which one is there."""
+        """Live files that should be in the listing and are not: row, name, and the other name by which one is there:
+        its path left encoded, or decoded twice, which `path.double-encoded` reports.
+        """
         rows = _rows_of(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
         raw = pc.take(self.view.live_adds.column("path"), rows).to_pylist() if rows else []
         names = [key_text(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
-        return [(row, name, self._other_name(path, name)) for row, path, name in zip(rows, raw, names, strict=True)]
-
-    def _other_name(self, path: str, name: str) -> str:
-        """The path left encoded, or decoded twice, where that is there: `path.double-encoded` reports it."""
-        others = (path, decode(name)) if "%" in path else ()
-        return next((other for other in others if other in self.view.files), "")
+        absent = []
+        for row, path, name in zip(rows, raw, names, strict=True):
+            others = (path, decode(name)) if "%" in path else ()
+            absent.append((row, name, next((other for other in others if other in self.view.files), "")))
+        return absent
 
     @cached_property
     def absent_rows(self) -> list[int]:
@@ -232,16 +233,12 @@ def _rows_of(mask: ArrowArray) -> list[int]:
 def log_against_listing(view: StorageView) -> Iterator[Finding]:
     """One comparison for all of them: both sides may be a million."""
     compared = Compared(view)
-    yield from _missing(compared)
+    for place, _ in compared.at(compared.absent_rows):
+        yield file_missing(place)
     yield from _elsewhere(compared)
     yield from _of_other_size(compared)
     yield from _overwritten(compared)
     yield from _removed_and_unknown(compared)
-
-
-def _missing(compared: Compared) -> Iterator[Finding]:
-    for place, _ in compared.at(compared.absent_rows):
-        yield file_missing(place)
 
 
 def file_missing(place: Place) -> Finding:
@@ -272,8 +269,7 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
     """Spec: Add File (size). A negative size is reported by another rule."""
     stored = compared.stored(file.size_bytes for file in compared.view.files.values())
     told = compared.view.live_adds.column("size")
-    wrong = pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0))
-    found = _rows_of(wrong)
+    found = _rows_of(pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0)))
     sizes = pc.take(stored, found).to_pylist() if found else []
     for (place, add), size in zip(compared.at(found), sizes, strict=True):
         message = f"{place.key} has {size:,} bytes, but the log records {add['size']:,}"
@@ -307,10 +303,9 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     retention_ms = deleted_file_retention_ms(view.state.config.properties)
     threshold = view.now_ms - retention_ms
     copied_ms = _copied_at(view)
-    live_and_gone = compared.absent_names
     for path, removed_ms in removed.items():
         # A vacuum compares in the same way: at the very end of its retention a file is still protected.
-        if not view.may_be_there(path) and path not in live_and_gone and removed_ms >= threshold:
+        if not view.may_be_there(path) and path not in compared.absent_names and removed_ms >= threshold:
             message = (
                 f"the removed file {path} is missing before the end of its retention: older versions cannot be read"
             )

@@ -121,12 +121,15 @@ class Rule(NamedTuple):
         place: Place,
         message: str,
         *,
+        key: str | None = None,
         seen: object = None,
         expected: object = None,
         severity: Severity | None = None,
         field: str = "",
     ) -> Finding:
-        """Return a finding of this rule. `severity` overrides the severity of the rule for this case."""
+        """Return a finding of this rule. `key` and `severity` override those of the place and of the rule."""
+        if key is not None:
+            place = place._replace(key=key)
         return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected), field)
 
 

@@ -232,7 +232,7 @@ class KnownFiles:
 
 def _with_statistics(base: pa.Table) -> pa.Table:
     """Return the files of a checkpoint with a column of statistics, null if they were not kept."""
-    return base if "stats" in base.column_names else base.append_column("stats", _no_text(base.num_rows))
+    return base if "stats" in base.column_names else base.append_column("stats", pa.nulls(base.num_rows, pa.string()))
 
 
 def _key_of(action: Action) -> tuple[str, str]:
@@ -298,7 +298,7 @@ def _columns_of(files: Sequence[LiveFile]) -> pa.Table:
         canonical_column(paths),
         pa.array([file.dv_id for file in files], pa.string()),
         pa.array([add.get("size") for add in adds], pa.int64()),
-        pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), _num_records(stats)),
+        pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), num_records_column(stats)),
         pa.array([vector.get("cardinality") for vector in vectors], pa.int64()),
         pa.array([add.get("baseRowId") for add in adds], pa.int64()),
         pa.array([add.get("defaultRowCommitVersion") for add in adds], pa.int64()),
@@ -360,10 +360,6 @@ def _add_columns(files: Sequence[LiveFile], base_path: str) -> pa.Table:
     )
 
 
-def _no_text(rows: int) -> ArrowArray:
-    return pa.nulls(rows, pa.string())
-
-
 def _texts(values: Sequence[str | None]) -> ArrowArray:
     """Return texts as a column. Halves of surrogate pairs become question marks, because they cannot be encoded."""
     try:
@@ -371,7 +367,3 @@ def _texts(values: Sequence[str | None]) -> ArrowArray:
     except UnicodeEncodeError:
         plain = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
         return pa.array(plain, pa.string())
-
-
-def _num_records(stats: ArrowArray) -> ArrowArray:
-    return num_records_column(stats)

@@ -114,6 +114,11 @@ class CommitView:
     def place(self, line: int | None = None, key: str | None = None) -> segment.Place:
         return segment.Place(self.path, line, self.version, key)
 
+    def place_of(self, placed: LocatedAction) -> segment.Place:
+        """Return the line and the path of a file action."""
+        path = placed.action.get("path")
+        return self.place(placed.line, path if isinstance(path, str) else None)
+
     def live_before(self, path: str) -> Sequence[LiveFile] | None:
         """Return the same for a raw path."""
         return self.live_at(canonical(path))

@@ -444,7 +444,7 @@ def _enablement_of(
         has, lacks = keys.version, keys.timestamp
         if version_text is None:
             has, lacks = lacks, has
-        yield rule.at(place._replace(key=lacks), f"the table has {has} but not {lacks}", seen=has, expected=lacks)
+        yield rule.at(place, f"the table has {has} but not {lacks}", key=lacks, seen=has, expected=lacks)
     elif version_text is None:
         if has_older:
             message = "older versions have no in-commit timestamps, but no property records the first version with them"
@@ -455,7 +455,7 @@ def _enablement_of(
         found = times.get(version) if version is not None else None
         if found is not None and timestamp is not None and found != timestamp:
             message = f"{keys.timestamp} is not the in-commit timestamp of version {version}"
-            yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=found)
+            yield rule.at(place, message, key=keys.timestamp, seen=timestamp, expected=found)
 
 
 @COMMIT_TIME_AREA.check(TableConfigurationView, WITHOUT_FEATURE)
@@ -467,7 +467,7 @@ def property_without_feature(view: TableConfigurationView) -> Iterator[Finding]:
     for feature, (switch, *_) in IN_COMMIT_KEYS.items():
         if config.is_on(switch):
             message = f"{switch} is true, but the protocol lacks the feature {feature}, so it has no effect"
-            yield WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
+            yield WITHOUT_FEATURE.at(view.place, message, key=switch, expected=feature)
 
 
 @COMMIT_TIME_AREA.check(ListingView, UNPUBLISHED_POSSIBLE, READABLE_PARTIALLY)
@@ -504,8 +504,7 @@ def catalog_without_in_commit_timestamps(view: TableConfigurationView) -> Iterat
     if config.metadata is not None and config.features & MANAGED_BY_CATALOG and not config.has_ict:
         message = "a catalog manages this table, but in-commit timestamps are not on"
         seen = config.properties.get(IN_COMMIT_TIMESTAMPS) or "unset"
-        place = view.place._replace(key=IN_COMMIT_TIMESTAMPS)
-        yield CATALOG_ICT_MISSING.at(place, message, seen=seen, expected="true")
+        yield CATALOG_ICT_MISSING.at(view.place, message, key=IN_COMMIT_TIMESTAMPS, seen=seen, expected="true")
 
 
 @COMMIT_TIME_AREA.check(ListingView, PUBLISH_ORDER)

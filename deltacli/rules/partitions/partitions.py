@@ -377,7 +377,7 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
     type_name = column.type_name or ""
     distinct = pc.unique(column.values)
     if is_text(type_name):
-        odd = pc.is_in(distinct, value_set=_texts(["", HIVE_DEFAULT]))
+        odd = pc.is_in(distinct, value_set=pa.array(["", HIVE_DEFAULT], pa.string()))
         return dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL)
     spellings: dict[str, Spelling] = {}
     rest = pc.filter(distinct, pc.not_equal(distinct, ""))
@@ -425,10 +425,6 @@ def _logical_names(config: TableConfiguration) -> dict[str, str]:
         if column is not None and column.name != physical:
             names[column.name] = physical
     return names
-
-
-def _texts(values: list[str]) -> ArrowArray:
-    return pa.array(values, pa.string())
 
 
 def _in_files(rows: list[int]) -> str:

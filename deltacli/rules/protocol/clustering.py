@@ -124,7 +124,7 @@ def _partition_findings(view: TableConfigurationView) -> Iterator[Finding]:
     for column in view.config.partition_columns.values():
         if column is not None and column.data_type == PrimitiveType("variant"):
             message = f"the partition column {column.name} is of type variant"
-            yield VARIANT.at(view.place._replace(key=column.name), message, seen="variant")
+            yield VARIANT.at(view.place, message, key=column.name, seen="variant")
 
 
 # -- the rule about statistics of clustering columns -------------------------------------------------------------------

@@ -184,7 +184,8 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     needed = {stable_name(one) for name in named for one in FEATURES[name].requires}
     unused = sorted(name for name in candidates if stable_name(name) not in used | needed)
     if unused:
-        message = f"the protocol lists {', '.join(unused)}, but no visible version uses {_it(unused)}"
+        them = "it" if len(unused) == 1 else "them"
+        message = f"the protocol lists {', '.join(unused)}, but no visible version uses {them}"
         place = view.config.protocol_place or Place(LOG_DIRECTORY)
         yield SUPPORTED_NOT_USED.at(place, message, seen=", ".join(unused))
 
@@ -240,10 +241,6 @@ def describe_protocol(protocol: Protocol) -> str:
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     named = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     return f"{versions} with {', '.join(named)}" if named else versions
-
-
-def _it(names: list[str]) -> str:
-    return "it" if len(names) == 1 else "them"
 
 
 # -- rules about protocol actions --------------------------------------------------------------------------------------
@@ -471,19 +468,19 @@ def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
     of_readers, of_writers = set(protocol.reader_features or ()), set(protocol.writer_features)
     for name in sorted(of_readers - of_writers):
         message = f"{name} is in readerFeatures but not in writerFeatures"
-        yield READER_ONLY_FEATURE.at(view.place._replace(key=name), message, expected="in both lists")
+        yield READER_ONLY_FEATURE.at(view.place, message, key=name, expected="in both lists")
     for name in sorted(of_readers & of_writers):
         feature = FEATURES.get(name)
         if feature is not None and feature.kind is FeatureKind.WRITER:
             message = f"{name} is a writer-only feature but is in readerFeatures"
-            yield WRITER_FEATURE_IN_READER.at(view.place._replace(key=name), message)
+            yield WRITER_FEATURE_IN_READER.at(view.place, message, key=name)
     for name in sorted(of_writers - of_readers):
         if _readers_miss(name, protocol):
             message = (
                 f"{name} is a reader feature, but reader version {protocol.min_reader_version} does not require it"
             )
             expected = "reader version 3 with the feature in readerFeatures"
-            yield RW_FEATURE_NOT_IN_READER.at(view.place._replace(key=name), message, expected=expected)
+            yield RW_FEATURE_NOT_IN_READER.at(view.place, message, key=name, expected=expected)
 
 
 def _readers_miss(name: str, protocol: Protocol) -> bool:
@@ -564,7 +561,7 @@ def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator
     are_supported = {"icebergCompatV2", "deletionVectors"} <= view.config.features
     if are_supported and view.config.is_on(iceberg) and view.config.is_on(vectors):
         message = f"{iceberg} forbids deletion vectors, but {vectors} is true"
-        yield EXCLUSIVE.at(view.place._replace(key=vectors), message, seen="true", expected="false")
+        yield EXCLUSIVE.at(view.place, message, key=vectors, seen="true", expected="false")
 
 
 @AREA.check(HistoryView, DOWNGRADE)

@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.typing import ArrowArray, ArrowType
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.columns import comparable_type, decode_bounds
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import StructField, StructType
@@ -77,7 +77,7 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
         return _absent(view, column, is_nested=len(path) > 1)
     index, kind = file_leaf
     leaf = view.schema.leaves[index] if index < len(view.schema.leaves) else None
-    if leaf is None or leaf.max_repetition_level or _is_nested(kind):
+    if leaf is None or leaf.max_repetition_level or pa.types.is_nested(kind):
         return None
     return _FromFooters(view, column, index, kind, may_count_parents=leaf.max_definition_level > 1).known()
 
@@ -94,10 +94,6 @@ def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField]
         below = field.data_type.fields if isinstance(field.data_type, StructType) else ()
         columns = {config.physical_name(each): each for each in below}
     return fields
-
-
-def _is_nested(kind: ArrowType) -> bool:
-    return bool(pa.types.is_nested(kind))
 
 
 def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> ColumnEvidence:

@@ -165,7 +165,7 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
 def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
     """Report null counts that are out of range, and those that wide bounds make meaningless."""
     for block, _, leaf in _leaves_of(view, (NULL_COUNT,)):
-        if leaf.column is None or not _is_whole(leaf.values):
+        if leaf.column is None or not pa.types.is_integer(leaf.values.type):
             continue
         low, high = pc.less(leaf.values, 0), pc.greater(leaf.values, block.records)
         for index in _rows(pc.or_(pc.coalesce(low, False), pc.coalesce(high, False))):
@@ -294,10 +294,6 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
         return False
     is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
     return view.versions is None or is_again or path[-1].startswith("col-")
-
-
-def _is_whole(values: ArrowArray) -> bool:
-    return bool(pa.types.is_integer(values.type))
 
 
 def _rows(mask: ArrowArray) -> list[int]:
