@@ -69,7 +69,7 @@ def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Sche
             case "add":
                 return _add_type(columns)
             case "remove":
-                return _remove_type()
+                return pa.struct([field for field in schema_of_action("remove") if field.name not in _NOT_OF_REMOVES])
         return pa.struct(schema_of_action(kind))
 
     return pa.schema([pa.field(kind, type_of(kind)) for kind in kinds])
@@ -84,10 +84,6 @@ def _add_type(columns: Columns) -> Any:
     if columns.stats is not None:
         fields.append(pa.field("stats_parsed", columns.stats))
     return pa.struct(fields)
-
-
-def _remove_type() -> Any:
-    return pa.struct([field for field in schema_of_action("remove") if field.name not in _NOT_OF_REMOVES])
 
 
 def struct_of_actions(

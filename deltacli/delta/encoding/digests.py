@@ -65,7 +65,7 @@ class _Column:
 
     def take(self, values: Any) -> None:
         if values.null_count:
-            places = pc.add(pc.cast(pc.indices_nonzero(pc.is_null(values)), _int64()), self._count)
+            places = pc.add(pc.cast(pc.indices_nonzero(pc.is_null(values)), pa.int64()), self._count)
             self._nulls = zlib.crc32(_bytes(places), self._nulls)
         self._count += len(values)
         present = pc.drop_null(values) if values.null_count else values
@@ -97,10 +97,6 @@ class _Column:
 
     def _add_values(self, values: Any) -> None:
         self._content = zlib.crc32(_content(values), self._content)
-
-
-def _int64() -> Any:
-    return pa.int64()
 
 
 def _is_text(kind: Any) -> bool:

@@ -201,17 +201,15 @@ def drop_constraint(draft: Draft, change: requests.DropConstraint, _: Settings) 
     """Drop a constraint; the feature stays in the protocol."""
     known = _key_of(draft, change.name.strip())
     if known is None:
-        names = [key[len(CONSTRAINT_PREFIX) :] for key in draft.configuration if _is_constraint(key)]
+        names = [
+            key[len(CONSTRAINT_PREFIX) :] for key in draft.configuration if key.lower().startswith(CONSTRAINT_PREFIX)
+        ]
         listed = f"; it has {', '.join(sorted(names))}" if names else ", and no others"
         message = f"the table has no constraint {change.name}{listed}"
         forbid("alter.constraint-missing", message, command("properties") or "")
     name = known[len(CONSTRAINT_PREFIX) :]
     effect = Effect(change, f"constraint {name}", str(draft.configuration[known]), None)
     return draft.with_properties({known: None}), effect
-
-
-def _is_constraint(key: str) -> bool:
-    return key.lower().startswith(CONSTRAINT_PREFIX)
 
 
 def _key_of(draft: Draft, name: str) -> str | None:
@@ -277,7 +275,8 @@ def _require_clustering_statistics(before: Draft, after: Draft) -> None:
 def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
     """Yield which columns new files have no statistics of any more, because others come before them."""
     had = [path for path, _ in indexed_columns(before.config)]
-    known = {path for path, _ in indexed_columns(_all_indexed(after))}
+    unlimited = after.with_properties({INDEXED_COLUMNS: "-1", STATS_COLUMNS: None})
+    known = {path for path, _ in indexed_columns(unlimited.config)}
     has = {path for path, _ in indexed_columns(after.config)}
     lost = [".".join(path) for path in had if path not in has and path in known]
     if lost:
@@ -337,8 +336,3 @@ def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterato
 
 
 _NAMED = 5
-
-
-def _all_indexed(draft: Draft) -> TableConfiguration:
-    """Return the configuration of a table all of whose columns get statistics."""
-    return draft.with_properties({INDEXED_COLUMNS: "-1", STATS_COLUMNS: None}).config

@@ -438,7 +438,7 @@ class _KeysOf:
 
     def require(self, name: str, paths: Any) -> None:
         """Raise unless every map has the key, ignoring case if none has it exactly."""
-        count = pc.sum(pc.is_in(self._keys, value_set=_texts(self._spellings(name)))).as_py() or 0
+        count = pc.sum(pc.is_in(self._keys, value_set=pa.array(self._spellings(name), pa.string()))).as_py() or 0
         if count >= len(self._maps):
             return
         lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
@@ -462,10 +462,6 @@ class _KeysOf:
         encoded = pc.dictionary_encode(self._maps.keys)
         keys = pa.array([wrong.get(key, key) for key in encoded.dictionary.to_pylist()], pa.string())
         return pa.MapArray.from_arrays(self._maps.offsets, pc.take(keys, encoded.indices), self._maps.items)
-
-
-def _texts(texts: Sequence[str]) -> Any:
-    return pa.array(texts, pa.string())
 
 
 def _unparsable(actions: Any, column: types.StructField | None, texts: Any, row: int) -> DataUnreadable:

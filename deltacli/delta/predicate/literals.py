@@ -359,7 +359,8 @@ def limit_of(column: Column, literal: Literal) -> Limit:
     if kind in NUMBERS and literal.kind is Kind.DECIMAL:
         if kind is Kind.FLOAT:
             return FloatLimit(nearest_double(literal.value))
-        return WholeLimit(column, _scaled(literal.value, 10**column.scale))
+        value = literal.value
+        return WholeLimit(column, value * 10**column.scale if isinstance(value, Fraction) else value)
     if kind in TIMES and literal.kind in TIMES:
         if kind is Kind.NTZ and literal.has_zone:
             said = f"{column.name} is a timestamp_ntz, which has no time zone, but the literal has one"
@@ -372,10 +373,6 @@ def limit_of(column: Column, literal: Literal) -> Limit:
     hint = "; write it as a string: '…'" if kind is Kind.TEXT else ""
     said = f"{column.name} is of type {column.type_name} and cannot be compared with {literal.shown}{hint}"
     raise NoColumnValueError(said)
-
-
-def _scaled(number: Fraction | float, factor: int) -> Fraction | float:
-    return number * factor if isinstance(number, Fraction) else number
 
 
 class WholeLimit:
