@@ -365,9 +365,8 @@ def _overwritten(view: views.CommitView, file: views.TouchedFile, live: views.Li
         before, now = live.add.get(name), add.get(name)
         if type(before) is int and type(now) is int and before != now:
             message = f"{live.path} is live with {name} {before}, but added again with {now}, so it was overwritten"
-            yield NOT_UNIQUE_OVER_HISTORY.at(
-                view.place(file.placed.line, live.path), message, seen=now, expected=before
-            )
+            place = view.place(file.placed.line, live.path)
+            yield NOT_UNIQUE_OVER_HISTORY.at(place, message, seen=now, expected=before)
             return
 
 
@@ -432,9 +431,8 @@ def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
         if len(by_key) > 1:
             first, second, *_ = (paths[row].as_py() for row in by_key.values())
             message = f"the path differs from {first} only in case"
-            yield CASE_COLLISION.at(
-                view.place(second), message, seen=second, expected="names that differ by more than case"
-            )
+            place = view.place(second)
+            yield CASE_COLLISION.at(place, message, seen=second, expected="names that differ by more than case")
 
 
 def _folded(keys: ArrowArray) -> ArrowArray:

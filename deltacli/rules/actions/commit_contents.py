@@ -256,9 +256,8 @@ def _rearranged(view: CommitView) -> Iterator[Finding]:
     old, new = live_rows(list(before.values())), live_rows(list(after.values()))
     if old is not None and new is not None and old != new:
         message = f"the commit has dataChange=false but replaces {plural(old, 'row')} with {format_count(new)}"
-        yield FALSE_NEW_DATA.at(
-            view.place(), message, seen=f"{new} rows added", expected=f"{old}, as many as it removes"
-        )
+        place = view.place()
+        yield FALSE_NEW_DATA.at(place, message, seen=f"{new} rows added", expected=f"{old}, as many as it removes")
 
 
 def live_rows(adds: Sequence[Action]) -> int | None:

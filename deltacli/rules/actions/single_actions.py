@@ -97,9 +97,8 @@ def fields_of_adds(view: FilesView) -> Iterator[Finding]:
     for row in view.rows(pc.less_equal(sizes, 0)):
         size = sizes[row].as_py()
         if size < 0:
-            yield NEGATIVE_SIZE.at(
-                view.place(row), f"{_path(view, row)} has size {size}", seen=size, expected="above 0"
-            )
+            place = view.place(row)
+            yield NEGATIVE_SIZE.at(place, f"{_path(view, row)} has size {size}", seen=size, expected="above 0")
         elif view.config.metadata is None or view.config.metadata.provider == "parquet":
             message = f"{_path(view, row)} has size 0, but the smallest Parquet file has 12 bytes"
             yield NEGATIVE_SIZE.at(view.place(row), message, seen=size, expected="above 0", severity=Severity.WARNING)
@@ -157,9 +156,8 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
             if odd:
                 message = f"tag {odd[0]} of the {kind} of {name_of(placed)} is not a string"
                 seen = tags[odd[0]]
-                yield TAGS_NULL_VALUE.at(
-                    view.place_of(placed), message, seen="null" if seen is None else seen, expected="a string"
-                )
+                place = view.place_of(placed)
+                yield TAGS_NULL_VALUE.at(place, message, seen="null" if seen is None else seen, expected="a string")
 
 
 @AREA.check(
@@ -200,9 +198,8 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
                 message = f"{name_of(placed)} was removed at {format_timestamp(time)}, and counts as expired at once"
                 if time * 1000 >= OLDEST_MS:
                     message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
-                yield DELETION_TIMESTAMP_ODD.at(
-                    view.place_of(placed), message, seen=time, expected="milliseconds since 1970"
-                )
+                place = view.place_of(placed)
+                yield DELETION_TIMESTAMP_ODD.at(place, message, seen=time, expected="milliseconds since 1970")
 
 
 def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
@@ -210,9 +207,8 @@ def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
     lacks = [name for name in ("partitionValues", "size") if remove.get(name) is None]
     if remove.get("extendedFileMetadata") is True:
         message = f"the remove of {name_of(placed)} has extendedFileMetadata=true but lacks {' and '.join(lacks)}"
-        yield EXTENDED_METADATA_LIE.at(
-            view.place_of(placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
-        )
+        place = view.place_of(placed)
+        yield EXTENDED_METADATA_LIE.at(place, message, seen="extendedFileMetadata true", expected=" and ".join(lacks))
     elif "size" in lacks and not VECTOR_FILE.fullmatch(str(remove.get("path"))):  # recorded by drops of the feature
         message = f"the remove of {name_of(placed)} has no size"
         yield REMOVE_SIZE_MISSING.at(view.place_of(placed), message, expected="the size of the file")

@@ -238,9 +238,8 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
         directory = canonical(path).rpartition("/")[0]
         if not (directory in ("", SIDECAR_DIRECTORY, _SIDECARS) or directory.endswith(f"/{_SIDECARS}")):
             message = f"the sidecar path {path} points outside {_SIDECARS}"
-            yield SIDECAR_OUTSIDE.at(
-                view.place(key=path), message, seen=path, expected=sidecar_location(row).rpartition("/")[2]
-            )
+            place = view.place(key=path)
+            yield SIDECAR_OUTSIDE.at(place, message, seen=path, expected=sidecar_location(row).rpartition("/")[2])
         actual = view.file_sizes.get(sidecar_location(row))
         if actual is not None and type(size) is int and size != actual:
             message = (
@@ -426,9 +425,8 @@ def checkpoints_are_not_empty(view: ListingView) -> Iterator[Finding]:
     """Spark and the kernels ignore empty checkpoint files, which a failed upload can leave behind."""
     for file in view.files:
         if file.size_bytes == 0 and file.path.kind in _CHECKPOINTS:
-            yield ZERO_LENGTH.at(
-                view.place(file.name, file.version), f"{file.name} is empty", seen="0 bytes", expected="a checkpoint"
-            )
+            place = view.place(file.name, file.version)
+            yield ZERO_LENGTH.at(place, f"{file.name} is empty", seen="0 bytes", expected="a checkpoint")
 
 
 @AREA.check(ListingView, MULTIPART_INCOMPLETE, MULTIPART_MIXED)

@@ -170,9 +170,8 @@ def parsed_columns_have_current_types(view: CheckpointView) -> Iterator[Finding]
                 continue
             if is_older(column.arrow_type, field.data_type.name):
                 message = f"{column.path} in the checkpoint has a narrower type than the column {field.name}"
-                yield PARSED_TYPES_OLD.at(
-                    view.place(column.file, column.path), message, seen=column.arrow_type, expected=field.data_type.name
-                )
+                place = view.place(column.file, column.path)
+                yield PARSED_TYPES_OLD.at(place, message, seen=column.arrow_type, expected=field.data_type.name)
 
 
 def parsed_columns(view: CheckpointView) -> Iterator[Parsed]:

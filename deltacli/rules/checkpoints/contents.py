@@ -295,9 +295,8 @@ def domains_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
             )
         else:
             continue
-        yield MISSING_DOMAIN.at(
-            view.place(key=domain), message, seen=actual.get(domain, "none"), expected=configuration
-        )
+        place = view.place(key=domain)
+        yield MISSING_DOMAIN.at(place, message, seen=actual.get(domain, "none"), expected=configuration)
     for extra in actual.keys() - expected.domains.keys():
         message = f"the checkpoint of version {view.version} has the domain {extra}, which the commits do not have"
         yield MISSING_DOMAIN.at(view.place(key=str(extra)), message, seen=actual[extra], expected="none")
@@ -309,9 +308,8 @@ def removed_domains_are_left_out(view: CheckpointView) -> Iterator[Finding]:
     for row in small_actions(view, "domainMetadata"):
         if row.get("removed") is True:
             message = f"the checkpoint of version {view.version} has the removed domain {row.get('domain')}"
-            yield DOMAIN_TOMBSTONE.at(
-                view.place(key=str(row.get("domain"))), message, seen="removed: true", expected="no row"
-            )
+            place = view.place(key=str(row.get("domain")))
+            yield DOMAIN_TOMBSTONE.at(place, message, seen="removed: true", expected="no row")
 
 
 def _comparable(view: CheckpointView) -> ExpectedState | None:

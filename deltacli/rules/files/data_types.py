@@ -566,12 +566,9 @@ def _nested_fault(kind: Any, data_type: ArrayType | MapType) -> TypeFault:
     expected = simple_name(data_type)
     if is_struct(kind) and kind.num_fields == 1 and is_list(kind.field(0).type):
         what = "map" if isinstance(data_type, MapType) else "list"
+        seen = f"a group without the annotation of a {what}"
         return TypeFault(
-            NESTED_LAYOUT,
-            f"a group without the annotation of a {what}",
-            expected,
-            f"of type {expected} lacks the annotation of a {what}",
-            Severity.ERROR,
+            NESTED_LAYOUT, seen, expected, f"of type {expected} lacks the annotation of a {what}", Severity.ERROR
         )
     return _mismatch(kind, data_type)
 

@@ -124,9 +124,8 @@ def sizes_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     boundaries, counts, sizes = (state.numbers_of(histogram, part) for part in state.HISTOGRAM_LISTS)
     fault = state.fault_of_histogram(boundaries, counts, sizes)
     if fault:
-        yield HISTOGRAM.at(
-            view.place(key=name), f"{name} of the checksum of version {view.version} {fault}", seen=histogram
-        )
+        place = view.place(key=name)
+        yield HISTOGRAM.at(place, f"{name} of the checksum of version {view.version} {fault}", seen=histogram)
         return
     found = _live_column(expected, "size")
     if found is None:
@@ -148,9 +147,8 @@ def deleted_records_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]
     counts = state.numbers_of(histogram, "deletedRecordCounts")
     if counts is None or len(counts) != len(DELETED_RECORDS):
         message = f"{name} of the checksum of version {view.version} does not have {len(DELETED_RECORDS)} bins"
-        yield DELETED_HISTOGRAM.at(
-            view.place(key=name), message, seen=histogram, expected=f"{len(DELETED_RECORDS)} numbers"
-        )
+        place = view.place(key=name)
+        yield DELETED_HISTOGRAM.at(place, message, seen=histogram, expected=f"{len(DELETED_RECORDS)} numbers")
         return
     cardinalities = _live_column(expected, "dv_cardinality", absent=0)
     if cardinalities is None:
@@ -359,9 +357,8 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
     value = state.read_checksum(view.data)
     if value is None:
         message = f"the checksum of version {view.version} is not a single JSON object"
-        yield BAD_JSON.at(
-            view.place(), message, seen=view.data[:100].decode("utf-8", "replace"), expected="one JSON object"
-        )
+        place = view.place()
+        yield BAD_JSON.at(place, message, seen=view.data[:100].decode("utf-8", "replace"), expected="one JSON object")
         return
     absent = [name for name in state.REQUIRED_OF_CHECKSUM if value.get(name) is None]
     if absent:

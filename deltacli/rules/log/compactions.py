@@ -137,9 +137,8 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
     domains = [key for key in lacking if expected[key].action.get("removed") is True and key[0] == "domainMetadata"]
     if domains:
         message = f"the compaction lacks the removal of {plural(len(domains), 'domain')}"
-        yield MISSING_DOMAIN_TOMBSTONE.at(
-            view.place(key=domains[0][1]), message, seen="no removal", expected=_name(domains[0])
-        )
+        place = view.place(key=domains[0][1])
+        yield MISSING_DOMAIN_TOMBSTONE.at(place, message, seen="no removal", expected=_name(domains[0]))
     known = {*removes, *domains}
     if faults := [
         (key, words) for key, words in differences_of_compaction(view.commits, view.actions) if key not in known

@@ -225,9 +225,8 @@ def _checksum_faults(view: HintView, hint: Mapping[str, Any]) -> Iterator[Findin
     elif len(known) > 1:
         message = "the checksum of the hint matches only one of the two orders in which engines put its parts"
         other = ", ".join(sorted(known - {checksum.lower()}))
-        yield CHECKSUM_ORDER.at(
-            view.place("checksum"), message, seen=checksum, expected=f"a checksum other than {other}"
-        )
+        place = view.place("checksum")
+        yield CHECKSUM_ORDER.at(place, message, seen=checksum, expected=f"a checksum other than {other}")
 
 
 def _place_faults(view: HintView, hint: Mapping[str, Any], version: int) -> Iterator[Finding]:
@@ -291,9 +290,8 @@ def _form_fault(view: HintView, hint: Mapping[str, Any], here: list[CheckpointIn
             view.place("v2Checkpoint"), message, seen=name, expected=forms, severity=Severity.WARNING
         )
     message = "the hint names a checkpoint of a single file, but the version has one with several parts"
-    return CHECKPOINT_MISSING.at(
-        view.place("parts"), message, seen="no parts", expected=forms, severity=Severity.WARNING
-    )
+    place = view.place("parts")
+    return CHECKPOINT_MISSING.at(place, message, seen="no parts", expected=forms, severity=Severity.WARNING)
 
 
 def _v2_name(hint: Mapping[str, Any]) -> str | None:

@@ -215,9 +215,8 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
     expected = first if first == last else f"{first}-{last}"
     severity = None if needed else Severity.WARNING
     seen = named_ranges("commit", view.listing.commits)
-    return GAP.at(
-        view.place(segment.commit_name(first), first), message, seen=seen, expected=expected, severity=severity
-    )
+    place = view.place(segment.commit_name(first), first)
+    return GAP.at(place, message, seen=seen, expected=expected, severity=severity)
 
 
 def _jump(view: ListingView, first: int, last: int) -> Finding:
@@ -251,9 +250,8 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
         digits = [digits for digits in match.groups() if digits] if match else []
         if any(int(number) > segment.MAX_VERSION for number in digits):
             message = f"{file.name} has a version above 2^63 - 1"
-            yield VERSION_TOO_LARGE.at(
-                view.place(file.name), message, seen=digits[-1], expected=f"<= {segment.MAX_VERSION}"
-            )
+            place = view.place(file.name)
+            yield VERSION_TOO_LARGE.at(place, message, seen=digits[-1], expected=f"<= {segment.MAX_VERSION}")
         elif file.path.kind not in (segment.LogFileKind.UNPADDED, segment.LogFileKind.OTHER) or _is_known(file.name):
             continue
         elif any(len(number) != 20 for number in digits):
@@ -467,9 +465,8 @@ def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
             "probably copied"
         )
         told = format_timestamp(told_time(first) or 0)
-        yield MTIME_VS_COMMITINFO.at(
-            first.place(), message, seen=format_timestamp(first.modified_ms), expected=f"about {told}"
-        )
+        place = first.place()
+        yield MTIME_VS_COMMITINFO.at(place, message, seen=format_timestamp(first.modified_ms), expected=f"about {told}")
 
 
 def told_time(commit: CommitView) -> int | None:

@@ -282,9 +282,8 @@ def check_changes(view: EvolutionView) -> Iterator[Finding]:
             severity = Severity.WARNING if change.reason == EXPLICIT_DISABLED else None
             more = "; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
             message = f"{sentence(change)}, since schema {view.before.id}: {change.reason}{more}"
-            yield rule.at(
-                view.place(_key(change)), message, seen=change.after, expected=change.before, severity=severity
-            )
+            place = view.place(_key(change))
+            yield rule.at(place, message, seen=change.after, expected=change.before, severity=severity)
 
 
 def _key(change: Change) -> str:
