@@ -76,11 +76,8 @@ def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layo
             hint=command("checkpoint", layout="classic"),
         )
     if asked is Layout.MULTI_PART and has_v2:
-        raise Refused(
-            "a table with the feature v2Checkpoint must not have multi-part checkpoints",
-            code="checkpoint.multipart-forbidden",
-            hint=command("checkpoint", layout="v2"),
-        )
+        message = "a table with the feature v2Checkpoint must not have multi-part checkpoints"
+        raise Refused(message, code="checkpoint.multipart-forbidden", hint=command("checkpoint", layout="v2"))
     return asked
 
 

@@ -145,10 +145,8 @@ def _require_nullable(data_type: types.DataType, name: str) -> None:
         case types.StructType(fields):
             for field in fields:
                 if not field.nullable:
-                    forbid(
-                        "alter.not-null",
-                        f"{name} cannot be added: {field.name} is NOT NULL, and existing rows are null",
-                    )
+                    message = f"{name} cannot be added: {field.name} is NOT NULL, and existing rows are null"
+                    forbid("alter.not-null", message)
                 _require_nullable(field.data_type, name)
         case types.ArrayType(element, contains_null):
             if not contains_null:
@@ -369,11 +367,8 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
     *above, name = names_in(reference)
     around = [step.name.lower() for step in parent.steps]
     if above and [one.lower() for one in above] != around:
-        raise UsageError(
-            f"{reference} is in another struct: a field is moved within its own struct only",
-            code=CODE,
-            facts={"fields": ", ".join(map(_shown, fields[:40]))},
-        )
+        message = f"{reference} is in another struct: a field is moved within its own struct only"
+        raise UsageError(message, code=CODE, facts={"fields": ", ".join(map(_shown, fields[:40]))})
     found = types.places_of(name, [field["name"] for field in fields])
     if len(found) == 1:
         return found[0]

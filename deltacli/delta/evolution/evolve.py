@@ -112,17 +112,12 @@ def set_clustering(draft: Draft, change: requests.SetClustering, _: Settings) ->
     """Cluster a table by other columns, or by none."""
     columns = order_columns(draft.config, change.columns) if change.columns else ()
     if len(columns) > MOST_CLUSTERING_COLUMNS:
-        raise UsageError(
-            f"a table can be clustered by up to {MOST_CLUSTERING_COLUMNS} columns, not by {len(columns)}",
-            code="usage.column",
-        )
+        message = f"a table can be clustered by up to {MOST_CLUSTERING_COLUMNS} columns, not by {len(columns)}"
+        raise UsageError(message, code="usage.column")
     partitions = list(draft.metadata.get("partitionColumns") or [])
     if columns and partitions:
-        forbid(
-            "alter.partitioned",
-            f"the table cannot be clustered: it is partitioned by {', '.join(partitions)}",
-            "copy the rows into a table without partitions",
-        )
+        message = f"the table cannot be clustered: it is partitioned by {', '.join(partitions)}"
+        forbid("alter.partitioned", message, "copy the rows into a table without partitions")
     paths = tuple(column.path for column in columns)
     effect = Effect(
         change, "clustering columns", logical_names(draft) or None, ",".join(c.text for c in columns) or None
@@ -172,11 +167,8 @@ def add_constraint(draft: Draft, change: requests.AddConstraint, _: Settings) ->
     before = None if known is None else str(draft.configuration[known])
     effect = Effect(change, f"constraint {name}", before, text)
     if before is not None and before != text:
-        forbid(
-            "alter.constraint-exists",
-            f"the constraint {known.removeprefix(CONSTRAINT_PREFIX) if known else name} already exists: {before}",
-            "drop it first, or choose another name",
-        )
+        message = f"the constraint {known.removeprefix(CONSTRAINT_PREFIX) if known else name} already exists: {before}"
+        forbid("alter.constraint-exists", message, "drop it first, or choose another name")
     return draft.with_properties({CONSTRAINT_PREFIX + name.lower(): text}).needing(["checkConstraints"]), effect
 
 

@@ -196,12 +196,9 @@ def missing(what: str, source: str) -> CommitCorrupt:
 
 def wrong_type(what: str, actual: str, source: str) -> CommitCorrupt:
     """Return the error for a field whose value has a different type than in the protocol."""
+    message = f"{source}: {what} has the wrong type"
     return CommitCorrupt(
-        f"{source}: {what} has the wrong type",
-        file=source,
-        code="action.wrong-type",
-        facts={"found": actual[:120]},
-        hint=command("history"),
+        message, file=source, code="action.wrong-type", facts={"found": actual[:120]}, hint=command("history")
     )
 
 

@@ -556,9 +556,5 @@ def _hashes(names: ArrowArray) -> ArrowArray:
 
 def _twice(path: str) -> Refused:
     """Return the error for a file that a commit would add or remove twice, or add and remove."""
-    return Refused(
-        f"the commit would contain {path} twice, in an order that readers do not know",
-        said_first=NOTHING_CHANGED,
-        code="action.duplicate-path",
-        facts={"file": path},
-    )
+    message = f"the commit would contain {path} twice, in an order that readers do not know"
+    return Refused(message, said_first=NOTHING_CHANGED, code="action.duplicate-path", facts={"file": path})

@@ -227,11 +227,8 @@ def partition_text(value: Any, kind: types.PrimitiveType, column: str) -> str | 
         return None
     text = _text(value, kind)
     if text is None or spelling_of(kind.name, text) is not Spelling.PLAIN:
-        raise Refused(
-            f"partition column {column}: a {kind.name} cannot be written as a partition value",
-            code="append.partition-value",
-            facts={"column": column, "value": repr(value)[:120]},
-        )
+        message = f"partition column {column}: a {kind.name} cannot be written as a partition value"
+        raise Refused(message, code="append.partition-value", facts={"column": column, "value": repr(value)[:120]})
     return text
 
 

@@ -161,11 +161,9 @@ class _Binder:
         if node.form is not Form.CONDITION or node.name in ("xor", "exists"):
             found = _DATE.match(self._text, node.position) if node.position >= 0 else None
             if (date := found[0] if found else None) is not None:
+                message = f"a date needs quotes: '{date}'"
                 raise refuse_value(
-                    self._text,
-                    node.position,
-                    f"a date needs quotes: '{date}'",
-                    meant=replaced(self._text, node.position, date, f"'{date}'"),
+                    self._text, node.position, message, meant=replaced(self._text, node.position, date, f"'{date}'")
                 )
             raise self._refuse(node, _impossible(node))
         self._depth += 1

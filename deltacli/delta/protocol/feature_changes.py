@@ -104,16 +104,11 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
             hint=command("features"),
         )
     if kept := _kept_by(config, name):
-        raise Refused(
-            f"the feature {name} cannot be dropped: {', '.join(kept)} requires it, and cannot be dropped",
-            code="features.required",
-        )
+        message = f"the feature {name} cannot be dropped: {', '.join(kept)} requires it, and cannot be dropped"
+        raise Refused(message, code="features.required")
     if users := _users_of(config, name):
-        raise Refused(
-            f"the feature {name} cannot be dropped: {', '.join(users)} requires it",
-            code="features.required",
-            hint=command("features drop", users[0]),
-        )
+        message = f"the feature {name} cannot be dropped: {', '.join(users)} requires it"
+        raise Refused(message, code="features.required", hint=command("features drop", users[0]))
     return removal
 
 

@@ -244,13 +244,11 @@ def added_features(before: Action, after: Action) -> tuple[str, ...]:
 def _require_legal(reader: int, writer: int) -> None:
     facts = {"protocol": f"reader {reader}, writer {writer}"}
     if not (1 <= reader <= NEWEST_READER_VERSION and 1 <= writer <= WRITER_FEATURES_VERSION):
-        raise Refused(
+        message = (
             f"the protocol cannot be upgraded: deltacli supports readers 1 to {NEWEST_READER_VERSION} and writers 1 "
-            f"to {WRITER_FEATURES_VERSION}",
-            code="protocol.version-out-of-range",
-            facts=facts,
-            hint=command("snapshot"),
+            f"to {WRITER_FEATURES_VERSION}"
         )
+        raise Refused(message, code="protocol.version-out-of-range", facts=facts, hint=command("snapshot"))
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         raise Refused(
             f"the protocol cannot be upgraded: reader version {reader} needs writer version "

@@ -77,11 +77,8 @@ _CONSTRAINTS = "delta.constraints."
 def require_ours(key: str, value: str | None, config: TableConfiguration) -> None:
     """Raise Refused for a property that only an engine, a catalog or the commit may set, or unset (the value None)."""
     if key in _INTERNAL or key.startswith(_INTERNAL_FAMILIES) or key.endswith(".internal"):
-        raise Refused(
-            f"{key} is maintained by the writers of the table; another value would make their writes wrong",
-            code="properties.internal",
-            hint=command("properties"),
-        )
+        message = f"{key} is maintained by the writers of the table; another value would make their writes wrong"
+        raise Refused(message, code="properties.internal", hint=command("properties"))
     if key.lower().startswith(_CONSTRAINTS):
         raise Refused(
             f"{key} is a CHECK constraint, so existing rows must be checked first",
@@ -93,11 +90,8 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
             ),
         )
     if key == "delta.enableChangeDataCapture" and value is not None:
-        raise Refused(
-            f"{key} is the former name of {CHANGE_FEED}, which most engines do not recognize",
-            code="property.cdf-legacy-key",
-            hint=command("properties set", {CHANGE_FEED: value}),
-        )
+        message = f"{key} is the former name of {CHANGE_FEED}, which most engines do not recognize"
+        raise Refused(message, code="property.cdf-legacy-key", hint=command("properties set", {CHANGE_FEED: value}))
     if key == _UNIFORM and value:
         raise Refused(
             f"{key} requires a writer that converts every commit to {value}",
@@ -131,11 +125,8 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
     if now == then:
         return
     if now == "none" and then == "name":
-        raise Refused(
-            f"{_MAPPING_MODE} is set by a change of the schema: columns need ids and physical names first",
-            code="properties.column-mapping",
-            hint=way_to_mapping(config.raw_protocol or {}),
-        )
+        message = f"{_MAPPING_MODE} is set by a change of the schema: columns need ids and physical names first"
+        raise Refused(message, code="properties.column-mapping", hint=way_to_mapping(config.raw_protocol or {}))
     if now == "none":
         why, way = "existing files have no field ids", "a new table"
     elif then == "none":
@@ -148,11 +139,8 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
     else:
         why = "existing files were written for the other mode"
         way = "a new table"
-    raise Refused(
-        f"{_MAPPING_MODE} cannot be changed from {now} to {then}: {why}",
-        code="properties.column-mapping",
-        facts={"fix": way},
-    )
+    message = f"{_MAPPING_MODE} cannot be changed from {now} to {then}: {why}"
+    raise Refused(message, code="properties.column-mapping", facts={"fix": way})
 
 
 def require_legal(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
@@ -166,11 +154,8 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
             facts={"fix": "tables that Iceberg reads in these versions must not have deletion vectors"},
         )
     if after.is_on(_VECTORS) and after.is_on(_MANIFEST) and {_VECTORS, _MANIFEST} & due.keys():
-        raise Refused(
-            f"{_VECTORS} and {_MANIFEST} exclude each other, because readers of manifests would see deleted rows",
-            code="properties.manifest",
-            hint=command("properties unset", _MANIFEST),
-        )
+        message = f"{_VECTORS} and {_MANIFEST} exclude each other, because readers of manifests would see deleted rows"
+        raise Refused(message, code="properties.manifest", hint=command("properties unset", _MANIFEST))
     if due.get(CHANGE_FEED) == "true" and after.schema is not None:
         taken = [field.name for field in after.schema.fields if field.name.lower() in CHANGE_COLUMNS]
         if taken:
@@ -192,17 +177,11 @@ def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration,
         if "iceberg" in after.properties.get(_UNIFORM, "") and not any(map(after.is_on, _ICEBERG)):
             users.append(_UNIFORM)
         if users:
-            raise Refused(
-                f"{key} must remain true because {', '.join(users)} requires it",
-                code="properties.iceberg-needed",
-                hint=command("properties unset", users[0]),
-            )
+            message = f"{key} must remain true because {', '.join(users)} requires it"
+            raise Refused(message, code="properties.iceberg-needed", hint=command("properties unset", users[0]))
     if ENABLED in due and not after.is_on(ENABLED) and after.is_on(_ICEBERG[2]):
-        raise Refused(
-            f"{ENABLED} must remain true because {_ICEBERG[2]} is",
-            code="properties.iceberg-needed",
-            hint=command("properties unset", _ICEBERG[2]),
-        )
+        message = f"{ENABLED} must remain true because {_ICEBERG[2]} is"
+        raise Refused(message, code="properties.iceberg-needed", hint=command("properties unset", _ICEBERG[2]))
 
 
 def _require_order(after: TableConfiguration) -> None:
@@ -500,12 +479,8 @@ def _feature_needed(
         facts["then"] = then
     if at_once := parameter("properties set.upgrade_protocol", True):
         facts["to add"] = at_once
-    return Refused(
-        f"{lacking[0][2]}, which requires the feature {names[0]}, but the protocol does not support it",
-        code="properties.feature-needed",
-        facts=facts,
-        hint=command("features add", *names),
-    )
+    message = f"{lacking[0][2]}, which requires the feature {names[0]}, but the protocol does not support it"
+    return Refused(message, code="properties.feature-needed", facts=facts, hint=command("features add", *names))
 
 
 def _uses(config: TableConfiguration) -> Iterator[tuple[str, str, str]]:

@@ -74,11 +74,8 @@ def arrow_field(field: types.StructField, path: str = "") -> pa.Field:
     """Return a column or nested field under its logical name, with its nullability."""
     place = f"{path}.{field.name}" if path else field.name
     if not has_bytes(field.name):
-        raise Refused(
-            f"the name of column {place!a} has half a surrogate pair, which is not Unicode",
-            code="commit.lone-surrogate",
-            hint=command("validate"),
-        )
+        message = f"the name of column {place!a} has half a surrogate pair, which is not Unicode"
+        raise Refused(message, code="commit.lone-surrogate", hint=command("validate"))
     return pa.field(field.name, arrow_type(field.data_type, place), field.nullable)
 
 

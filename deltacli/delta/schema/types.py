@@ -121,11 +121,8 @@ def _parse_field(value: object, path: str, depth: int) -> StructField:
 
 def _key(value: JsonObject, key: str, path: str) -> Json:
     if key not in value:
-        raise Unreadable(
-            f"the schema is malformed at {_place(path)}: {key} is missing",
-            code="schema.field-missing-key",
-            hint=command("snapshot", json=True),
-        )
+        message = f"the schema is malformed at {_place(path)}: {key} is missing"
+        raise Unreadable(message, code="schema.field-missing-key", hint=command("snapshot", json=True))
     return value[key]
 
 

@@ -283,11 +283,8 @@ def not_a_type(path: str, name: str) -> DataUnreadable:
 
 def _unreadable(path: str, kind: Any, fault: MalformedVariant, **more: str) -> DataUnreadable:
     """Return the error. A `reason` among the facts says that values are at fault, and not the schema."""
-    return DataUnreadable(
-        f"column {path} has a variant that cannot be read: {fault}",
-        code=CODE,
-        facts={"column": path, "in the file": str(kind)[:200], **more},
-    )
+    message = f"column {path} has a variant that cannot be read: {fault}"
+    return DataUnreadable(message, code=CODE, facts={"column": path, "in the file": str(kind)[:200], **more})
 
 
 def _whole(encode: _Encode, values: Any, wanted: Any) -> Any:
