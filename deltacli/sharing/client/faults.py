@@ -126,11 +126,8 @@ def too_much(what: str, limit: str) -> AnswerInvalid:
 
 def missing_extra() -> errors.UsageError:
     """Return the error for an installation without the library that connects to servers."""
-    return errors.UsageError(
-        "reading shares requires urllib3, which is not installed",
-        code="usage.missing-extra",
-        hint=errors.install_command("share-client"),
-    )
+    message = "reading shares requires urllib3, which is not installed"
+    return errors.UsageError(message, code="usage.missing-extra", hint=errors.install_command("share-client"))
 
 
 def read_only(address: str) -> errors.UsageError:
@@ -283,11 +280,8 @@ def require_reach(host: str, address: str, allowed: frozenset[Reach]) -> None:
     """Raise UrlRefused where a host has an address in a range that is not allowed. Public ones always are."""
     reach = reach_of(address)
     if reach is not Reach.PUBLIC and reach not in allowed:
-        raise UrlRefused(
-            f"the server sent a file URL of a {reach} address",
-            facts={"host": clean(host), "address": address},
-            hint=None,
-        )
+        message = f"the server sent a file URL of a {reach} address"
+        raise UrlRefused(message, facts={"host": clean(host), "address": address}, hint=None)
 
 
 # -- queries that a server answers later -------------------------------------------------------------------------------

@@ -144,11 +144,9 @@ def require_usable(profile: Profile, clock: Clock) -> tuple[str, faults.Origin, 
     problems = problems_of(profile, clock())
     for problem in problems:
         if problem.is_error:
+            message = f"the profile {profile.path} cannot be used: {problem.message}"
             raise UsageError(
-                f"the profile {profile.path} cannot be used: {problem.message}",
-                code=CODE,
-                facts={"problem": problem.code},
-                hint=command("share profile check", profile.path),
+                message, code=CODE, facts={"problem": problem.code}, hint=command("share profile check", profile.path)
             )
     endpoint, origin = faults.require_endpoint(profile.endpoint)
     return endpoint, origin, [f"{profile.path}: {problem.message}" for problem in problems]
@@ -167,11 +165,8 @@ def credentials_of(profile: Profile, post: PostForm, clock: Clock) -> Credential
             return FixedCredentials(f"Basic {base64.b64encode(pair).decode()}")
         case "oauth_client_credentials":
             return OAuthCredentials(fields, post, clock)
-    raise UsageError(
-        f"the profile {profile.path} has credentials of type {profile.kind[:60]}, which is not supported",
-        code=CODE,
-        facts={"supported": "bearer_token, oauth_client_credentials, basic"},
-    )
+    message = f"the profile {profile.path} has credentials of type {profile.kind[:60]}, which is not supported"
+    raise UsageError(message, code=CODE, facts={"supported": "bearer_token, oauth_client_credentials, basic"})
 
 
 # -- requests to a sharing server --------------------------------------------------------------------------------------

@@ -65,11 +65,8 @@ def read_yaml(data: bytes) -> Node:
     try:
         import yaml
     except ImportError as fault:
-        raise UsageError(
-            "the configuration needs the package PyYAML, which is not installed",
-            code="usage.missing-extra",
-            hint=install_command("share"),
-        ) from fault
+        message = "the configuration needs the package PyYAML, which is not installed"
+        raise UsageError(message, code="usage.missing-extra", hint=install_command("share")) from fault
     if len(data) > MOST_BYTES:
         raise YamlFault(f"the file is larger than {MOST_BYTES >> 20} MiB", 1)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Any: a class of either parser

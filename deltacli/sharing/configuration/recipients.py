@@ -386,23 +386,14 @@ def add_recipient(
 ) -> Recipients:
     """Add a recipient without tokens. Raises UsageError for an invalid name, or one that exists."""
     if reason := fault_in_name(name, may_have_dots=True):
-        raise UsageError(
-            f"the name {name[:60]!r} is refused: {reason}",
-            code="share.recipient",
-            hint=command("share recipient add", "acme"),
-        )
+        message = f"the name {name[:60]!r} is refused: {reason}"
+        raise UsageError(message, code="share.recipient", hint=command("share recipient add", "acme"))
     if comment is not None and not (0 < len(comment) <= 1_000 and comment.isprintable()):
-        raise UsageError(
-            f"{parameter('share recipient add.comment')} is empty, longer than 1,000 characters, or not one line",
-            code="share.recipient",
-            hint=command("share recipient add", name),
-        )
+        message = f"{parameter('share recipient add.comment')} is empty, longer than 1,000 characters, or not one line"
+        raise UsageError(message, code="share.recipient", hint=command("share recipient add", name))
     if known := recipients.find(name):
-        raise UsageError(
-            f"the recipient {known.name!r} exists already",
-            code="share.recipient",
-            hint=command("share token create", known.name),
-        )
+        message = f"the recipient {known.name!r} exists already"
+        raise UsageError(message, code="share.recipient", hint=command("share token create", known.name))
     return recipients.put(Recipient(name, epoch=now_ms, comment=comment).with_grants(grants))
 
 

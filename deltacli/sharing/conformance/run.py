@@ -265,11 +265,8 @@ class ConformanceRun:
                 hint="check the endpoint in the profile, and whether the server runs",
             ) from fault
         if answer.status in (401, 403):
-            raise UsageError(
-                f"the server {self.wire.endpoint} refuses the token of the profile: {answer.status}",
-                code="share.refused-token",
-                hint=command("share profile check", "FILE"),
-            )
+            message = f"the server {self.wire.endpoint} refuses the token of the profile: {answer.status}"
+            raise UsageError(message, code="share.refused-token", hint=command("share profile check", "FILE"))
         if answer.status == 404:
             raise Unreadable(
                 f"{self.wire.endpoint} is not the endpoint of a Delta Sharing server: GET /shares is answered with 404",

@@ -425,11 +425,8 @@ def read_unfinished(directory: str) -> Unfinished | None:
 
 def unfinished_other(directory: str, found: Unfinished) -> PullRefused:
     """Return the refusal of a target where another table is being pulled."""
-    return PullRefused(
-        f"{directory} has an unfinished pull of another table",
-        facts=found.source.facts,
-        hint="pull into another directory, or delete this one",
-    )
+    message = f"{directory} has an unfinished pull of another table"
+    return PullRefused(message, facts=found.source.facts, hint="pull into another directory, or delete this one")
 
 
 # -- the target directory of a pull ------------------------------------------------------------------------------------

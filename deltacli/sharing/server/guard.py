@@ -311,10 +311,8 @@ class Reloader:
 def _require_same_guard(current: Configuration, changed: Configuration) -> None:
     """Raise UsageError where a reload would end authentication: that needs a restart, which checks the address."""
     if current.is_authenticated and not changed.is_authenticated:
-        raise UsageError(
-            f"{changed.path} has neither authorization nor recipients any more; restart the server for that",
-            code="share.unauthenticated",
-        )
+        message = f"{changed.path} has neither authorization nor recipients any more; restart the server for that"
+        raise UsageError(message, code="share.unauthenticated")
 
 
 def _signature(paths: Iterable[Path]) -> Signature:

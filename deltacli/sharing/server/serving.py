@@ -51,11 +51,8 @@ def require_server() -> None:
     """Raise UsageError unless the packages of the server are installed."""
     for name in ("starlette", "uvicorn", "httptools", "yaml", "prometheus_client"):
         if find_spec(name) is None:
-            raise errors.UsageError(
-                f"the server needs the package {name}, which is not installed",
-                code="usage.missing-extra",
-                hint=errors.install_command("share"),
-            )
+            message = f"the server needs the package {name}, which is not installed"
+            raise errors.UsageError(message, code="usage.missing-extra", hint=errors.install_command("share"))
 
 
 def bind(host: str, port: int) -> socket.socket:

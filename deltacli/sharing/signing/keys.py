@@ -124,11 +124,8 @@ class ServerKeys:
         try:
             return _read(path)
         except FileNotFoundError:
-            raise UsageError(
-                f"the key file {path} does not exist; the server creates it when it starts",
-                code=_CODE,
-                hint=command("share serve"),
-            ) from None
+            message = f"the key file {path} does not exist; the server creates it when it starts"
+            raise UsageError(message, code=_CODE, hint=command("share serve")) from None
         except OSError as fault:
             raise _unusable(path, fault) from fault
 
@@ -298,11 +295,8 @@ def _written(keys: ServerKeys) -> bytes:
 
 
 def _unusable(path: Path, fault: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"the key file {path} cannot be read or created: {fault.strerror or fault}",
-        code=_CODE,
-        hint="name a file in a directory that only the server can write to",
-    )
+    message = f"the key file {path} cannot be read or created: {fault.strerror or fault}"
+    return StorageFailed(message, code=_CODE, hint="name a file in a directory that only the server can write to")
 
 
 # -- what only this server checks --------------------------------------------------------------------------------------
