@@ -145,18 +145,13 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     if old != new and (old, new) != ("none", "name") and view.commit and not replaces_all_files(view.commit):
         message = f"the column mapping mode changed from {old} to {new} while older files stayed live"
         yield MODE_CHANGE_ILLEGAL.at(view.place, message, key=types.MODE, seen=new, expected=old)
-    if "none" not in (old, new):
-        yield from _decreased(view.place, before, after)
-
-
-def _decreased(place: Place, before: TableConfiguration, after: TableConfiguration) -> Iterator[Finding]:
     was, now = (parse_integer(config.properties, types.MAX_COLUMN_ID) for config in (before, after))
-    if was is None or now is None or now >= was:
+    if "none" in (old, new) or was is None or now is None or now >= was:
         return
     used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
     if now >= used:  # below that, `mapping.max-id-too-small` is more specific
         message = f"{types.MAX_COLUMN_ID} decreased"
-        yield MAX_ID_DECREASED.at(place, message, key=types.MAX_COLUMN_ID, seen=now, expected=f"at least {was}")
+        yield MAX_ID_DECREASED.at(view.place, message, key=types.MAX_COLUMN_ID, seen=now, expected=f"at least {was}")
 
 
 @HISTORY_AREA.check(MetadataView, PHYSICAL_NAME_CHANGED, ID_REUSED, PHYSICAL_PATH_REUSED)

@@ -152,7 +152,7 @@ def _encoding_faults(path: str) -> Iterator[PathFault]:
     if stray := _STRAY.search(path):
         seen = path[stray.start() : stray.start() + 3]
         yield PathFault(BAD_ENCODING, f"{path} has {seen}, which is not a valid escape", seen, "%25 for a percent sign")
-    elif not _is_utf8(path):
+    elif any("\udc80" <= character <= "\udcff" for character in decode(path)):
         yield PathFault(BAD_ENCODING, f"the escapes of {path} are not UTF-8", path, "UTF-8, each byte as %xx")
     odd = sorted(set(_NOT_PLAIN.findall(path)))
     ascii_odd = [character for character in odd if character.isascii()]
@@ -172,11 +172,6 @@ def _named(character: str) -> str:
     if character == " ":
         return "a space"
     return character if character.isprintable() else f"the control character {ord(character)}"
-
-
-def _is_utf8(path: str) -> bool:
-    decoded = decode(path)
-    return not any("\udc80" <= character <= "\udcff" for character in decoded)
 
 
 def _leaves_root(path: str) -> bool:
@@ -270,7 +265,7 @@ def paths_of_removes_and_change_files(view: views.CommitView) -> Iterator[Findin
         paths = pa.array([action.action["path"] for action in placed], pa.string())
     except UnicodeEncodeError:
         return
-    for row in pc.indices_nonzero(suspicious(paths)).to_pylist():
+    for row in views.rows_where(suspicious(paths)):
         path, kind = placed[row].action["path"], placed[row].kind
         if kind == "remove" and any(file.path == path for file in view.live_before(path) or ()):
             continue
@@ -423,7 +418,7 @@ def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
     keys = view.live.column("key")
     suspects = rows_that_may_repeat(map(_folded, keys.chunks))
     groups: dict[bytes, dict[bytes, int]] = {}
-    for row in pc.indices_nonzero(suspects).to_pylist():
+    for row in views.rows_where(suspects):
         key = keys[row].as_py()
         groups.setdefault(_folded_key(key), {}).setdefault(key, row)
     paths = view.live.column("path")

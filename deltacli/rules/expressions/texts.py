@@ -23,7 +23,7 @@ from deltacli.delta.sql import stored
 from deltacli.delta.sql.parser import Expression, Form, Node, parse_expression
 from deltacli.delta.stats.columns import StatsBlock
 from deltacli.rules.framework.base import Area, Finding, Severity
-from deltacli.rules.framework.views import FilesView, MetadataView, TableConfigurationView, stats_of
+from deltacli.rules.framework.views import FilesView, MetadataView, TableConfigurationView, rows_where, stats_of
 from deltacli.rules.schema.schema import fresh
 from deltacli.rules.schema.schema_changes import replaces_all_files
 
@@ -88,7 +88,13 @@ def _findings(view: MetadataView) -> Iterator[Finding]:
     schema = view.config.schema
     if schema is None:
         return
-    yield from _constraint_findings(view, schema)
+    for key, condition in view.config.properties.items():
+        if (
+            key.lower().startswith(stored.CONSTRAINT_PREFIX)
+            and (fault := _condition_fault(schema, condition)) is not None
+        ):
+            message = f"the CHECK constraint {key[len(stored.CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
+            yield CONSTRAINT_BAD_SQL.at(view.place, message, key=key, seen=condition)
     text = view.config.metadata.schema_string if view.config.metadata else None
     if not text or not any(key in text for key in (stored.INVARIANT_KEY, stored.DEFAULT_KEY)):
         return
@@ -113,18 +119,7 @@ def _all_generated_findings(view: TableConfigurationView) -> Iterator[Finding]:
         yield from _generated_findings(view, schema, named)
 
 
-# -- the four kinds --------------------------------------------------------------------------------------------------
-
-
-def _constraint_findings(view: MetadataView, schema: StructType) -> Iterator[Finding]:
-    for key, text in view.config.properties.items():
-        if key.lower().startswith(stored.CONSTRAINT_PREFIX):
-            fault = _condition_fault(schema, text)
-            if fault is not None:
-                message = (
-                    f"the CHECK constraint {key[len(stored.CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
-                )
-                yield CONSTRAINT_BAD_SQL.at(view.place, message, key=key, seen=text)
+# -- the kinds -------------------------------------------------------------------------------------------------------
 
 
 def _invariant_findings(view: MetadataView, schema: StructType, named: NamedField) -> Iterator[Finding]:
@@ -309,7 +304,7 @@ def _partition_findings(view: FilesView, block: StatsBlock, name: str, source: _
     first = pc.take(pa.array([span.first - source.slack - _TRUNCATED for span in known.values()], pa.int64()), place_of)
     last = pc.take(pa.array([span.last + source.slack for span in known.values()], pa.int64()), place_of)
     outside = pc.fill_null(pc.or_(pc.less(high, first), pc.greater(low, last)), pa.scalar(False))
-    for row in pc.indices_nonzero(outside).to_pylist():
+    for row in rows_where(outside):
         value = values[row].as_py()
         place = view.place(block.row(row))
         message = f"{place.key} has the value {value} for {name}, which no value of {source.column} in it gives"

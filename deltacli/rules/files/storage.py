@@ -19,7 +19,14 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.rules.framework.views import StateView, StorageView, hidden_names, newest_removals, place_of_live_file
+from deltacli.rules.framework.views import (
+    StateView,
+    StorageView,
+    hidden_names,
+    newest_removals,
+    place_of_live_file,
+    rows_where,
+)
 from deltacli.rules.log.log_files import is_copied
 
 if TYPE_CHECKING:
@@ -176,7 +183,7 @@ class Compared:
         """Live files that should be in the listing and are not: row, name, and the other name by which one is there:
         its path left encoded, or decoded twice, which `path.double-encoded` reports.
         """
-        rows = _rows_of(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
+        rows = rows_where(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
         raw = pc.take(self.view.live_adds.column("path"), rows).to_pylist() if rows else []
         names = [key_text(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
         absent = []
@@ -212,11 +219,6 @@ class Compared:
         for start in range(0, len(rows), 10_000):
             for found in pc.take(live, rows[start : start + 10_000]).to_pylist():
                 yield place_of_live_file(found), found
-
-
-def _rows_of(mask: ArrowArray) -> list[int]:
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
 
 
 @AREA.check(
@@ -269,7 +271,7 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
     """Spec: Add File (size). A negative size is reported by another rule."""
     stored = compared.stored(file.size_bytes for file in compared.view.files.values())
     told = compared.view.live_adds.column("size")
-    found = _rows_of(pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0)))
+    found = rows_where(pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0)))
     sizes = pc.take(stored, found).to_pylist() if found else []
     for (place, add), size in zip(compared.at(found), sizes, strict=True):
         message = f"{place.key} has {size:,} bytes, but the log records {add['size']:,}"
@@ -287,7 +289,7 @@ def _overwritten(compared: Compared) -> Iterator[Finding]:
     times = compared.stored(file.modified_ms for file in compared.view.files.values())
     # What is of the future, `log.mtime-future` reports.
     odd = pc.and_(pc.greater(times, bounds), pc.less_equal(times, compared.view.now_ms + CLOCK_SKEW_MS))
-    found = _rows_of(odd)
+    found = rows_where(odd)
     by_version = {commit.version: commit.modified_ms for commit in commits}
     modified = pc.take(times, found).to_pylist() if found else []
     for (place, _), time in zip(compared.at(found), modified, strict=True):

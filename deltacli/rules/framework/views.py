@@ -77,6 +77,12 @@ class TouchedFile(NamedTuple):
         return self.path, self.dv_id
 
 
+def rows_where(mask: ArrowArray) -> list[int]:
+    """Return the positions at which a mask is true."""
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
+
+
 @dataclass(eq=False, repr=False)
 class CommitView:
     """One commit, its lines parsed. Actions with type faults are reported and left out of all lists here."""

@@ -162,23 +162,6 @@ def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
     )
 
 
-def report_spelling(kind: str, names: Sequence[str], action: Action, place: Place) -> Finding:
-    """Return the finding for an integer in another spelling, which was replaced by its value in the action."""
-    value: Json = action
-    for name in names:
-        value = value[name]
-    what = ".".join((kind, *names))
-    message = f"{what} is written with a fraction or an exponent"
-    return NUMBER_SPELLING.at(place, message, expected=f"{value}")
-
-
-def report_unknown_field(kind: str, name: str, count: int, place: Place) -> Finding:
-    """Return the finding for an unrecognized field, once per file."""
-    where = f" in {count:,} actions" if count > 1 else ""
-    message = f"{kind}.{name} is not defined by the protocol{where}; readers ignore it"
-    return UNKNOWN_FIELD.at(place, message, seen=name)
-
-
 _PLAIN = {FieldType.TEXT: str, FieldType.BOOLEAN: bool, FieldType.OBJECT: dict}
 
 
@@ -397,7 +380,11 @@ class LineScanner:
                 if _ESCAPE_WITHIN in line:
                     _report_halves_within(kind, action, run.place._replace(line=number), run)
                 for names in take_whole_numbers(kind, action, line):
-                    run.report(report_spelling(kind, names, action, run.place._replace(line=number)))
+                    whole: Json = action
+                    for name in names:
+                        whole = whole[name]
+                    message = f"{'.'.join((kind, *names))} is written with a fraction or an exponent"
+                    run.report(NUMBER_SPELLING.at(run.place._replace(line=number), message, expected=f"{whole}"))
                 shape = (kind, *action, *map(type, action.values()))
                 if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
                     run.actions.append(LocatedAction(kind, action, number))
@@ -458,7 +445,9 @@ class _Run:
     def result(self) -> ScannedLines:
         """Return the results, with the faults of the whole file at the end."""
         for (kind, name), (first, count) in self._unknown.items():
-            self.report(report_unknown_field(kind, name, count, self.place._replace(line=first)))
+            where = f" in {count:,} actions" if count > 1 else ""
+            message = f"{kind}.{name} is not defined by the protocol{where}; readers ignore it"
+            self.report(UNKNOWN_FIELD.at(self.place._replace(line=first), message, seen=name))
         if self.odd_ends:
             message = f"{self.odd_ends} blank lines, or lines that end with CR LF"
             self.report(CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends))

@@ -193,7 +193,8 @@ def hints_fit_their_checkpoint(view: HintView) -> Iterator[Finding]:
     """Compare the hint with the checkpoint it names."""
     hint = parse_hint(view.data)
     if isinstance(hint, str):
-        yield BAD_JSON.at(view.place(), f"_last_checkpoint cannot be read: {hint}", seen=_start(view.data))
+        seen = repr(view.data[:60].decode("utf-8", "replace")) if view.data else "an empty file"
+        yield BAD_JSON.at(view.place(), f"_last_checkpoint cannot be read: {hint}", seen=seen)
         return
     yield from _checksum_faults(view, hint)
     for key, least in (("version", 0), ("size", -1)):
@@ -205,10 +206,6 @@ def hints_fit_their_checkpoint(view: HintView) -> Iterator[Finding]:
     version = hint.get("version")
     if type(version) is int and version >= 0:
         yield from _place_faults(view, hint, version)
-
-
-def _start(data: bytes) -> str:
-    return repr(data[:60].decode("utf-8", "replace")) if data else "an empty file"
 
 
 def _checksum_faults(view: HintView, hint: Mapping[str, Any]) -> Iterator[Finding]:

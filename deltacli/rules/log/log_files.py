@@ -193,7 +193,11 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
         if first < base:
             yield _gap(view, first, last, needed=False)
         elif last - first + 2 > LARGEST_JUMP:
-            yield _jump(view, first, last)
+            name = listing.commits[last + 1].name  # above the newest checkpoint every existing version has its commit
+            message = (
+                f"{name} is {last - first + 2} versions after version {first - 1}, which no writer reaches by counting"
+            )
+            yield VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
         elif not view.config.features & CATALOG_FEATURES:
             # The catalog may have the missing versions; `catalog.publish-order` reports them.
             yield _gap(view, first, last, needed=True)
@@ -217,12 +221,6 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
     seen = named_ranges("commit", view.listing.commits)
     place = view.place(segment.commit_name(first), first)
     return GAP.at(place, message, seen=seen, expected=expected, severity=severity)
-
-
-def _jump(view: ListingView, first: int, last: int) -> Finding:
-    name = view.listing.commits[last + 1].name  # above the newest checkpoint every existing version has its commit
-    message = f"{name} is {last - first + 2} versions after version {first - 1}, which no writer reaches by counting"
-    return VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
 
 
 @AREA.check(ListingView, CHECKPOINT_COMMIT_MISSING)

@@ -16,7 +16,6 @@ from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size
 from deltacli.delta.data_files import decode
-from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
     Spelling,
@@ -28,7 +27,7 @@ from deltacli.delta.partitions.values import (
 )
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.rules.framework.base import Area, Finding
-from deltacli.rules.framework.views import FilesView, StateView
+from deltacli.rules.framework.views import FilesView, StateView, rows_where
 
 # -- the partition values of a view in columns, extracted from their maps once -----------------------------------------
 
@@ -260,7 +259,8 @@ def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
             seen = ", ".join(keys.names_of(rows[0]))
             yield ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
         return
-    logical = _logical_names(view.config)
+    columns = view.config.partition_columns.items()
+    logical = {column.name: physical for physical, column in columns if column and column.name != physical}
     for row in keys.irregular_rows():
         yield from _judge_keys(view, row, keys, logical)
 
@@ -307,17 +307,13 @@ def texts_of_partition_values(view: FilesView) -> Iterator[Finding]:
         if column.type_name is None:
             continue  # a column that is not in the schema, or of a type that cannot partition
         if not column.is_nullable:
-            yield from _judge_nulls(view, column)
+            null = pc.is_null(column.values)
+            if not is_text(column.type_name):
+                null = pc.or_(null, pc.coalesce(pc.equal(column.values, ""), False))
+            for index in rows_where(null):
+                text = f"partition column {column.name} must not be null, but is null in the file"
+                yield NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
         yield from _judge_texts(view, column)
-
-
-def _judge_nulls(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
-    null = pc.is_null(column.values)
-    if not is_text(column.type_name or ""):
-        null = pc.or_(null, pc.coalesce(pc.equal(column.values, ""), False))
-    for index in pc.indices_nonzero(null).to_pylist():
-        text = f"partition column {column.name} must not be null, but is null in the file"
-        yield NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
 
 
 def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
@@ -416,15 +412,6 @@ def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
             f"the {format_count(files)} files of the partitioned table have an average size of {format_size(average)}"
         )
         yield CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
-
-
-def _logical_names(config: TableConfiguration) -> dict[str, str]:
-    """Return logical name -> physical name of partition columns where mapping makes them differ."""
-    names = {}
-    for physical, column in config.partition_columns.items():
-        if column is not None and column.name != physical:
-            names[column.name] = physical
-    return names
 
 
 def _in_files(rows: list[int]) -> str:

@@ -133,11 +133,11 @@ def properties_turn_on_unsupported_features(view: TableConfigurationView) -> Ite
     protocol = view.config.protocol
     if protocol is None or not knows_features(protocol):
         return
-    supported = _supported(view.config)
+    supported, schema = _supported(view.config), view.config.schema
     for use in property_uses(view.config.properties):
         if use.feature in supported or use.is_judged_elsewhere:
             continue
-        if use.feature == "typeWidening" and _uses_in_schema(view.config, "typeWidening"):
+        if use.feature == "typeWidening" and schema and any(one.feature == use.feature for one in schema_uses(schema)):
             continue  # `typewidening.not-supported` reports it
         message = f"{use.what}, but the protocol does not support {use.feature}"
         place = view.place._replace(key=use.key)
@@ -230,10 +230,6 @@ def old_engines_vacuum(view: CommitView) -> Iterator[Finding]:
     if release and (int(release[1]), int(release[2])) < _FIRST_THAT_CHECKS:
         message = f"{operation} of version {view.version} ran in {engine}, which does not support vacuumProtocolCheck"
         yield OLD_VACUUM.at(view.place(), message, seen=engine, expected="Delta-Lake/3.2 or newer")
-
-
-def _uses_in_schema(config: TableConfiguration, feature: str) -> bool:
-    return config.schema is not None and any(use.feature == feature for use in schema_uses(config.schema))
 
 
 def describe_protocol(protocol: Protocol) -> str:

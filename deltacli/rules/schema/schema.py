@@ -437,18 +437,14 @@ def _complex_faults(view: MetadataView, place: Place, part: TypePart, value: Map
             message = f"the {kind} {column} contains void, so nothing can be written"
             yield VOID_IN_COMPLEX.at(place, message, seen=f"{key} {value[key]}")
     if kind == "map":
-        yield from _key_faults(place, column, value)
+        parts = walk_parts(value.get("keyType"))
+        if any(isinstance(inner.value, dict) and inner.value.get("type") == "map" for inner in parts):
+            yield MAP_KEY_NULL.at(place, f"the key of the map {column} contains a map", seen="map")
+        if value.get("keyContainsNull") is True:
+            message = f"the key of the map {column} is marked as nullable"
+            yield MAP_KEY_NULL.at(place, message, seen="keyContainsNull true", expected="keys are never null")
     if kind == "struct":
         yield from _struct_faults(view, part, value)
-
-
-def _key_faults(place: Place, column: str, value: Mapping[str, Any]) -> Iterator[Finding]:
-    key = value.get("keyType")
-    if any(isinstance(part.value, dict) and part.value.get("type") == "map" for part in walk_parts(key)):
-        yield MAP_KEY_NULL.at(place, f"the key of the map {column} contains a map", seen="map")
-    if value.get("keyContainsNull") is True:
-        message = f"the key of the map {column} is marked as nullable"
-        yield MAP_KEY_NULL.at(place, message, seen="keyContainsNull true", expected="keys are never null")
 
 
 def _struct_faults(view: MetadataView, part: TypePart, value: Mapping[str, Any]) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ from deltacli.delta.stats.columns import (
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.data_file_views import AnswersView, FootersView, LiveAdds
+from deltacli.rules.framework.views import rows_where
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
 from deltacli.rules.widening import FLOAT_BOUNDS
 
@@ -269,7 +270,7 @@ class _OneColumn:
         if comparable_type(self._column) is not None:
             beyond = {False: self._beyond(is_high=False), True: self._beyond(is_high=True)}
             for is_high, mask in beyond.items():
-                for row in _rows(mask):
+                for row in rows_where(mask):
                     yield from self._judged(row, is_high=is_high)
             yield from self._loose(pc.or_(beyond[False], beyond[True]))
         yield from self._null_counts()
@@ -284,7 +285,8 @@ class _OneColumn:
             actual = pc.if_else(_may_be_cut(claimed), pc.subtract(actual, CUT_MICROSECONDS), actual)
         outside = _sure(pc.greater(actual, claimed) if is_high else pc.less(actual, claimed))
         if self._column.type_name == "float":
-            outside = pc.and_(outside, self._differ_as_floats(claimed, actual))
+            differ = pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32()))
+            outside = pc.and_(outside, _sure(differ))
         if self._column.kind is StatKind.FLOAT:
             # Here the largest doubles and the infinities are equal.
             at_the_end = pc.and_(
@@ -294,9 +296,6 @@ class _OneColumn:
             if is_high:
                 outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
         return outside
-
-    def _differ_as_floats(self, claimed: Any, actual: Any) -> Any:
-        return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32())))
 
     def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
         """Return the finding for a file, if the exact values in the log are still wrong."""
@@ -332,7 +331,7 @@ class _OneColumn:
 
         low = loose(claim.low, self._is_loose(claim.low, known.floor), known.misses_low)
         high = loose(claim.high, self._is_loose(claim.high, known.ceiling, is_high=True), known.misses_high)
-        for index in _rows(pc.or_(low, high)):
+        for index in rows_where(pc.or_(low, high)):
             row = self._block.row(index)
             written = self._as_written(row)
             given = zip((low, high), written, strict=True)
@@ -360,11 +359,8 @@ class _OneColumn:
         return apart
 
     def _claims_exactness(self) -> Any:
-        block = self._block
-        return pc.and_(pc.coalesce(block.is_tight, True), pc.invert(self._has_vector()))
-
-    def _has_vector(self) -> Any:
-        return self._block.align(pc.is_valid(self._live.adds.column("deletionVector")))
+        has_vector = self._block.align(pc.is_valid(self._live.adds.column("deletionVector")))
+        return pc.and_(pc.coalesce(self._block.is_tight, True), pc.invert(has_vector))
 
     # -- nulls --------------------------------------------------------------------------------------------------------
 
@@ -377,7 +373,7 @@ class _OneColumn:
         every = _sure(pc.and_(is_all, pc.greater(known.values_least, 0)))
         outside = pc.or_kleene(pc.less(nulls, known.nulls_least), pc.greater(nulls, known.nulls_most))
         other = _sure(pc.and_(self._claims_exactness(), outside))
-        for index in _rows(_sure(pc.and_(possible, pc.or_(none, pc.or_(every, other))))):
+        for index in rows_where(_sure(pc.and_(possible, pc.or_(none, pc.or_(every, other))))):
             seen = nulls[index].as_py()
             least, most = (part[index].as_py() for part in (known.nulls_least, known.nulls_most))
             loses = none[index].as_py() or every[index].as_py()
@@ -494,11 +490,6 @@ def _may_be_cut(times: ArrowArray) -> ArrowArray:
 
 def _sure(mask: ArrowArray) -> ArrowArray:
     return pc.fill_null(mask, pa.scalar(False))
-
-
-def _rows(mask: Any) -> list[int]:
-    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return rows
 
 
 AREA = Area("statistics")

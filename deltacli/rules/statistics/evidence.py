@@ -109,13 +109,7 @@ def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> Column
 def deleted_rows(adds: ArrowArray) -> ArrowArray:
     """Return how many rows of each file a deletion vector deletes."""
     cardinality = pc.struct_field(adds.column("deletionVector"), ["cardinality"])
-    return (
-        pc.if_else(pc.greater(cardinality, 0), cardinality, 0) if cardinality.null_count == 0 else _filled(cardinality)
-    )
-
-
-def _filled(cardinality: Any) -> Any:
-    given = pc.fill_null(cardinality, 0)
+    given = pc.fill_null(cardinality, 0) if cardinality.null_count else cardinality
     return pc.if_else(pc.greater(given, 0), given, 0)
 
 
