@@ -23,7 +23,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.secrets import create_token, digest_token, locked, write_private
-from deltacli.sharing.model import Catalog, Grant
+from deltacli.sharing.model import Catalog, Grant, Share
 
 # -- recipients --------------------------------------------------------------------------------------------------------
 
@@ -488,7 +488,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
             facts={"meanings": ", ".join(sorted(map(spelled, readings)))},
             hint=f"use slashes, such as {quoted(min(map(spelled, readings)))}",
         )
-    known = [name for share in catalog.shares for name in _names_in(share.name, catalog)]
+    known = [name for share in catalog.shares for name in _names_in(share)]
     nearest = nearest_name(text.replace(".", "/"), known, ignores_case=True)
     raise UsageError(
         f"nothing is shared as {text!r}",
@@ -556,9 +556,7 @@ def _named(parts: Sequence[str], catalog: Catalog) -> Grant | None:
     return None if table is None else Grant(share.name, schema.name, table.name)
 
 
-def _names_in(share_name: str, catalog: Catalog) -> Iterable[str]:
-    share = catalog.find_share(share_name)
-    assert share is not None
+def _names_in(share: Share) -> Iterable[str]:
     yield share.name
     for schema in share.schemas:
         yield f"{share.name}/{schema.name}"

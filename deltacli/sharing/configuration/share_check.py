@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -173,7 +173,7 @@ def check_configuration(
     progress: Progress = SILENT,
 ) -> CheckReport:
     """Return what is wrong with a configuration, its tables and its recipients. Raises nothing."""
-    tables = list(_tables_of(configuration))
+    tables = [table for share in configuration.catalog.shares for schema in share.schemas for table in schema.tables]
     places, snapshots = configuration.lines, SharedSnapshots(max_bytes=0)
     proxy = configuration.settings.proxy_files
     with progress.step("checking tables", unit="tables", total=len(tables)) as step:
@@ -215,12 +215,6 @@ def check_table(
     return TableReport(table, place, snapshot.version, needs, clients, problems)
 
 
-def _tables_of(configuration: Configuration) -> Iterator[SharedTable]:
-    for share in configuration.catalog.shares:
-        for schema in share.schemas:
-            yield from schema.tables
-
-
 def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:
     """Yield what is wrong with `startVersion` and `historyShared`."""
     name = table.full_name
@@ -233,7 +227,8 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
     readable = set(list_log(storage).reconstructable)
     missing = [version for version in range(table.start_version, snapshot.version + 1) if version not in readable]
     if missing:
-        message = f"the history of {name} is shared, but its log can no longer rebuild {_versions(missing)}"
+        versions = f"{'version' if len(missing) == 1 else 'versions'} {format_ranges(missing)}"
+        message = f"the history of {name} is shared, but its log can no longer rebuild {versions}"
         yield Problem("share.history-gone", message, is_error=False)
     if not snapshot.config.is_on(CHANGE_FEED):
         message = f"the history of {name} is shared without a change data feed, which changes and streams need"
@@ -276,10 +271,6 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
         if line := recover_command(without_secrets(table.location)):
             message += f"; {line} shows what can come back"
         yield Problem("share.files", message)
-
-
-def _versions(versions: Sequence[int]) -> str:
-    return f"{'version' if len(versions) == 1 else 'versions'} {format_ranges(versions)}"
 
 
 def _client_problems(table: SharedTable, needs: ReadingNeeds, clients: Iterable[_ClientAccess]) -> Iterator[Problem]:

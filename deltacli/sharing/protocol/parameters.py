@@ -477,7 +477,9 @@ class ReadingNeeds:
                 "express; ask for responseformat=delta (Python: use_delta_format=True; "
                 'Spark: .option("responseFormat", "delta"))'
             )
-        lacking = [name for name in self.features if name.lower() not in _of_client(client)]
+        stable_names = {name.lower(): stable_name(name).lower() for name in FEATURES}
+        listed = {stable_names.get(name, name) for name in client.reader_features}
+        lacking = [name for name in self.features if name.lower() not in listed]
         if lacking:
             raise unsupported(
                 f"the table {table} uses {', '.join(lacking)}, which the client does not list in readerfeatures; use a "
@@ -485,12 +487,6 @@ class ReadingNeeds:
                 f"{','.join(name.lower() for name in self.features)})"
             )
         return ResponseFormat.DELTA
-
-
-def _of_client(client: Capabilities) -> frozenset[str]:
-    """Return the features of a client by their stable names, in lower case."""
-    known = {name.lower(): stable_name(name).lower() for name in FEATURES}
-    return frozenset(known.get(name, name) for name in client.reader_features)
 
 
 def find_needs(config: TableConfiguration, *, has_vectors: bool) -> ReadingNeeds:

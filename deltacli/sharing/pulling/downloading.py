@@ -178,11 +178,6 @@ class _StoppedError(Exception):
     """Another download failed, or the run was interrupted."""
 
 
-def _replaced(name: str) -> DataUnreadable:
-    """Return the error for a file whose content keeps changing."""
-    return DataUnreadable(f"{name} was replaced while it was downloaded", code=faults.DIFFERS, facts={"file": name})
-
-
 @dataclass(frozen=True, slots=True)
 class _Refused:
     """The URL was not accepted."""
@@ -343,7 +338,8 @@ class UrlDownloads(Downloads):
                 case _Stale():
                     stale += 1
                     if stale > _MOST_STALE:
-                        raise _replaced(wanted.name)
+                        message = f"{wanted.name} was replaced while it was downloaded"
+                        raise DataUnreadable(message, code=faults.DIFFERS, facts={"file": wanted.name})
                     self._forget(part)
                     part.restart(None, is_large=False)
                 case _Cut(fault):

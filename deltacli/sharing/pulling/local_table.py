@@ -374,7 +374,9 @@ class Workspace:
             found = read_unfinished(self.directory)
             if found is not None and found.source != source:
                 os.unlink(draft)
-                raise unfinished_other(self.directory, found)
+                message = f"{self.directory} has an unfinished pull of another table"
+                hint = "pull into another directory, or delete this one"
+                raise PullRefused(message, facts=found.source.facts, hint=hint)
             os.replace(draft, marker)
 
     def close(self, *, is_done: bool) -> None:
@@ -421,12 +423,6 @@ def read_unfinished(directory: str) -> Unfinished | None:
         return Unfinished(source, int(found["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def unfinished_other(directory: str, found: Unfinished) -> PullRefused:
-    """Return the refusal of a target where another table is being pulled."""
-    message = f"{directory} has an unfinished pull of another table"
-    return PullRefused(message, facts=found.source.facts, hint="pull into another directory, or delete this one")
 
 
 # -- the target directory of a pull ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -139,11 +139,7 @@ class FileGroup:
     rows: int
     open: Callable[[], Iterable[tuple[LineStyle, pa.RecordBatch]]]
     before: bytes = b""
-    join: Callable[[], AbstractContextManager[Steps]] = lambda: nullcontext(_alone)
-
-
-def _alone(_step: Hashable, work: Callable[[], bytes]) -> bytes:
-    return work()
+    join: Callable[[], AbstractContextManager[Steps]] = lambda: nullcontext(lambda _step, work: work())
 
 
 @dataclass(frozen=True)

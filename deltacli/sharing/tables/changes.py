@@ -332,7 +332,7 @@ class _RangeReading:
         count, size_bytes, has_vectors, lacks_sizes = 0, 0, False, False
         for kind, batch in batches:
             count += batch.num_rows
-            has_vectors = has_vectors or _has_vectors(kind, batch)
+            has_vectors = has_vectors or (kind != "cdc" and batch.column("deletionVector").null_count < batch.num_rows)
             lacks_sizes = lacks_sizes or (kind == "remove" and bool(batch.column("size").null_count))
             size_bytes += int(batch.nbytes) + _BATCH_BYTES
             if held is not None and size_bytes <= self._left_bytes:
@@ -347,13 +347,6 @@ class _RangeReading:
 
 def _plain(action: Action | None) -> Action | None:
     return None if action is None else state.plain_action(action)
-
-
-def _has_vectors(kind: str, batch: pa.RecordBatch) -> bool:
-    if kind == "cdc":
-        return False
-    vectors = batch.column("deletionVector")
-    return bool(vectors.null_count < len(vectors))
 
 
 def _require_feed(table: SharedTable, metadata: state.Metadata, version: int) -> None:
