@@ -148,7 +148,8 @@ def canonical(path: str) -> str:
     elif (match := re.match(_SCHEME, path)) and match[2]:
         name = match[1].lower()
         scheme, rest = f"{_ALIASES.get(name, name)}:{match[2]}", path[match.end() :]
-    return scheme + decode(_without_dots(rest))
+    is_plain = "//" not in rest and "./" not in rest and not rest.endswith("/.")
+    return scheme + decode(rest if is_plain else _resolved(rest))
 
 
 def canonical_all(paths: Sequence[str]) -> Sequence[str]:
@@ -157,13 +158,6 @@ def canonical_all(paths: Sequence[str]) -> Sequence[str]:
     if "%" in together or ":" in together or "//" in together or "/." in together or "\n." in together:
         return [canonical(path) for path in paths]
     return paths
-
-
-def _without_dots(path: str) -> str:
-    """Remove `.` segments, empty segments and the `x/..` pairs. A leading `..` is kept."""
-    if "//" not in path and "./" not in path and not path.endswith("/."):
-        return path
-    return _resolved(path)
 
 
 def _resolved(path: str) -> str:

@@ -107,7 +107,8 @@ class PathKeys:
             is_absolute = data_files.are_absolute(lost)
             spare += self._suffixes(pc.filter(lost, is_absolute))
             relative = pc.filter(lost, pc.invert(is_absolute))
-            dotted = pc.filter(relative, pc.match_substring_regex(_resolved(relative), r"^\.\.(/|$)"))
+            resolved = data_files.without_dots_column(data_files.canonical_column(relative))
+            dotted = pc.filter(relative, pc.match_substring_regex(resolved, r"^\.\.(/|$)"))
             escaping = dotted[0].as_py() if len(dotted) else None
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
 
@@ -176,10 +177,6 @@ def _portable_hash() -> Callable[[bytes | None], int]:
     from hashlib import blake2b  # with OpenSSL, which a plan of one process does without
 
     return lambda key: int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
-
-
-def _resolved(paths: pa.Array) -> pa.Array:
-    return data_files.without_dots_column(data_files.canonical_column(paths))
 
 
 def binary_paths(paths: Sequence[str]) -> ArrowArray:

@@ -32,7 +32,7 @@ def json_column(column: pa.Array) -> pa.Array:
         text = pc.binary_join_element_wise("{", _map_entries(column), "}", "")
         return text if column.null_count == 0 else null_where_null(text, column)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
+        return json_lists(json_column(pc.list_flatten(column)), column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return quoted(escaped(pc.cast(column, pa.string())))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
@@ -164,12 +164,12 @@ def _map_entries(column: pa.MapArray) -> pa.Array:
     return pc.binary_join(pa.ListArray.from_arrays(relative, entries), ",")
 
 
-def join_items(items: pa.Array, column: pa.ListArray, start: str, end: str, *, null_item: str) -> pa.Array:
-    """Return each list with its items, which lie end to end as texts, between `start` and `end`."""
+def json_lists(items: pa.Array, column: pa.ListArray) -> pa.Array:
+    """Return each list as JSON, with its items, which lie end to end as JSON texts."""
     lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(lengths), pa.int32())])
-    filled = pc.coalesce(items, pa.scalar(null_item))
-    text = pc.binary_join_element_wise(start, pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), end, "")
+    filled = pc.coalesce(items, pa.scalar("null"))
+    text = pc.binary_join_element_wise("[", pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), "]", "")
     return text if column.null_count == 0 else null_where_null(text, column)
 
 

@@ -96,8 +96,7 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     words = None if fields[-1] is field else after_words(fields, fields.index(field))
     if words is not None:
         require_lengths_in_place(parent, place_text, "added")
-    needed = [_feature_under_its_name(draft, one) for one in _features_of(data_type)]
-    changed = draft.with_schema(root).with_properties(recorded).needing(needed)
+    changed = draft.with_schema(root).with_properties(recorded).needing(list(_features_of(draft, data_type)))
     shown = sql_text(data_type) if length is None else str(length[types.CHAR_VARCHAR_KEY])
     return changed, Effect(change, place_text, None, shown if words is None else f"{shown}, {words}", place_text, words)
 
@@ -161,15 +160,12 @@ def _require_nullable(data_type: types.DataType, name: str) -> None:
             _require_nullable(value, name)
 
 
-def _features_of(data_type: types.DataType) -> Iterator[str]:
+def _features_of(draft: Draft, data_type: types.DataType) -> Iterator[str]:
+    """Yield the features that a type needs, by the names under which the table has them."""
     for one in types.types_within(data_type):
         if isinstance(one, types.PrimitiveType) and one.name in _FEATURES:
-            yield _FEATURES[one.name]
-
-
-def _feature_under_its_name(draft: Draft, feature: str) -> str:
-    other = _PREVIEWS[feature]
-    return other if other in draft.config.features else feature
+            feature = _FEATURES[one.name]
+            yield _PREVIEWS[feature] if _PREVIEWS[feature] in draft.config.features else feature
 
 
 def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:

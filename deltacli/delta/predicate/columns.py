@@ -52,16 +52,14 @@ def refuse(text: str, position: int, reason: str, *, hint: str | None = None) ->
     )
 
 
-def refuse_value(
-    text: str, position: int, reason: str, *, hint: str | None = None, meant: str | None = None
-) -> UsageError:
+def refuse_value(text: str, position: int, reason: str, *, meant: str | None = None) -> UsageError:
     """Return the error for a literal that is not a valid value; `meant` is the predicate that was probably meant."""
     return UsageError(
         reason,
         said_first=_UNUSABLE,
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), **_meant(meant)},
-        hint=hint,
+        hint=None,
     )
 
 
