@@ -44,7 +44,6 @@ class MappedField(NamedTuple):
 
     @property
     def nested_ids(self) -> dict[str, object]:
-        """Ids of the parts of arrays and maps, by their paths."""
         value = self.field.metadata.get(types.NESTED_IDS)
         return value if isinstance(value, dict) else {}
 

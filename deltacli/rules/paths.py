@@ -366,7 +366,6 @@ def _overwritten(view: views.CommitView, file: views.TouchedFile, live: views.Li
 
 
 def _reused(view: views.CommitView, file: views.TouchedFile) -> Iterator[Finding]:
-    """Check that an add of a removed path describes the same file."""
     removed = view.tombstone_of((file.path, file.dv_id or "")) or view.tombstone_of((file.path, ""))
     if removed is None:
         return
@@ -431,7 +430,6 @@ def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
 
 
 def _folded(keys: ArrowArray) -> ArrowArray:
-    """Return keys in lower case, as bytes."""
     try:
         return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
     except pa.ArrowInvalid:

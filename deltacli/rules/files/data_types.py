@@ -331,7 +331,6 @@ def _in_file(one: ArrowField, leaf: int, node: FileNode | None) -> InFile:
 
 
 def _ids_of(data_type: DataType) -> Iterator[int]:
-    """The ids of all fields, parts of lists and maps among them."""
     for one in struct_fields(data_type):
         number = id_of(one)
         if number is not None:

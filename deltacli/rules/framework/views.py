@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
+from deltacli.core.units import format_count
 from deltacli.delta.data_files import canonical, canonical_all, fault_of, locate_all, unique_id
 from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
@@ -81,6 +82,11 @@ def rows_where(mask: ArrowArray) -> list[int]:
     """Return the positions at which a mask is true."""
     rows: list[int] = pc.indices_nonzero(mask).to_pylist()
     return rows
+
+
+def in_files(count: int) -> str:
+    """Return ` in 12 files`, or nothing for one file."""
+    return f" in {format_count(count)} files" if count > 1 else ""
 
 
 @dataclass(eq=False, repr=False)

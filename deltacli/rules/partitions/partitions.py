@@ -27,7 +27,7 @@ from deltacli.delta.partitions.values import (
 )
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.rules.framework.base import Area, Finding
-from deltacli.rules.framework.views import FilesView, StateView, rows_where
+from deltacli.rules.framework.views import FilesView, StateView, in_files, rows_where
 
 # -- the partition values of a view in columns, extracted from their maps once -----------------------------------------
 
@@ -255,7 +255,7 @@ def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
     if not keys.expected:
         rows = keys.rows_with_values()
         if rows:
-            text = f"the table has no partition columns, but the file has partition values{_in_files(rows)}"
+            text = f"the table has no partition columns, but the file has partition values{in_files(len(rows))}"
             seen = ", ".join(keys.names_of(rows[0]))
             yield ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
         return
@@ -337,12 +337,12 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
         else:
             other = spelling.value if spelling is Spelling.REFUSED_BY_KERNEL else "other"
             rule, message, expected = _WORDS[text if text in _WORDS else other]
-            message = message.format(column=column.name) + _in_files(places)
+            message = message.format(column=column.name) + in_files(len(places))
             yield rule.at(view.place(places[0]), message, seen=text, expected=expected)
     for spelling, places in by_spelling.items():
         rule, message, expected = _WORDS[spelling.value]
         first = min(places)
-        message = message.format(column=column.name) + _in_files(places)
+        message = message.format(column=column.name) + in_files(len(places))
         yield rule.at(view.place(first), message, seen=column.text_at(first), expected=expected)
 
 
@@ -412,11 +412,6 @@ def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
             f"the {format_count(files)} files of the partitioned table have an average size of {format_size(average)}"
         )
         yield CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
-
-
-def _in_files(rows: list[int]) -> str:
-    """Return ` in 12 files`, or nothing for one file."""
-    return f" in {format_count(len(rows))} files" if len(rows) > 1 else ""
 
 
 DIR_MISMATCH = AREA.info(

@@ -101,7 +101,6 @@ def knows_features(protocol: Protocol) -> bool:
 
 
 def _supported(config: TableConfiguration) -> frozenset[str]:
-    """Return the stable names of the supported features."""
     return frozenset(stable_name(name) for name in config.features)
 
 

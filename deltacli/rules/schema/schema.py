@@ -403,7 +403,6 @@ def _part_faults(view: MetadataView, part: TypePart) -> Iterator[Finding]:
 
 
 def _name_faults(place: Place, part: TypePart, name: str) -> Iterator[Finding]:
-    """Check the name of a primitive type."""
     column = shown_path(part.path)
     digits = decimal_digits(name)
     if digits is not None:

@@ -34,6 +34,7 @@ from deltacli.delta.stats.columns import (
     Leaf,
     StatsBlock,
     StatsColumns,
+    as_float,
     as_single,
     dig,
     parse_stats,
@@ -402,14 +403,7 @@ def _exact_float(column: StatColumn, given: Any) -> float | None:
         return float(given) if given in SPELLED_FLOATS else None
     if isinstance(given, bool) or not isinstance(given, int | Decimal):
         return None
-    return as_single(_double(given)) if column.type_name == "float" else _double(given)
-
-
-def _double(number: int | Decimal) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
+    return as_single(as_float(given)) if column.type_name == "float" else as_float(given)
 
 
 def judge(column: StatColumn, claimed: Any, value: Any, *, is_high: bool, is_single: bool) -> BoundFault | None:

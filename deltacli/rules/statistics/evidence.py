@@ -234,7 +234,6 @@ class _FromFooters:
 
     @property
     def _is_empty(self) -> Any:
-        """Return row groups without a value."""
         return pc.fill_null(pc.equal(self._rows.nulls, self._rows.values), False)
 
 

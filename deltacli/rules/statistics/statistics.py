@@ -11,13 +11,13 @@ from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema
-from deltacli.core.units import format_count, plural
+from deltacli.core.units import plural
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY
 from deltacli.delta.stats.columns import Z85, Leaf, StatsBlock, dig, read_bound, read_json
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
 from deltacli.rules.framework.base import Area, Finding, Severity
-from deltacli.rules.framework.views import CheckpointView, FilesView, rows_where, stats_of
+from deltacli.rules.framework.views import CheckpointView, FilesView, in_files, rows_where, stats_of
 
 AREA = Area("statistics", spec="Per-file Statistics")
 
@@ -157,7 +157,7 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
         rows = [row for row in map(block.row, rows_where(missing)) if row not in mistyped]
         if rows:
             severity = Severity.WARNING if "clustering" in view.config.features else None
-            text = f"the statistics have no numRecords{_in_files(rows)}"
+            text = f"the statistics have no numRecords{in_files(len(rows))}"
             yield NUM_RECORDS_MISSING.at(view.place(rows[0]), text, expected="numRecords", severity=severity)
 
 
@@ -186,7 +186,7 @@ def _worthless_counts(view: FilesView, block: StatsBlock, leaf: Leaf) -> Iterato
     between = pc.and_(pc.greater(leaf.values, 0), pc.less(leaf.values, block.records))
     rows = rows_where(pc.and_(between, pc.invert(block.is_tight)))
     if rows and leaf.column is not None:
-        text = f"the null count of column {leaf.column.name} has no meaning with wide bounds{_in_files(rows)}"
+        text = f"the null count of column {leaf.column.name} has no meaning with wide bounds{in_files(len(rows))}"
         seen, records = leaf.values[rows[0]].as_py(), block.records[rows[0]].as_py()
         place = view.place(block.row(rows[0]))
         yield NULL_COUNT_WIDE.at(place, text, seen=seen, expected=f"0 or {records}")
@@ -200,7 +200,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
         if stats.schema.is_logical(path) or _may_be_dropped(view, path, unknown.row):
             continue
         name = ".".join(path).encode("utf-8", "replace").decode()  # half a surrogate pair cannot be printed
-        text = f"the statistics have the column {name}, which is not in the schema{_in_files(unknown.files)}"
+        text = f"the statistics have the column {name}, which is not in the schema{in_files(unknown.files)}"
         yield UNKNOWN_COLUMN.at(view.place(unknown.row), text, seen=name, expected="a column of the schema")
     told: set[tuple[str, ColumnPath]] = set()
     for block, part, leaf in _leaves_of(view, PER_COLUMN):
@@ -216,7 +216,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
         if rows:
             told.add((rule.id, leaf.path))
             what = "partition column" if is_partition else "interval column"
-            text = f"the statistics have {part} of {what} {column.name}{_in_files(rows)}"
+            text = f"the statistics have {part} of {what} {column.name}{in_files(len(rows))}"
             yield rule.at(view.place(block.row(rows[0])), text, seen=column.name, expected="none")
 
 
@@ -273,7 +273,6 @@ def _leaves_of(view: FilesView, parts: tuple[str, ...]) -> Iterator[tuple[StatsB
 
 
 def _has_bounds(block: StatsBlock) -> ArrowArray:
-    """Return rows with a minimum or a maximum of any column."""
     mask: Any = pa.repeat(False, len(block.records))
     for part in BOUNDS:
         for leaf in block.leaves[part]:
@@ -294,12 +293,6 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
         return False
     is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
     return view.versions is None or is_again or path[-1].startswith("col-")
-
-
-def _in_files(rows: Any) -> str:  # Any: a count, or something that has one
-    """Return ` in 12 files`, or nothing for one file."""
-    count = rows if isinstance(rows, int) else len(rows)
-    return f" in {format_count(count)} files" if count > 1 else ""
 
 
 MIN_GREATER_MAX = AREA.error(
