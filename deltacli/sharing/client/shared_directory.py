@@ -262,7 +262,6 @@ class SentDirectory:
 
     @property
     def uri(self) -> str:
-        """The location of the table."""
         return self.grants[0].wanted
 
     def open(self) -> Storage:

@@ -330,7 +330,6 @@ class FileColumns:
 
     @property
     def sizes(self) -> Any:
-        """The bytes of each file."""
         return self.adds.column("size")
 
 
@@ -401,7 +400,6 @@ def _columns_of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
 
 
 def _without_empty(maps: ArrowArray) -> ArrowArray:
-    """Return maps whose empty texts are null. Spec: Partition Value Serialization."""
     items = pc.if_else(pc.equal(maps.items, ""), pa.scalar(None, pa.string()), maps.items)
     return pa.MapArray.from_arrays(maps.offsets, maps.keys, items)
 

@@ -225,7 +225,6 @@ class SharedVersion(RenewedLog):
 
     @property
     def version(self) -> int:
-        """The number of the version."""
         return self.head.version
 
     @property
@@ -447,7 +446,6 @@ class SharedChanges(RenewedLog):
 
     @property
     def version(self) -> int:
-        """The last version."""
         return self.last
 
     @property

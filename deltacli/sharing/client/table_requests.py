@@ -636,7 +636,6 @@ class ListedTable:
 
     @property
     def full_name(self) -> TableName:
-        """The three names."""
         return TableName(self.share, self.schema, self.name)
 
 
@@ -741,7 +740,6 @@ class ListedEntry:
 
     @property
     def full_name(self) -> str:
-        """The names, joined by dots."""
         return ".".join(name for name in (self.share, self.schema, self.table) if name is not None)
 
 

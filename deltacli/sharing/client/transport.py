@@ -529,7 +529,6 @@ class Transport:
             raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
 
     def _require_done(self, reply: Reply, who: str) -> None:
-        """Raise the error for a status other than 200."""
         if reply.status == 200:
             return
         code, message = _error_of(reply, self.limits)

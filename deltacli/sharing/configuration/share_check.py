@@ -110,7 +110,6 @@ class TableReport:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats in which the table can be shared."""
         if self.version is None:
             return ()
         return ("delta",) if self.needs.not_in_parquet else ("parquet", "delta")

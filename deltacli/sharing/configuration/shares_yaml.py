@@ -150,7 +150,6 @@ class Configuration:
 
     @property
     def is_authenticated(self) -> bool:
-        """Return True if requests need a token."""
         return self.bearer_token is not None or self.recipients_file is not None
 
 

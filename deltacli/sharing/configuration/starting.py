@@ -116,7 +116,6 @@ class StartedTable(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """The name as clients know it."""
         return f"{self.share}.{self.schema}.{self.name}"
 
 

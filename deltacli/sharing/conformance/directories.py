@@ -304,7 +304,6 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
 
 
 def _check_refusals(vendor: _Vendor, access: directories.TableAccess, first: WireAnswer) -> None:
-    """Ask for what must not be granted."""
     table, root = vendor.table, directories.cloud_location(access.location)[0]
     if (answer := vendor.post(None, token="")) is not None:
         words = "a request for credentials without a token"

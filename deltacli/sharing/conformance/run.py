@@ -255,7 +255,6 @@ class ConformanceRun:
         return kind(name, uri, base, takes, self.on_suite(uri), **own)
 
     def _require_server(self) -> None:
-        """Raise the fault that keeps everything from being tested."""
         try:
             answer = self.wire.send(WireRequest("shares", {"maxResults": "1"}))
         except NoAnswerError as fault:

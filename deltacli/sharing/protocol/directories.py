@@ -55,7 +55,6 @@ class TableAccess(NamedTuple):
 
     @property
     def has_urls(self) -> bool:
-        """Whether URLs of its files are offered."""
         return self.modes is None or URL in self.modes
 
     @property

@@ -182,7 +182,6 @@ class Point:
 
     @property
     def is_newest(self) -> bool:
-        """Return True where no version was chosen."""
         return self.version is None and self.timestamp_ms is None
 
     def fields(self, version: str = "version", timestamp: str = "timestamp") -> dict[str, str | int]:

@@ -97,7 +97,6 @@ class PullSource:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Return the properties that record it."""
         return {ENDPOINT: self.endpoint, TABLE: self.table}
 
 
@@ -226,7 +225,6 @@ class Part:
 
     @property
     def can_continue(self) -> bool:
-        """Return True where the bytes so far can be continued."""
         return self.size_bytes > 0 and self.tag is not None
 
     def restart(self, tag: str | None, *, is_large: bool) -> None:
@@ -360,7 +358,6 @@ class Workspace:
 
     @property
     def place(self) -> str:
-        """The path of the workspace."""
         return f"{self.directory}/{WORKSPACE}"
 
     def mark(self, source: PullSource, version: int) -> None:

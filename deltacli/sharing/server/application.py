@@ -412,7 +412,6 @@ _TABLE_ACTIONS: Mapping[str, _TableAction] = {
 
 
 async def _in_thread(table: SharedTable, work: Callable[[], Any]) -> Any:  # Any: the result of the work
-    """Return the result of work that reads a table."""
     with _table_faults(table):
         return await run_in_threadpool(work)
 

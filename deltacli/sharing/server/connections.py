@@ -253,7 +253,6 @@ class Connections:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits at the moment."""
         return self._settings().limits
 
     @property

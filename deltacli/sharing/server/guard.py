@@ -388,7 +388,6 @@ class RequestGuard:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits at the moment."""
         return self._state().configuration.settings.limits
 
     def check(self, scope: Scope) -> None:
@@ -429,7 +428,6 @@ class GuardedApplication:
         self._refused = (0.0, 0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return

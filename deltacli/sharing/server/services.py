@@ -50,7 +50,6 @@ class TryOut:
 
     @property
     def endpoint(self) -> str:
-        """Return the endpoint of profiles."""
         return self._configuration.settings.base_url
 
     @property
@@ -323,7 +322,6 @@ class AdminApplication:
         self._readiness = readiness
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] == "lifespan":
             await _live(receive, send)
             return

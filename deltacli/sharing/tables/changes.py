@@ -206,7 +206,6 @@ class Changes:
 
     @property
     def file_count(self) -> int:
-        """Return the number of changed files."""
         return sum(commit.file_count for commit in self.commits)
 
     @property
@@ -228,7 +227,6 @@ class Changes:
 
     @property
     def has_vectors(self) -> bool:
-        """Return True if a file has a deletion vector."""
         return any(commit.has_vectors for commit in self.commits)
 
     def lacks_sizes(self) -> bool:

@@ -97,7 +97,6 @@ class SharedSteps:
 
     @property
     def kept_bytes(self) -> int:
-        """Return the size of the results that are kept."""
         return self._kept_bytes
 
     @contextmanager
