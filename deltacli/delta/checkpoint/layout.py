@@ -44,7 +44,6 @@ class Layout(StrEnum):
 
     @property
     def file_kind(self) -> LogFileKind:
-        """The form recorded in its file names."""
         return {
             Layout.CLASSIC: LogFileKind.CLASSIC_CHECKPOINT,
             Layout.MULTI_PART: LogFileKind.MULTI_PART_CHECKPOINT,

@@ -104,7 +104,6 @@ def _is_text(kind: Any) -> bool:
 
 
 def _content(column: Any) -> Any:
-    """Return the values that are not null."""
     values = pc.drop_null(column) if column.null_count else column
     if not _is_text(column.type):
         return _bytes(pc.cast(values, pa.uint8()) if pa.types.is_boolean(values.type) else values)

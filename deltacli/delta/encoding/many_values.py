@@ -210,13 +210,11 @@ class KeyIndex:
         return found
 
     def _buckets(self, keys: ArrowArray) -> ArrowArray:
-        """Return the highest bits of the hashes."""
         hashes = hash_column(keys).view(pa.uint64())
         return pc.cast(pc.shift_right(hashes, pa.scalar(self._shift, pa.uint64())), pa.int32())
 
 
 def _counts(buckets: ArrowArray, total: int) -> ArrowArray:
-    """Return how many keys each bucket has."""
     found = array("i", bytes(4 * total))
     for bucket in memoryview(buckets.buffers()[1]).cast("i")[: len(buckets)]:
         found[bucket] += 1

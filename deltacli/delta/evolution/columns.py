@@ -466,7 +466,6 @@ def _of_void(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
 
 
 def _of_text(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
-    """Give char or varchar more characters, or all."""
     number = next(n for n, field in enumerate(place.fields) if types.CHAR_VARCHAR_KEY in field.metadata)
     declared = parse_sql_type(str(place.fields[number].metadata[types.CHAR_VARCHAR_KEY]))
     of_fields = [n for n, step in enumerate(place.steps) if step.part is PathPart.FIELD]

@@ -148,7 +148,6 @@ class Effect:
 
     @property
     def name(self) -> str:
-        """The name of a constraint, as it was given."""
         return str(getattr(self.change, "name", "")).strip()
 
 

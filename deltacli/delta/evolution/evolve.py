@@ -67,7 +67,6 @@ class Evolution:
 
     @property
     def is_noop(self) -> bool:
-        """Return True if the table already is as requested."""
         return not self.refusals and not any(effect.is_due for effect in self.effects)
 
     @property

@@ -360,7 +360,6 @@ class Footer:
             raise thrift.ThriftFaultError(f"it records {self.rows} rows, but its row groups have {self.rows - rows}")
 
     def __eq__(self, other: object) -> bool:
-        """Compare what the footers record, however it was read."""
         if not isinstance(other, Footer):
             return NotImplemented
         mine, theirs = (
@@ -387,7 +386,6 @@ class Footer:
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        """Return the row groups, built at the first call."""
         if self._groups is None:
             values = self._values
             self._groups = tuple(
@@ -598,7 +596,6 @@ def _structs(reader: thrift.CompactReader) -> int:
 
 
 def _walk_chunk(part: PartReader) -> None:
-    """A ColumnChunk."""
     part.values[_ENCRYPTED] = False
     for field, kind in part.reader.fields():
         if field == 3 and kind == thrift.STRUCT:
@@ -610,7 +607,6 @@ def _walk_chunk(part: PartReader) -> None:
 
 
 def _walk_metadata(part: PartReader) -> None:
-    """A ColumnMetaData."""
     reader, physical_type = part.reader, -1
     for field, kind in reader.fields():
         if field == 1 and kind in thrift.INTEGERS:

@@ -207,7 +207,6 @@ class LogListing:
 
     @property
     def of_lost_newest(self) -> str:
-        """The words for it."""
         return (
             f"commits after version {self.newest_version} seem to be lost: a log compaction covers the versions up to "
             f"{self.compacted_to}"

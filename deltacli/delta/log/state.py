@@ -285,7 +285,6 @@ class StateBuilder:
 
     @property
     def live_domains(self) -> tuple[DomainMetadata, ...]:
-        """Return domains that are not removed, by name."""
         return tuple(domain for _, domain in sorted(self.domains.items()) if domain is not None)
 
     def described(self) -> Iterator[tuple[str, Action]]:

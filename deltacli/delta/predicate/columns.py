@@ -170,7 +170,6 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The name as SQL takes it."""
         return ".".join(part if part.isidentifier() else in_backticks(part) for part in self.path)
 
     @property

@@ -30,7 +30,6 @@ class Pattern:
 
     @cached_property
     def prefix(self) -> str:
-        """Return the prefix of every match."""
         first = self._parts[0] if self._parts else None
         return first[0] if first is not None and first[1] else ""
 

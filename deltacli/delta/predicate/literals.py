@@ -60,7 +60,6 @@ class Literal(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return what it is, for an error."""
         what = {Kind.DECIMAL: "a number", Kind.TEXT: "a string", Kind.BINARY: "binary", Kind.OTHER: "NULL"}
         return what.get(self.kind) or f"a {self.kind.value}"
 

@@ -54,7 +54,6 @@ class ColumnPlace(NamedTuple):
 
     @property
     def column(self) -> types.StructField:
-        """Return the top-level column."""
         return self.fields[0]
 
     @property

@@ -143,7 +143,6 @@ def _malformed(path: str, reason: str) -> Unreadable:
 
 
 def _place(path: str) -> str:
-    """Return where a fault is: the innermost names of a path that may be long."""
     return (path if len(path) <= 120 else f"…{path[-120:]}") or "its root"
 
 

@@ -53,7 +53,6 @@ class Dictionary:
 
     @cached_property
     def names(self) -> list[bytes]:
-        """Return the names by id."""
         if not self.metadata or self.metadata[0] & 0x0F != 1:
             raise MalformedVariant("its metadata is not of version 1")
         width = (self.metadata[0] >> 6) + 1
@@ -66,7 +65,6 @@ class Dictionary:
 
     @cached_property
     def ids(self) -> dict[bytes, int]:
-        """Return the ids by name."""
         return {name: index for index, name in enumerate(self.names)}
 
 
@@ -203,7 +201,6 @@ def _offsets(values: Sequence[bytes]) -> list[int]:
 
 
 def _width(greatest: int) -> int:
-    """Return the bytes of an integer."""
     return max(1, (greatest.bit_length() + 7) // 8)
 
 

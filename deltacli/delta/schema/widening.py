@@ -362,7 +362,6 @@ class WideningPlan:
 
     @property
     def due(self) -> tuple[PlannedChange, ...]:
-        """Return the changes that would be made."""
         return tuple(change for change in self.changes if change.is_due)
 
     @property

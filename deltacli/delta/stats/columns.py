@@ -202,7 +202,7 @@ def _read_float(given: Any) -> Any:
     if isinstance(given, str):
         return SPELLED_FLOATS.get(given, WRONG_TYPE)
     if isinstance(given, int | Decimal) and not isinstance(given, bool):
-        number = _as_float(given)
+        number = as_float(given)
         return number if abs(number) < INFINITE else (INFINITE if number > 0 else -INFINITE)
     return WRONG_TYPE
 
@@ -213,7 +213,8 @@ def as_single(number: float) -> float:
     return rounded
 
 
-def _as_float(given: int | Decimal) -> float:
+def as_float(given: int | Decimal) -> float:
+    """Return the nearest double, an infinity for a number beyond all of them."""
     try:
         return float(given)
     except OverflowError:
