@@ -21,8 +21,6 @@ from deltacli.rules.framework.views import FilesView, MetadataView, ProtocolView
 from deltacli.rules.schema.schema import fresh, joined, shown_path
 from deltacli.rules.schema.schema_changes import replaces_all_files
 
-# -- rules about column mapping over versions --------------------------------------------------------------------------
-
 MODES = ("none", "name", "id")
 
 

@@ -20,8 +20,6 @@ from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Pl
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 
-# -- rules about how the path of a file is written ---------------------------------------------------------------------
-
 AREA = Area("paths", spec="Add File and Remove File")
 
 _ADD_AGAIN = "commit a remove of this path, and the add again with the right one, both with dataChange=false"

@@ -41,8 +41,6 @@ from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level
 from deltacli.rules.framework.views import MetadataView, StateView, TableConfigurationView
 from deltacli.rules.schema.schema import fresh
 
-# -- rules about type widening -----------------------------------------------------------------------------------------
-
 AREA = Area("widening", spec="Type Widening: Type Change Metadata")
 
 ENABLED = TYPE_WIDENING_ENABLED

@@ -20,8 +20,6 @@ from deltacli.rules.actions.row_tracking import OVERLAP, ranges_of_ids
 from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import Area, Finding, Level
 
-# -- rules about the contents of change data files ---------------------------------------------------------------------
-
 CHANGE_AREA = Area("change_data", Level.DATA, spec="Change Data Files")
 
 _COLUMN = "_change_type"

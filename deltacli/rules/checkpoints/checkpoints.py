@@ -25,8 +25,6 @@ from deltacli.rules.checkpoints.contents import is_in_force, is_sidecar, small_a
 from deltacli.rules.framework.base import Area, Finding, Severity, from_a_copy
 from deltacli.rules.framework.views import CheckpointView, ListingView
 
-# -- rules about V2 checkpoints and their sidecars ---------------------------------------------------------------------
-
 V2_AREA = Area("checkpoints", spec="Sidecar File Information")
 
 ADAPTIVE_METADATA = ("adaptiveMetadata", "adaptiveMetadata-preview")

@@ -27,8 +27,6 @@ from deltacli.rules.framework.views import FilesView, MetadataView, TableConfigu
 from deltacli.rules.schema.schema import fresh
 from deltacli.rules.schema.schema_changes import replaces_all_files
 
-# -- rules about SQL that tables keep ----------------------------------------------------------------------------------
-
 AREA = Area("expressions", spec="Generated Columns")
 
 CONSTRAINT_BAD_SQL = AREA.error(
@@ -101,7 +99,10 @@ def _findings(view: MetadataView) -> Iterator[Finding]:
     for named in named_fields(schema):
         if named.field.metadata:
             yield from _invariant_findings(view, schema, named)
-            yield from _default_findings(view, named)
+            default = named.field.metadata.get(stored.DEFAULT_KEY)
+            if default is not None and (fault := _default_fault(default, named.field.data_type)) is not None:
+                message = f"the default of {named.path} cannot be used: {fault.reason}"
+                yield DEFAULT_BAD_SQL.at(view.place, message, key=named.path, seen=default, severity=fault.severity)
 
 
 @AREA.check(TableConfigurationView, GENERATED_BAD_SQL)
@@ -156,16 +157,6 @@ def _generated_findings(view: TableConfigurationView, schema: StructType, named:
     if fault is not None:
         message = f"the generated column {named.path} cannot be computed again: {fault.reason}"
         yield GENERATED_BAD_SQL.at(view.place, message, key=named.path, seen=text, severity=fault.severity)
-
-
-def _default_findings(view: MetadataView, named: NamedField) -> Iterator[Finding]:
-    text = named.field.metadata.get(stored.DEFAULT_KEY)
-    if text is None:
-        return
-    fault = _default_fault(text, named.field.data_type)
-    if fault is not None:
-        message = f"the default of {named.path} cannot be used: {fault.reason}"
-        yield DEFAULT_BAD_SQL.at(view.place, message, key=named.path, seen=text, severity=fault.severity)
 
 
 def _default_fault(text: object, data_type: DataType) -> _Fault | None:

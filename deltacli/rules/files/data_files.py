@@ -7,7 +7,7 @@ Widening.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,8 +27,6 @@ from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level, ReadFault, Severity, by_repair
 from deltacli.rules.protocol.iceberg import active
 from deltacli.rules.widening import changes_of
-
-# -- rules about what data files are and how they lie ------------------------------------------------------------------
 
 AREA = Area("data_files", Level.FOOTERS, spec="Format Specification")
 
@@ -266,18 +264,11 @@ def _who_demands_partitions(config: TableConfiguration) -> tuple[str | None, Sev
 # -- nulls -----------------------------------------------------------------------------------------------------------
 
 
-class _Required(NamedTuple):
-    """A column of a file in which every null breaks a column of the table."""
-
-    path: str
-    leaf: int
-
-
 @COLUMN_AREA.check(data_file_views.FootersView, REQUIRED_MISMATCH)
 def nulls_in_required_columns(view: data_file_views.FootersView) -> Iterator[Finding]:
     """Nulls that footers count, in rows that are not deleted."""
-    for required in _required_leaves(view):
-        leaf = view.leaf(required.leaf)
+    for path, number in _required_leaves(view).items():
+        leaf = view.leaf(number)
         counted = Counter[int]()
         with_nulls = pc.filter(leaf.files, pc.fill_null(pc.greater(leaf.nulls, 0), False))
         if not len(with_nulls):
@@ -291,30 +282,29 @@ def nulls_in_required_columns(view: data_file_views.FootersView) -> Iterator[Fin
             vector = view.adds.column("deletionVector")[row].as_py()
             if counted[row] > (int(vector["cardinality"] or 0) if vector else 0):
                 place = view.place(row)
-                message = (
-                    f"column {required.path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
-                )
+                message = f"column {path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
                 yield REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
 
 
-def _required_leaves(view: data_file_views.FootersView) -> Sequence[_Required]:
-    known: dict[int, tuple[Any, list[_Required]]] = view.run_memory.setdefault("required", {})
+def _required_leaves(view: data_file_views.FootersView) -> Mapping[str, int]:
+    """Return path -> leaf of the columns of the file in which every null breaks a column of the table."""
+    known: dict[int, tuple[Any, dict[str, int]]] = view.run_memory.setdefault("required", {})
     key = id(view.schema)
     if key not in known:
         has_required = view.config.schema is not None and _has_required(view.config.schema)
         parts = data_types.match_file(view.schema, view.config).parts if has_required else []
         required = [column for column in map(_required, parts) if column is not None]
-        known[key] = view.schema, list({column.path: column for column in reversed(required)}.values())
+        known[key] = view.schema, dict(reversed(required))
     return known[key][1]
 
 
-def _required(part: data_types.MatchedPart) -> _Required | None:
+def _required(part: data_types.MatchedPart) -> tuple[str, int] | None:
     """The part as a column of the file in which nobody may be null: neither it nor what is around it."""
     if not part.nullable or not isinstance(part.data_type, PrimitiveType) or pa.types.is_nested(part.file.kind):
         return None
     if any(nullable.field.nullable for nullable in part.nullable):
         return None
-    return _Required(part.nullable[-1].path, part.file.leaf)
+    return part.nullable[-1].path, part.file.leaf
 
 
 def _has_required(schema: StructType) -> bool:

@@ -41,8 +41,6 @@ from deltacli.rules.framework.base import Area, Finding, Level, ReadFault, Rule,
 from deltacli.rules.framework.data_file_views import FileFaultView, FileSchemaView
 from deltacli.rules.protocol.iceberg import active
 
-# -- the columns of a table beside those of a data file ----------------------------------------------------------------
-
 _FIELD_ID = b"PARQUET:field_id"
 
 

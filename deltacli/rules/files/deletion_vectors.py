@@ -17,8 +17,6 @@ from deltacli.delta.log.segment import Place
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 
-# -- rules about deletion vectors --------------------------------------------------------------------------------------
-
 AREA = Area("deletion_vectors", spec="Deletion Vector Descriptor Schema")
 
 _VECTORS = "Deletion Vectors"

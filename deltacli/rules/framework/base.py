@@ -15,8 +15,6 @@ from deltacli.core.errors import Worded, command, is_shared, parameter, spelling
 from deltacli.core.made_once import cached_property
 from deltacli.delta.log.segment import Place
 
-# -- the parts of a `validate` rule ------------------------------------------------------------------------------------
-
 View = TypeVar("View")
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from deltacli.delta.listing import HiddenNames
 
-# -- the input of checks -----------------------------------------------------------------------------------------------
 
 MOST_ROWS_TOLD = 1_000
 "Maximum number of findings per check and view."

@@ -35,8 +35,6 @@ from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Fix, from_a_copy
 from deltacli.rules.framework.views import LocatedAction
 
-# -- rules about the lines of commits ----------------------------------------------------------------------------------
-
 AREA = Area("commit_lines", spec="Delta Log Entries")
 
 _RESTORE = Fix(

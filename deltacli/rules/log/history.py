@@ -17,8 +17,6 @@ from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, 
 from deltacli.rules.framework.views import CommitView, HistoryView, ListingView, StorageView, TableConfigurationView
 from deltacli.rules.log.log_files import gaps_of, is_copied
 
-# -- rules about the history of a table --------------------------------------------------------------------------------
-
 AREA = Area("history")
 
 OPERATION_MISSING = AREA.info(

@@ -13,8 +13,6 @@ from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
 from deltacli.rules.framework.views import CommitView, HistoryView, ListingView, StorageView, hidden_names
 
-# -- rules about the files of the log and their names ------------------------------------------------------------------
-
 AREA = Area("log_files", spec="Delta Log Entries")
 
 NOT_A_TABLE = AREA.error(

@@ -23,8 +23,6 @@ from deltacli.paimon.types import type_text, walk_fields, with_nullability
 from deltacli.rules.framework.base import Area, Finding, ReadFault, Severity
 from deltacli.rules.paimon.catalogue import BranchesView, BranchView, EvolutionView
 
-# -- rules about the files of a branch ---------------------------------------------------------------------------------
-
 AREA = Area("References", spec="Update Schema")
 
 

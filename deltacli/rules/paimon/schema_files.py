@@ -30,8 +30,6 @@ from deltacli.paimon.types import (
 from deltacli.rules.framework.base import Area, Finding, Fix, ReadFault, Rule, Severity
 from deltacli.rules.paimon.catalogue import Profile, SchemaFileView
 
-# -- rules about the content of one schema file that need no other key of it -------------------------------------------
-
 AREA = Area("Schema files", spec="Schema")
 
 _PYTHON = partial(parameter, "validate.profile", "python")

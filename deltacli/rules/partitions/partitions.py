@@ -29,8 +29,6 @@ from deltacli.delta.schema.types import PrimitiveType
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import FilesView, StateView, in_files, rows_where
 
-# -- the partition values of a view in columns, extracted from their maps once -----------------------------------------
-
 
 @dataclass(frozen=True)
 class PartitionColumn:

@@ -26,8 +26,6 @@ from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import FilesView, StateView, TableConfigurationView, stats_of
 from deltacli.rules.schema.schema import fresh
 
-# -- rules about clustering --------------------------------------------------------------------------------------------
-
 AREA = Area("clustering", spec="Clustered Table: Writer Requirements for Clustered Table")
 
 DOMAIN_MISSING = AREA.warning(

@@ -25,8 +25,6 @@ from deltacli.delta.protocol.features import (
 from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Severity
 from deltacli.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
 
-# -- rules about features ----------------------------------------------------------------------------------------------
-
 FEATURE_AREA = Area("protocol", spec="Supported Features")
 
 USED_NOT_SUPPORTED = FEATURE_AREA.error(

@@ -22,8 +22,6 @@ from deltacli.delta.schema.types import COLLATIONS, MAX_DEPTH, PLAIN_TYPES, inte
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
-# -- a schemaString in parts -------------------------------------------------------------------------------------------
-
 PRIMITIVES = PLAIN_TYPES | {"decimal", "void", "variant"}
 
 _DECIMAL = pattern(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)

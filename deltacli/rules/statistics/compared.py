@@ -48,8 +48,6 @@ from deltacli.rules.framework.views import rows_where
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
 from deltacli.rules.widening import FLOAT_BOUNDS
 
-# -- statistics against footers and rows -------------------------------------------------------------------------------
-
 FOOTER_AREA = Area("statistics", Level.FOOTERS, spec="Per-file Statistics")
 
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
