@@ -18,7 +18,6 @@ from deltacli.core.typing import Json
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 
-# -- the errors of the client and of pulls -----------------------------------------------------------------------------
 
 DIFFERS = "share.file-differs"
 ASK_PROVIDER = "ask the provider of the share to validate the table at level storage"

@@ -180,9 +180,7 @@ def _listed(requests: TableRequests) -> TableAccess:
 
 
 class _Vendor:
-    """Asks the server for credentials for one location; `wanted` None: for the main one, which the first answer names.
-    `asked` is sent: None for the main one.
-    """
+    """Asks for credentials for one location. `wanted` None: for the main one, which the first answer names."""
 
     def __init__(self, requests: TableRequests, wanted: str | None, asked: str | None, options: OpenOptions) -> None:
         self._requests, self.wanted, self.asked, self._options = requests, wanted, asked, options

@@ -46,7 +46,6 @@ from deltacli.work.parquet_writing import Encoding
 if TYPE_CHECKING:
     import pyarrow
 
-# -- one version of a shared table as the client holds it --------------------------------------------------------------
 
 EARLY_MS = 30_000
 """A URL is replaced this long before it expires."""

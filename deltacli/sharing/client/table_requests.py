@@ -275,10 +275,7 @@ _TEXT_BYTES = 2 << 20
 
 
 def whole_lines(blocks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
-    """Yield the body in texts of whole lines: the first one as soon as it is there, larger ones later.
-
-    Raises AnswerInvalid for a line longer than `most_bytes`.
-    """
+    """Yield the body in texts of whole lines, small ones first. Raises AnswerInvalid for one above `most_bytes`."""
     held, held_bytes, rest, rest_bytes, least = list[bytes](), 0, list[bytes](), 0, 0
     for block in blocks:
         if end := block.rfind(b"\n") + 1:

@@ -427,7 +427,9 @@ class Transport:
             try:
                 if reply.status in _REDIRECTS:
                     raise faults.invalid_answer("the URL of a file redirects", {"host": host, "status": reply.status})
-                self._require_not_busy(reply, host)
+                if reply.status in PASSING_STATUS:
+                    fault = faults.ServerUnavailable(f"{host} answered with status {reply.status}")
+                    raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
                 return read(reply)
             finally:
                 reply.close()
@@ -522,11 +524,6 @@ class Transport:
             raise
         except urllib3.exceptions.HTTPError as fault:
             raise _unreachable(host, fault) from fault
-
-    def _require_not_busy(self, reply: Reply, host: str) -> None:
-        if reply.status in PASSING_STATUS:
-            fault = faults.ServerUnavailable(f"{host} answered with status {reply.status}")
-            raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
 
     def _require_done(self, reply: Reply, who: str) -> None:
         if reply.status == 200:

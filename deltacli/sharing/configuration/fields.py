@@ -358,10 +358,7 @@ class Fields:
         return tuple(node.text for node in found if isinstance(node, Scalar) and node.text)
 
     def secret(self, key: str) -> tuple[str | None, bool]:
-        """Return a secret, and whether the file itself contains it. `${NAME}` and `file:PATH` refer to it elsewhere.
-
-        Raises UsageError, which never has the value.
-        """
+        """Return a secret, and whether it is in the file or referred to (`${NAME}`, `file:PATH`). Raises UsageError."""
         text = self.text(key)
         if text is None:
             return None, False

@@ -25,8 +25,6 @@ from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.secrets import create_token, digest_token, locked, write_private
 from deltacli.sharing.model import Catalog, Grant, Share
 
-# -- recipients --------------------------------------------------------------------------------------------------------
-
 _NO_DIGEST = bytes(32)
 
 
@@ -408,10 +406,7 @@ def grant_to(recipients: Recipients, name: str, grants: Iterable[Grant]) -> Reci
 
 
 def revoke_from(recipients: Recipients, name: str, grants: Sequence[Grant]) -> Recipients:
-    """Remove grants from a recipient. Raises UsageError for one that it does not have as such.
-
-    A part of a larger grant cannot be removed: the larger one has to be replaced.
-    """
+    """Remove grants from a recipient. Raises UsageError for one it lacks; a part of a larger one cannot be removed."""
     recipient = find_recipient(recipients, name)
     for grant in grants:
         if not recipient.has_grant(grant):

@@ -35,8 +35,6 @@ from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import is_secret_name, remember_secrets
 from deltacli.storage.signing.values import LEAST_SECONDS
 
-# -- how the shares are served -----------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class Limits:

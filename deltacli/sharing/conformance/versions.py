@@ -28,8 +28,6 @@ from deltacli.sharing.protocol.directories import TableAccess
 from deltacli.storage import Storage
 from deltacli.storage.grants import Renew
 
-# -- one shared table under test ---------------------------------------------------------------------------------------
-
 ALL_FEATURES = ",".join(
     sorted(name.lower() for name, feature in FEATURES.items() if feature.kind is FeatureKind.READER_WRITER)
 )

@@ -25,9 +25,7 @@ CLOUD_FAMILIES = frozenset({"s3", "gs", "abfss"})
 
 
 class AccessFault(NamedTuple):
-    """A deviation from the protocol. `rule`: the id of the rule of `share test` without `share.`; `is_fatal`: what was
-    said cannot be used.
-    """
+    """A deviation from the protocol. `rule`: its id in `share test` without `share.`; `is_fatal`: this is unusable."""
 
     rule: str
     message: str

@@ -40,8 +40,6 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, Protocol, stable_name
 
-# -- the errors of the wire --------------------------------------------------------------------------------------------
-
 
 class ErrorCode(StrEnum):
     """The value of `errorCode`. The first five are those of the reference server."""
@@ -429,10 +427,7 @@ class Capabilities:
 
 
 def parse_capabilities(header: str | None) -> Capabilities:
-    """Return the capabilities of a client; without the header it reads parquet only.
-
-    Raises WireError where it names formats, but none that exists.
-    """
+    """Return a client's capabilities, parquet only without the header. Raises WireError if no named format exists."""
     values: dict[str, list[str]] = {}
     for part in (header or "").split(";"):
         key, separator, listed = part.partition("=")

@@ -53,9 +53,7 @@ _readers = local()
 
 @dataclass(frozen=True, slots=True)
 class WantedFile:
-    """A file to download. `size_bytes` and `rows` are None where they are unknown; a file of deletion vectors has
-    `vectors`, the descriptors of those that are needed.
-    """
+    """A file to download. `size_bytes`, `rows`: None where unknown. `vectors`: those needed of a file of vectors."""
 
     name: str
     size_bytes: int | None = None

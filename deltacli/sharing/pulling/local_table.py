@@ -44,8 +44,6 @@ from deltacli.table.version import Snapshot
 if TYPE_CHECKING:
     import pyarrow
 
-# -- the actions of the local table ------------------------------------------------------------------------------------
-
 APP_ID = "deltacli.share.pull"
 """The transaction whose version is the version of the shared table."""
 TAG = "deltacli.share"

@@ -53,8 +53,6 @@ from deltacli.sharing.server.table_answers import Answer, ChangeAnswers, Pinned,
 from deltacli.sharing.server.vending import DirectoryAnswers, NotGiven
 from deltacli.sharing.signing.keys import SEGMENT, Bound
 
-# -- lists of shares, schemas and tables, page by page -----------------------------------------------------------------
-
 PAGE_LIFETIME_MS = 24 * 3_600_000
 _KIND = "list"
 

@@ -57,8 +57,6 @@ from deltacli.sharing.server.exchange import (
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-# -- what the server serves at a moment --------------------------------------------------------------------------------
-
 EVERYONE = "anonymous"
 """The name of the recipient where requests need no token."""
 
@@ -556,9 +554,7 @@ def _authenticate(headers: Iterable[tuple[bytes, bytes]], state: ServingState, n
 
 
 def _authorize_url(name: str, token_epoch: int, state: ServingState, now_ms: int) -> Access:
-    """Return the access of the token that a signed URL was made with. Raises WireError (403) where the token is no
-    longer valid, or its recipient was removed.
-    """
+    """Return the access of a signed URL's token. Raises WireError (403) where it ended or its recipient was removed."""
     if state.is_open and name == EVERYONE:
         return Access(Caller(EVERYONE), state.configuration.catalog)
     recipient = state.find_recipient(name)

@@ -35,8 +35,6 @@ from deltacli.core.typing import Json
 from deltacli.sharing.configuration.secrets import write_atomically
 from deltacli.sharing.signing.choose import SignedUrls, hmac_states
 
-# -- the secret keys of the server, in a file that only its owner can read ---------------------------------------------
-
 SECRET_BYTES = 32
 ID_BYTES = 4
 STARTS_AFTER_MS = 60_000

@@ -44,8 +44,6 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, find_range, version_at
 from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
 
-# -- which versions of a table a recipient may choose ------------------------------------------------------------------
-
 
 def require_history(table: SharedTable, what: str) -> None:
     """Raise WireError unless the history of a table is shared, which `what` needs."""
