@@ -21,8 +21,6 @@ from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 
-# -- paths of data files -----------------------------------------------------------------------------------------------
-
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
 

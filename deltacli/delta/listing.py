@@ -27,8 +27,6 @@ from deltacli.delta.schema.types import PHYSICAL_NAME
 if TYPE_CHECKING:
     from deltacli.delta.log.state import TableConfiguration
 
-# -- paths of a log and paths of a listing as numbers that are equal if the paths may name the -------------------------
-
 _LONGEST_SUFFIX = 32
 _ROWS_LOOKED_UP = 2_000_000
 _ROWS_HASHED = 65_536
@@ -149,9 +147,7 @@ class PathKeys:
         return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]
 
     def _suffixes(self, paths: pa.Array) -> list[pa.Array]:
-        """Return the hashes of the last components of absolute paths, decoded and not, because the same table may be
-        reached by another name.
-        """
+        """Return hashes of the last components of absolute paths, decoded and not: the table may have another name."""
         found: list[ArrowArray] = []
         for length in range(_LONGEST_SUFFIX):
             cut = pc.struct_field(pc.extract_regex(paths, f"(?P<end>(?:[^/]+/+){{{length}}}[^/]+)$"), ["end"])
@@ -257,10 +253,7 @@ def content_of(paths: pa.BinaryArray) -> bytes:
 
 
 def partition_of(paths: pa.BinaryArray) -> pa.StringArray:
-    """Return the unmodified directories `key=value` of each path, joined by `/`; null if there are none.
-
-    Bytes that are not UTF-8 are replaced, because the result is for display.
-    """
+    """Return the unmodified directories `key=value` of each path for display, joined by `/`; null if there are none."""
     directories = directories_of(paths)
     texts = []
     for path in directories.dictionary.to_pylist():

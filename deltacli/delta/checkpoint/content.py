@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-# -- the rows of a checkpoint in columns -------------------------------------------------------------------------------
 
 _NOT_OF_REMOVES = ("stats", "tags")
 _OF_BOTH = ("partitionValues.key_value.key", "partitionValues.key_value.value", "deletionVector.storageType")
@@ -89,10 +88,7 @@ def _add_type(columns: Columns) -> Any:
 def struct_of_actions(
     rows: pyarrow.RecordBatch, kind: Any, extra: Mapping[str, Any]
 ) -> Any:  # Any: an Arrow struct type; arrays; a struct array
-    """Return file actions (`action_schemas()`) as the struct of a checkpoint, with `dataChange` false.
-
-    `extra` are columns that the actions do not have.
-    """
+    """Return file actions as the struct of a checkpoint, `dataChange` false. `extra`: columns that actions lack."""
     columns = []
     for field in kind:
         if field.name == "dataChange":
@@ -151,10 +147,7 @@ def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
 def live_transactions(
     transactions: Iterable[state.SetTransaction], properties: Mapping[str, str], now_ms: int
 ) -> list[state.SetTransaction]:
-    """Return the transactions that must be kept: all of them, unless the table limits their age.
-
-    One without lastUpdated is kept, so that no stream writes a batch twice.
-    """
+    """Return the transactions to keep: all, unless the table limits their age; one without lastUpdated is kept."""
     retention = state.parse_interval(properties.get(state.TRANSACTION_RETENTION) or "")
     if retention is None:
         return list(transactions)

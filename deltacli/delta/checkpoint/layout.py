@@ -24,8 +24,6 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
 
-# -- the possible forms of a checkpoint, those that a table allows -----------------------------------------------------
-
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 
 SEVERAL_FORMS = "checkpoint.several-forms"

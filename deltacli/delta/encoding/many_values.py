@@ -9,8 +9,6 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 
-# -- sets of integers that are close together, to find duplicates ------------------------------------------------------
-
 _SHIFT = 16
 _CHUNK = 1 << _SHIFT
 _CHUNK_BYTES = _CHUNK // 8

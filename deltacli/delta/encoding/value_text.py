@@ -78,9 +78,7 @@ def _json_struct(column: pa.StructArray) -> pa.Array:
 
 
 def _field_parts(fields: list[tuple[str, pa.Array]]) -> list[str | pa.Array]:
-    """Return the pieces of an object's fields in order: literals and columns. A column with nulls includes its own
-    name.
-    """
+    """Return the pieces of an object's fields in order: literals, and columns, which have their name if with nulls."""
     parts: list[str | pa.Array] = []
     for name, column in fields:
         if column.null_count == len(column):

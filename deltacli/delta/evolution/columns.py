@@ -59,8 +59,6 @@ from deltacli.delta.schema.widening import Caution, plan_widening
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.delta.stats.schema import STATS_COLUMNS
 
-# -- changes of single columns and nested fields -----------------------------------------------------------------------
-
 _USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
 _TRACKING = "columnMappingUsageTracking"
 _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}

@@ -32,8 +32,6 @@ from deltacli.delta.schema.widening import IDENTITY_PREFIX, Caution
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
 
-# -- a table while it is changed ---------------------------------------------------------------------------------------
-
 Root = Any  # the JSON of a schema, edited in place
 
 ColumnNames = tuple[str, ...]
@@ -420,10 +418,7 @@ def uses_mapping(config: TableConfiguration) -> bool:
 
 
 def without_mapping(draft: Draft) -> Draft:
-    """Return the table without column mapping, for which files need to have the columns under their names.
-
-    Raises Forbidden for names that columns in files cannot have.
-    """
+    """Return the table without column mapping. Raises Forbidden for names that columns in files cannot have."""
     wrong = [one.path for one in named_fields(draft.schema) if any(mark in FORBIDDEN for mark in one.field.name)]
     if wrong:
         forbid(
@@ -460,10 +455,7 @@ def _require_room(highest: int) -> None:
 
 
 def number_new_field(draft: Draft, field: dict[str, Any], new_name: Callable[[], str]) -> dict[str, str | None]:
-    """Give a new field and its parts ids and physical names, and return the property that records the highest id.
-
-    Nothing without column mapping.
-    """
+    """Give a new field and its parts ids and physical names; return the property of the highest id, with mapping."""
     config = draft.config
     if config.mapping_mode == "none":
         return {}

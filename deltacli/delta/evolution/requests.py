@@ -28,8 +28,6 @@ from deltacli.delta.schema.type_changes import (
 from deltacli.delta.schema.widening import parses
 from deltacli.delta.sql.parser import Form, Node, parse_expression
 
-# -- types of new columns, in SQL --------------------------------------------------------------------------------------
-
 TYPE_CODE = "usage.type"
 _OTHER_NAMES: Mapping[str, str] = {"timestamp_ltz": "timestamp", "bool": "boolean"}
 _PLAIN = types.PLAIN_TYPES | {"variant"}

@@ -21,8 +21,6 @@ from deltacli.core import made_once
 from deltacli.delta.footers import thrift
 from deltacli.delta.schema.file_columns import hybrid_types
 
-# -- the shapes of parts of a footer -----------------------------------------------------------------------------------
-
 _INTEGER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
 _ANY_INTEGER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _MOST_SHAPES = 16

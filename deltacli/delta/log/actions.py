@@ -27,8 +27,6 @@ from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowType, Json
 from deltacli.core.units import has_bytes
 
-# -- the fields of every action, declared once -------------------------------------------------------------------------
-
 
 class FieldType(Enum):
     """The possible types of a field. The value describes them in JSON."""

@@ -30,8 +30,6 @@ from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
 from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
 
-# -- the content of a new commit, the live files that it depends on ----------------------------------------------------
-
 _OURS = "the new commit"
 _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}
 
@@ -455,9 +453,7 @@ def rows_unknown(path: str) -> Refused:
 
 
 class _RowIds:
-    """Assigns the ids of a slot. Adds of a version without ids lose those that they have: other rows could get them
-    once ids are assigned again.
-    """
+    """Assigns a slot's ids. Adds of a version without ids lose theirs: other rows could get these later."""
 
     def __init__(self, slot: Slot) -> None:
         self._slot, self._next = slot, slot.first_row_id

@@ -34,7 +34,6 @@ from deltacli.delta.log.actions import Action, json_type, missing, schema_of_act
 if TYPE_CHECKING:
     from deltacli.delta.encoding.many_values import KeyIndex
 
-# -- action reconciliation ---------------------------------------------------------------------------------------------
 
 _VECTOR_MARK = "\0"
 "Between the path and the deletion vector id of a key; no path contains it."
@@ -555,10 +554,7 @@ _ABSENT = object()
 def narrow_batches(
     adds: Iterable[Action], removes: Iterable[Action], source: str
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Actions as found -> (batch of `narrow_add`, batch of `narrow_remove`).
-
-    Raises CommitCorrupt like `NarrowRows.batches`.
-    """
+    """Actions as found -> batches of `narrow_add` and `narrow_remove`. Raises CommitCorrupt like `NarrowRows`."""
     rows = NarrowRows()
     rows.take(adds, removes)
     return rows.batches(source)

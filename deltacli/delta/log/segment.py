@@ -20,8 +20,6 @@ from deltacli.core.made_once import cached_property, new_digest, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 
-# -- the names of the files in `_delta_log` ----------------------------------------------------------------------------
-
 
 class Place(NamedTuple):
     """The place of a finding. `path`: relative to the table; `line`: from 1; `key`: a file, a column or a property."""
@@ -512,10 +510,7 @@ def parse_hint(data: bytes) -> dict[str, Json] | str:
 
 
 def read_hint(data: bytes) -> Hint | BadHint:
-    """Read `_last_checkpoint`.
-
-    Incomplete text, duplicate keys, a missing version, or a checksum that matches neither known order make a bad hint.
-    """
+    """Read `_last_checkpoint`. Cut text, duplicate keys, no version, or a wrong checksum make a bad hint."""
     value = parse_hint(data)
     if isinstance(value, str):
         return BadHint("hint.bad-json")

@@ -25,8 +25,6 @@ from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import arrow_type, typed
 from deltacli.delta.stats.columns import exact_decimal, fits_decimal
 
-# -- partition values as text ------------------------------------------------------------------------------------------
-
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 _HIVE_ESCAPED = pattern(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 
@@ -369,10 +367,7 @@ def partition_columns(
 def constants_of(
     texts: Iterable[tuple[str, str | None]] | None, config: TableConfiguration, path: str
 ) -> dict[str, ArrowScalar]:
-    """Return the values of the partition columns of one file, whose path is `path`, by logical name.
-
-    Raises DataUnreadable as `partition_columns` does.
-    """
+    """Return the partition values of the file `path` by logical name. Raises DataUnreadable as `partition_columns`."""
     logical = {name: column.name for name, column in config.partition_columns.items() if column is not None}
     maps = pa.array([None if texts is None else list(texts)], pa.map_(pa.string(), pa.string()))
     one = pa.record_batch([pa.array([path], pa.string()), maps], names=["path", "partitionValues"])

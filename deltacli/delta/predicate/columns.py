@@ -11,9 +11,7 @@ from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
 from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import Judge, typed, unread_type
-from deltacli.delta.sql.parser import Form, Node, parse_expression
-
-# -- unsupported parts of a predicate ----------------------------------------------------------------------------------
+from deltacli.delta.sql.parser import Form, parse_expression
 
 CODE = "usage.where"
 POSSIBLE = {
@@ -74,14 +72,11 @@ def compared_with_null(text: str) -> str | None:
     and for a text that cannot be parsed.
     """
     for node in parse_expression(text).nodes():
-        if node.form is Form.CONDITION and node.name in _TEST_OF_NULL and _is_with_null(node.parts):
+        is_test = node.form is Form.CONDITION and node.name in _TEST_OF_NULL
+        if is_test and {part.form for part in node.parts} == {Form.COLUMN, Form.NULL}:
             (column,) = (part for part in node.parts if part.form is Form.COLUMN)
             return f"{'.'.join(map(sql_name, column.path))} {_TEST_OF_NULL[node.name]}"
     return None
-
-
-def _is_with_null(parts: tuple[Node, ...]) -> bool:
-    return {Form.COLUMN, Form.NULL} == {part.form for part in parts}
 
 
 def _meant(text: str | None) -> dict[str, str]:

@@ -29,8 +29,6 @@ from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import PLAIN_TYPES, WHOLE_BITS, Kind, decimal_parts
 from deltacli.delta.sql.parser import Form, Node
 
-# -- literals of a predicate -------------------------------------------------------------------------------------------
-
 _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
 _SUFFIX_TYPES = {"L": "long", "S": "short", "Y": "byte", "D": "double", "F": "float", "BD": "decimal"}
 _EXACT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,9}))?")

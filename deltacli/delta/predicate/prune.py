@@ -419,7 +419,7 @@ def _typed(column: Column, values: Any) -> Any:
             fitting = pc.if_else(pc.less(pc.abs(values), limit), values, pa.scalar(None, values.type))
             return pc.cast(fitting, pa.decimal256(39, column.scale))
         case Kind.DATE:
-            return _times(values, _DAY, pa.date32(), _days_of)
+            return _times(values, _DAY, pa.date32(), parse_date)
         case Kind.TIMESTAMP:
             return _times(values, _ZONED, pa.timestamp("us", tz="UTC"), _instant_of)
         case Kind.NTZ:
@@ -443,10 +443,6 @@ def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
 
 def _numbers(values: Any) -> Any:
     return pc.cast(pc.cast(values, pa.int32()) if pa.types.is_date32(values.type) else values, pa.int64())
-
-
-def _days_of(text: str) -> int | None:
-    return parse_date(text)
 
 
 def _instant_of(text: str) -> int | None:

@@ -326,7 +326,11 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
         is_for_readers = feature in features.FEATURES or protocol is None or feature in (protocol.reader_features or ())
         yield feature if is_for_readers else feature + WRITER_ONLY
     if protocol is not None:
-        yield from _of_versions(protocol)
+        if protocol.min_reader_version >= features.READER_FEATURES_VERSION:
+            yield "features.reader"
+        if protocol.min_writer_version >= features.WRITER_FEATURES_VERSION:
+            yield "features.writer"
+        yield from invalid_versions(protocol)
     uses = {use.feature for use in (*property_uses(config.properties), *constraint_uses(config.properties))}
     if config.schema is not None:
         uses |= {use.feature for use in schema_uses(config.schema)}
@@ -353,14 +357,6 @@ def _has_quoted_column(config: TableConfiguration, schema: StructType) -> bool:
     from deltacli.delta.sql.stored import has_quoted_column, stored_sql
 
     return any(one.text is not None and has_quoted_column(one.text, schema) for one in stored_sql(config))
-
-
-def _of_versions(protocol: features.Protocol) -> Iterator[str]:
-    if protocol.min_reader_version >= features.READER_FEATURES_VERSION:
-        yield "features.reader"
-    if protocol.min_writer_version >= features.WRITER_FEATURES_VERSION:
-        yield "features.writer"
-    yield from invalid_versions(protocol)
 
 
 def invalid_versions(protocol: features.Protocol) -> dict[str, str]:

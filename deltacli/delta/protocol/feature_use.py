@@ -25,8 +25,6 @@ from deltacli.delta.protocol.features import (
 )
 from deltacli.delta.schema import types
 
-# -- what a table uses of each feature ---------------------------------------------------------------------------------
-
 
 class Use(NamedTuple):
     """One place that uses a feature.
@@ -208,10 +206,7 @@ def way_to_mapping(raw_protocol: Action | None) -> str:
 
 
 def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
-    """Return the protocol action with some more features, or None if this one has them.
-
-    Names keep their order. Raises Refused for an invalid protocol.
-    """
+    """Return the protocol with more features, in order, or None if it has them. Raises Refused for an invalid one."""
     protocol = read_protocol(raw_protocol, "the protocol")
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     _require_legal(reader, writer)

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import ProtocolUnsupported, Refused, command
 
-# -- table features as data --------------------------------------------------------------------------------------------
-
 
 class FeatureKind(StrEnum):
     READER_WRITER = "reader and writer"

@@ -22,14 +22,9 @@ from deltacli.core.units import has_bytes, some_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import types
 
-# -- a table schema as an Arrow schema ---------------------------------------------------------------------------------
-
 
 def table_schema(schema: pa.Schema) -> dict[str, Json]:
-    """Return the schema of a Parquet file as in a schemaString; every field is nullable.
-
-    A type that tables do not have keeps its name in Arrow.
-    """
+    """Return the schema of a Parquet file, every field nullable; a type that tables do not have keeps its name."""
     return _struct(schema)
 
 

@@ -37,8 +37,6 @@ from deltacli.delta.schema.types import (
     recorded_name,
 )
 
-# -- type widening -----------------------------------------------------------------------------------------------------
-
 WIDER: Mapping[str, frozenset[str]] = {
     "byte": frozenset({"short", "integer", "long", "double"}),
     "short": frozenset({"integer", "long", "double"}),

@@ -16,8 +16,6 @@ from deltacli.core.errors import Unreadable, command
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import Json, JsonObject
 
-# -- the types of a table schema, parsed from its schemaString ---------------------------------------------------------
-
 
 class PrimitiveType(NamedTuple):
     """A type without parts, by its name in the schema: `long`, `decimal(10,2)`. Unrecognized names are kept."""
@@ -327,10 +325,7 @@ COLLATIONS = "__COLLATIONS"
 
 
 def physical_name(field: StructField, mode: str) -> str:
-    """Return the name of a column or nested field in files, statistics and partition values.
-
-    `mode` is the table's mapping mode: `none`, `name` or `id`.
-    """
+    """Return a field's name in files, statistics and partition values. `mode` of mapping: `none`, `name` or `id`."""
     return field.name if mode == "none" else recorded_name(field)
 
 

@@ -19,8 +19,6 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.schema.type_changes import Convert
 
-# -- variants as bytes -------------------------------------------------------------------------------------------------
-
 NULL, TRUE, FALSE = b"\x00", b"\x04", b"\x08"
 INT8, INT16, INT32, INT64, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16, DATE, TIMESTAMP, TIMESTAMP_NTZ, FLOAT = range(3, 15)
 BINARY, STRING, TIME, TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS, UUID = range(15, 21)
@@ -259,10 +257,7 @@ def shredded(kind: Any, wanted: Any, path: str) -> Convert:
 
 
 def require_values(values: Any, path: str) -> Any:
-    """Return unshredded variants, whose parts are never null, also where files have optional ones.
-
-    Raises DataUnreadable for one without its metadata or its value.
-    """
+    """Return unshredded variants, whose parts are never null. Raises DataUnreadable for one that lacks a part."""
     for part in values.flatten():
         if part.null_count > values.null_count:
             reason = "its metadata or its value is null"

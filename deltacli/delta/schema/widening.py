@@ -48,8 +48,6 @@ from deltacli.delta.sql.stored import (
     stored_sql,
 )
 
-# -- reasons against a wider type, one guard per reason ----------------------------------------------------------------
-
 PartitionValues = Callable[[str], Iterable[str | None]]
 """The distinct texts of a partition column in the live files, by its name in partitionValues."""
 

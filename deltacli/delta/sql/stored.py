@@ -111,10 +111,7 @@ def _condition_of(value: object) -> str | None:
 
 
 def refers_to(text: str | None, schema: StructType, place: ColumnPlace) -> Reference:
-    """Return whether an expression refers to a place, or to something around it or within it.
-
-    UNKNOWN if the text, or one of its columns, is not understood.
-    """
+    """Return whether an expression refers to a place, or to what is around or within it; UNKNOWN if not understood."""
     expression = parse_expression(text) if text is not None else None
     if expression is None or expression.root is None:
         return Reference.UNKNOWN

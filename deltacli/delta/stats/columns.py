@@ -38,8 +38,6 @@ from deltacli.delta.stats.schema import (
     stats_fields,
 )
 
-# -- statistics of one file, value by value ----------------------------------------------------------------------------
-
 NOT_A_NUMBER = 1.7976931348623157e308
 INFINITE = 1.7976931348623155e308
 SPELLED_FLOATS = {"NaN": NOT_A_NUMBER, "Infinity": INFINITE, "-Infinity": -INFINITE}

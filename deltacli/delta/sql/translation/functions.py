@@ -21,8 +21,6 @@ from deltacli.delta.schema.types import Kind
 from deltacli.delta.sql.translation import values
 from deltacli.delta.sql.translation.operators import concatenate
 
-# -- functions and patterns of strings ---------------------------------------------------------------------------------
-
 _LARGEST = (1 << 31) - 1
 
 
