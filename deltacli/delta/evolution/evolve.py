@@ -103,10 +103,6 @@ def evolve(before: Draft, changes: Sequence[requests.Change], settings: Settings
     return Evolution(before, draft, tuple(effects), tuple(refusals), tuple(dict.fromkeys(cautions)))
 
 
-def _with_comment(draft: Draft, change: requests.SetTableComment, _: Settings) -> Changed:
-    return _described(draft, change, "comment of the table", "description", change.comment or None)
-
-
 def set_clustering(draft: Draft, change: requests.SetClustering, _: Settings) -> Changed:
     """Cluster a table by other columns, or by none."""
     columns = order_columns(draft.config, change.columns) if change.columns else ()
@@ -223,7 +219,9 @@ _MAKERS: Mapping[type[requests.Change], Callable[[Draft, Any, Settings], Changed
     requests.DropConstraint: drop_constraint,
     requests.SetClustering: set_clustering,
     requests.SetMapping: enable_mapping,
-    requests.SetTableComment: _with_comment,
+    requests.SetTableComment: lambda draft, change, _: _described(
+        draft, change, "comment of the table", "description", change.comment or None
+    ),
     requests.SetTableName: lambda draft, change, _: _described(
         draft, change, "name of the table", "name", change.name or None
     ),
