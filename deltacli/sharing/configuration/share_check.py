@@ -62,7 +62,8 @@ def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[_S
                 "set ssl.certificateFile and ssl.certificateKeyFile; clients must trust the certificate",
             )
         )
-    if settings.tls is None and not is_local and not _is_behind_tls(settings):
+    is_behind_tls = settings.behind_proxy and urlsplit(settings.public_url or "").scheme == "https"
+    if settings.tls is None and not is_local and not is_behind_tls:
         refusals.append(
             _StartRefusal(
                 "share.plain-http",
@@ -71,10 +72,6 @@ def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[_S
             )
         )
     return tuple(refusals)
-
-
-def _is_behind_tls(settings: Settings) -> bool:
-    return settings.behind_proxy and urlsplit(settings.public_url or "").scheme == "https"
 
 
 def _is_local_url(url: str | None) -> bool:

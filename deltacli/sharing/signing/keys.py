@@ -31,7 +31,6 @@ from typing import Any, NamedTuple, Protocol
 
 from deltacli.core.errors import StorageFailed, UsageError, command
 from deltacli.core.made_once import cached_property
-from deltacli.core.typing import Json
 from deltacli.sharing.configuration.secrets import write_atomically
 from deltacli.sharing.signing.choose import SignedUrls, hmac_states
 
@@ -257,20 +256,16 @@ def _read(path: Path) -> ServerKeys:
             )
         content = file.read(_LARGEST_FILE)
     try:
-        return ServerKeys(tuple(_parsed(key) for key in _listed(json.loads(content))))
+        document = json.loads(content)
+        if document["version"] != 1 or not document["keys"]:
+            raise ValueError
+        return ServerKeys(tuple(_parsed(key) for key in document["keys"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(
             f"the key file {path} is damaged",
             code=_CODE,
             hint=f"delete {path}: a new key is made, and recipients have to repeat their queries",
         ) from None
-
-
-def _listed(document: Json) -> Sequence[Json]:
-    if document["version"] != 1 or not document["keys"]:
-        raise ValueError
-    keys: Sequence[Any] = document["keys"]
-    return keys
 
 
 def _parsed(key: Any) -> ServerKey:
