@@ -21,8 +21,6 @@ from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 
-# -- paths of data files -----------------------------------------------------------------------------------------------
-
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
 
@@ -112,9 +110,7 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 
 
 def decode(path: str) -> str:
-    """Percent-decode exactly once. `+` is unchanged, a malformed escape is unchanged, and bytes that are not UTF-8 are
-    escaped as surrogates.
-    """
+    """Percent-decode exactly once. `+` and malformed escapes stay; bytes that are not UTF-8 become surrogates."""
     if "%" not in path:
         return path
     return unquote_to_bytes(path.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
@@ -150,7 +146,8 @@ def canonical(path: str) -> str:
     elif (match := re.match(_SCHEME, path)) and match[2]:
         name = match[1].lower()
         scheme, rest = f"{_ALIASES.get(name, name)}:{match[2]}", path[match.end() :]
-    return scheme + decode(_without_dots(rest))
+    is_plain = "//" not in rest and "./" not in rest and not rest.endswith("/.")
+    return scheme + decode(rest if is_plain else _resolved(rest))
 
 
 def canonical_all(paths: Sequence[str]) -> Sequence[str]:
@@ -159,13 +156,6 @@ def canonical_all(paths: Sequence[str]) -> Sequence[str]:
     if "%" in together or ":" in together or "//" in together or "/." in together or "\n." in together:
         return [canonical(path) for path in paths]
     return paths
-
-
-def _without_dots(path: str) -> str:
-    """Remove `.` segments, empty segments and the `x/..` pairs. A leading `..` is kept."""
-    if "//" not in path and "./" not in path and not path.endswith("/."):
-        return path
-    return _resolved(path)
 
 
 def _resolved(path: str) -> str:
@@ -179,9 +169,7 @@ def _resolved(path: str) -> str:
 
 
 def without_dots(path: str) -> str:
-    """Remove the `.` segments and `x/..` pairs of a decoded path, including those written as `%2E`, as a file system
-    does. A leading `..` is kept.
-    """
+    """Remove the `.` segments and `x/..` pairs of a decoded path, also those with `%2E`. A leading `..` is kept."""
     return _resolved(path) if _DOT_SEGMENT.search(path) else path
 
 
@@ -271,9 +259,7 @@ def fault_of(descriptor: object) -> tuple[str, str] | None:
 
 
 def unique_id(descriptor: dict[str, Json] | None) -> str:
-    """Return the id that is part of a logical file's key; empty without a vector. `offset: 0` and no offset are two
-    ids.
-    """
+    """Return the id that is part of a logical file's key, empty without a vector. `offset: 0` and no offset differ."""
     if not descriptor:
         return ""
     offset = descriptor.get("offset")
@@ -389,9 +375,7 @@ def inline_bytes(text: str) -> bytes | None:
 
 
 def vector_file(path_or_inline: str) -> str | None:
-    """Return the path, relative to the table, of the file that a `u` descriptor names, or None if the text is
-    invalid.
-    """
+    """Return the path, relative to the table, of the file that a `u` descriptor names; None for an invalid one."""
     if len(path_or_inline) < UUID_LENGTH:
         return None
     prefix, encoded = path_or_inline[:-UUID_LENGTH], path_or_inline[-UUID_LENGTH:]

@@ -27,8 +27,6 @@ from deltacli.delta.schema.types import PHYSICAL_NAME
 if TYPE_CHECKING:
     from deltacli.delta.log.state import TableConfiguration
 
-# -- paths of a log and paths of a listing as numbers that are equal if the paths may name the -------------------------
-
 _LONGEST_SUFFIX = 32
 _ROWS_LOOKED_UP = 2_000_000
 _ROWS_HASHED = 65_536
@@ -87,9 +85,7 @@ class PathKeys:
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
     def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pa.Array:
-        """Return the same for paths as text, which needs no bytes for ASCII; `is_plain` means that none has an empty
-        segment.
-        """
+        """Return the same for paths as text: ASCII needs no bytes. `is_plain`: no path has an empty segment."""
         is_ascii = all(map(str.isascii, names))
         is_plain = is_plain or _EMPTY_SEGMENT_OF_TEXT.search("\n".join(names)) is None
         if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case or self._is_portable:
@@ -109,7 +105,8 @@ class PathKeys:
             is_absolute = data_files.are_absolute(lost)
             spare += self._suffixes(pc.filter(lost, is_absolute))
             relative = pc.filter(lost, pc.invert(is_absolute))
-            dotted = pc.filter(relative, pc.match_substring_regex(_resolved(relative), r"^\.\.(/|$)"))
+            resolved = data_files.without_dots_column(data_files.canonical_column(relative))
+            dotted = pc.filter(relative, pc.match_substring_regex(resolved, r"^\.\.(/|$)"))
             escaping = dotted[0].as_py() if len(dotted) else None
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
 
@@ -138,9 +135,7 @@ class PathKeys:
         return keys
 
     def _as_written(self, paths: pa.Array, keys: pa.Array) -> tuple[ArrowArray, list[ArrowArray]]:
-        """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that
-        differ.
-        """
+        """Return undecoded paths below the root, and the hashes of those, and of whole paths, that differ."""
         whole = pc.cast(paths, pa.binary())
         differs = pc.fill_null(pc.not_equal(whole, keys), False)
         if not pc.any(differs).as_py():
@@ -152,9 +147,7 @@ class PathKeys:
         return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]
 
     def _suffixes(self, paths: pa.Array) -> list[pa.Array]:
-        """Return the hashes of the last components of absolute paths, decoded and not, because the same table may be
-        reached by another name.
-        """
+        """Return hashes of the last components of absolute paths, decoded and not: the table may have another name."""
         found: list[ArrowArray] = []
         for length in range(_LONGEST_SUFFIX):
             cut = pc.struct_field(pc.extract_regex(paths, f"(?P<end>(?:[^/]+/+){{{length}}}[^/]+)$"), ["end"])
@@ -180,10 +173,6 @@ def _portable_hash() -> Callable[[bytes | None], int]:
     from hashlib import blake2b  # with OpenSSL, which a plan of one process does without
 
     return lambda key: int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
-
-
-def _resolved(paths: pa.Array) -> pa.Array:
-    return data_files.without_dots_column(data_files.canonical_column(paths))
 
 
 def binary_paths(paths: Sequence[str]) -> ArrowArray:
@@ -264,10 +253,7 @@ def content_of(paths: pa.BinaryArray) -> bytes:
 
 
 def partition_of(paths: pa.BinaryArray) -> pa.StringArray:
-    """Return the unmodified directories `key=value` of each path, joined by `/`; null if there are none.
-
-    Bytes that are not UTF-8 are replaced, because the result is for display.
-    """
+    """Return the unmodified directories `key=value` of each path for display, joined by `/`; null if there are none."""
     directories = directories_of(paths)
     texts = []
     for path in directories.dictionary.to_pylist():
@@ -364,9 +350,7 @@ _ODD_START = b"/[._]"
 
 
 def _may_hide(paths: ArrowArray) -> bool:
-    """Return False if no component begins with `.` or `_`, the usual case, which is faster to check in the bytes than
-    with a regex.
-    """
+    """Return False if no component begins with `.` or `_`, as usual: bytes are checked faster than by a regex."""
     if re.search(_ODD_START, content_of(paths)):
         return True
     return any(_any(pc.starts_with(paths, start)) for start in ("_", "."))

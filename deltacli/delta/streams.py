@@ -21,9 +21,7 @@ _SCHEMA_LOG = "_schema_log_"
 
 
 class SourceKind(StrEnum):
-    """What wrote an offset. A checkpoint does not tell plain reading from the change feed, nor a table from a share in
-    the delta form.
-    """
+    """What wrote an offset. A checkpoint does not tell reading from the change feed, nor tables from delta shares."""
 
     DELTA = "delta"
     DELTACLI = "deltacli"

@@ -21,8 +21,6 @@ from deltacli.rules.framework.views import FilesView, MetadataView, ProtocolView
 from deltacli.rules.schema.schema import fresh, joined, shown_path
 from deltacli.rules.schema.schema_changes import replaces_all_files
 
-# -- rules about column mapping over versions --------------------------------------------------------------------------
-
 MODES = ("none", "name", "id")
 
 
@@ -44,7 +42,6 @@ class MappedField(NamedTuple):
 
     @property
     def nested_ids(self) -> dict[str, object]:
-        """Ids of the parts of arrays and maps, by their paths."""
         value = self.field.metadata.get(types.NESTED_IDS)
         return value if isinstance(value, dict) else {}
 
@@ -143,23 +140,15 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     if old not in MODES or new not in MODES:
         return
     if old != new and (old, new) != ("none", "name") and view.commit and not replaces_all_files(view.commit):
-        place = view.place._replace(key=types.MODE)
         message = f"the column mapping mode changed from {old} to {new} while older files stayed live"
-        yield MODE_CHANGE_ILLEGAL.at(place, message, seen=new, expected=old)
-    if "none" not in (old, new):
-        yield from _decreased(view.place, before, after)
-
-
-def _decreased(place: Place, before: TableConfiguration, after: TableConfiguration) -> Iterator[Finding]:
+        yield MODE_CHANGE_ILLEGAL.at(view.place, message, key=types.MODE, seen=new, expected=old)
     was, now = (parse_integer(config.properties, types.MAX_COLUMN_ID) for config in (before, after))
-    if was is None or now is None or now >= was:
+    if "none" in (old, new) or was is None or now is None or now >= was:
         return
     used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
     if now >= used:  # below that, `mapping.max-id-too-small` is more specific
         message = f"{types.MAX_COLUMN_ID} decreased"
-        yield MAX_ID_DECREASED.at(
-            place._replace(key=types.MAX_COLUMN_ID), message, seen=now, expected=f"at least {was}"
-        )
+        yield MAX_ID_DECREASED.at(view.place, message, key=types.MAX_COLUMN_ID, seen=now, expected=f"at least {was}")
 
 
 @HISTORY_AREA.check(MetadataView, PHYSICAL_NAME_CHANGED, ID_REUSED, PHYSICAL_PATH_REUSED)
@@ -260,9 +249,7 @@ def _rows_with_keys(maps: pa.Array, wanted: Sequence[str]) -> Iterator[tuple[int
 
 @AREA.check(FilesView, STATS_KEY_LOGICAL)
 def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
-    """Search for logical names in statistics columns that are not in the schema. Each name is reported once for files
-    that share a configuration.
-    """
+    """Search for logical names in unknown columns of statistics, each reported once for files of a configuration."""
     if view.config.mapping_mode == "none" or view.config.schema is None:
         return
     stats = stats_of(view)
@@ -435,7 +422,7 @@ def _ignored_mode(place: Place, config: TableConfiguration, previous: TableConfi
         return
     message = f"{types.MODE} is {mode}, but the protocol does not support column mapping"
     seen = f"reader {config.protocol.min_reader_version}, writer {config.protocol.min_writer_version}"
-    yield MODE_WITHOUT_PROTOCOL.at(place._replace(key=types.MODE), message, seen=seen, expected="columnMapping")
+    yield MODE_WITHOUT_PROTOCOL.at(place, message, key=types.MODE, seen=seen, expected="columnMapping")
 
 
 def _is_ignored(config: TableConfiguration) -> bool:

@@ -20,8 +20,6 @@ from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Pl
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 
-# -- rules about how the path of a file is written ---------------------------------------------------------------------
-
 AREA = Area("paths", spec="Add File and Remove File")
 
 _ADD_AGAIN = "commit a remove of this path, and the add again with the right one, both with dataChange=false"
@@ -133,9 +131,7 @@ def suspicious(paths: ArrowArray) -> ArrowArray:
 
 
 def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
-    """Yield the rules that a path violates. `uri` is that of the table, empty if absolute paths should not be
-    checked.
-    """
+    """Yield the rules that a path violates. `uri` is that of the table, empty to leave absolute paths unchecked."""
     parts = _ROOT.fullmatch(path)
     scheme, rest = (parts["scheme"], parts["rest"]) if parts else (None, path)
     is_absolute = scheme is not None or path.startswith("/")
@@ -154,7 +150,7 @@ def _encoding_faults(path: str) -> Iterator[PathFault]:
     if stray := _STRAY.search(path):
         seen = path[stray.start() : stray.start() + 3]
         yield PathFault(BAD_ENCODING, f"{path} has {seen}, which is not a valid escape", seen, "%25 for a percent sign")
-    elif not _is_utf8(path):
+    elif any("\udc80" <= character <= "\udcff" for character in decode(path)):
         yield PathFault(BAD_ENCODING, f"the escapes of {path} are not UTF-8", path, "UTF-8, each byte as %xx")
     odd = sorted(set(_NOT_PLAIN.findall(path)))
     ascii_odd = [character for character in odd if character.isascii()]
@@ -174,11 +170,6 @@ def _named(character: str) -> str:
     if character == " ":
         return "a space"
     return character if character.isprintable() else f"the control character {ord(character)}"
-
-
-def _is_utf8(path: str) -> bool:
-    decoded = decode(path)
-    return not any("\udc80" <= character <= "\udcff" for character in decoded)
 
 
 def _leaves_root(path: str) -> bool:
@@ -272,7 +263,7 @@ def paths_of_removes_and_change_files(view: views.CommitView) -> Iterator[Findin
         paths = pa.array([action.action["path"] for action in placed], pa.string())
     except UnicodeEncodeError:
         return
-    for row in pc.indices_nonzero(suspicious(paths)).to_pylist():
+    for row in views.rows_where(suspicious(paths)):
         path, kind = placed[row].action["path"], placed[row].kind
         if kind == "remove" and any(file.path == path for file in view.live_before(path) or ()):
             continue
@@ -366,28 +357,20 @@ def _overwritten(view: views.CommitView, file: views.TouchedFile, live: views.Li
     for name in names:
         before, now = live.add.get(name), add.get(name)
         if type(before) is int and type(now) is int and before != now:
-            yield NOT_UNIQUE_OVER_HISTORY.at(
-                view.place(file.placed.line, live.path),
-                f"{live.path} is live with {name} {before}, but added again with {now}, so it was overwritten",
-                seen=now,
-                expected=before,
-            )
+            message = f"{live.path} is live with {name} {before}, but added again with {now}, so it was overwritten"
+            place = view.place(file.placed.line, live.path)
+            yield NOT_UNIQUE_OVER_HISTORY.at(place, message, seen=now, expected=before)
             return
 
 
 def _reused(view: views.CommitView, file: views.TouchedFile) -> Iterator[Finding]:
-    """Check that an add of a removed path describes the same file."""
     removed = view.tombstone_of((file.path, file.dv_id or "")) or view.tombstone_of((file.path, ""))
     if removed is None:
         return
     path, before, now = file.placed.action["path"], removed.get("size"), file.placed.action.get("size")
     if type(before) is int and type(now) is int and before != now:
-        yield NOT_UNIQUE_OVER_HISTORY.at(
-            view.place(file.placed.line, path),
-            f"{path} was removed with size {before} but is added again with size {now}, so its name was reused",
-            seen=now,
-            expected=before,
-        )
+        message = f"{path} was removed with size {before} but is added again with size {now}, so its name was reused"
+        yield NOT_UNIQUE_OVER_HISTORY.at(view.place(file.placed.line, path), message, seen=now, expected=before)
 
 
 @COLLISION_AREA.check(views.CommitView, SHARED_WITH_CDC)
@@ -432,7 +415,7 @@ def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
     keys = view.live.column("key")
     suspects = rows_that_may_repeat(map(_folded, keys.chunks))
     groups: dict[bytes, dict[bytes, int]] = {}
-    for row in pc.indices_nonzero(suspects).to_pylist():
+    for row in views.rows_where(suspects):
         key = keys[row].as_py()
         groups.setdefault(_folded_key(key), {}).setdefault(key, row)
     paths = view.live.column("path")
@@ -440,13 +423,11 @@ def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
         if len(by_key) > 1:
             first, second, *_ = (paths[row].as_py() for row in by_key.values())
             message = f"the path differs from {first} only in case"
-            yield CASE_COLLISION.at(
-                view.place(second), message, seen=second, expected="names that differ by more than case"
-            )
+            place = view.place(second)
+            yield CASE_COLLISION.at(place, message, seen=second, expected="names that differ by more than case")
 
 
 def _folded(keys: ArrowArray) -> ArrowArray:
-    """Return keys in lower case, as bytes."""
     try:
         return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
     except pa.ArrowInvalid:

@@ -41,8 +41,6 @@ from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level
 from deltacli.rules.framework.views import MetadataView, StateView, TableConfigurationView
 from deltacli.rules.schema.schema import fresh
 
-# -- rules about type widening -----------------------------------------------------------------------------------------
-
 AREA = Area("widening", spec="Type Widening: Type Change Metadata")
 
 ENABLED = TYPE_WIDENING_ENABLED
@@ -182,7 +180,7 @@ def _not_allowed(view: MetadataView, named: NamedField, entry: TypeChange) -> Fi
     change = f"{entry.from_type} to {entry.to_type}"
     message = f"{named.path} was changed from {change}, {reason}"
     severity = Severity.WARNING if is_of_preview else None
-    return CHANGE_NOT_ALLOWED.at(view.place._replace(key=named.path), message, seen=change, severity=severity)
+    return CHANGE_NOT_ALLOWED.at(view.place, message, key=named.path, seen=change, severity=severity)
 
 
 def _path_fault(named: NamedField, entry: TypeChange) -> str | None:
@@ -202,9 +200,7 @@ def _path_fault(named: NamedField, entry: TypeChange) -> str | None:
 
 
 def _better_path(named: NamedField, entry: TypeChange) -> str | None:
-    """Return the only place of the field that has the type an entry changed to, or None if there are several or
-    none.
-    """
+    """Return the only place of the field that has the type an entry changed to, or None if there is not just one."""
     fitting = [
         path or "no fieldPath"
         for path, name in primitive_paths(named.field.data_type)
@@ -273,7 +269,7 @@ def _version_findings(view: TableConfigurationView, named: NamedField, entry: Ty
     message = (
         f"the change of {named.path} from {entry.from_type} to {entry.to_type} {verb} tableVersion, with {feature}"
     )
-    yield TABLE_VERSION.at(view.place._replace(key=named.path), message)
+    yield TABLE_VERSION.at(view.place, message, key=named.path)
 
 
 # -- rules about type widening -----------------------------------------------------------------------------------------
@@ -338,8 +334,7 @@ def _widened(view: MetadataView, older: NamedField, named: NamedField) -> Iterat
             where = f"{named.path}.{path}" if path else named.path
             message = f"{where} was widened from {was.name} to {name} while {ENABLED} is not true"
             seen = view.config.properties.get(ENABLED, "not set")
-            place = view.place._replace(key=named.path)
-            yield PROPERTY_MISSING.at(place, message, seen=seen, expected="true")
+            yield PROPERTY_MISSING.at(view.place, message, key=named.path, seen=seen, expected="true")
 
 
 @HISTORY_AREA.check(MetadataView, LOST_HISTORY)

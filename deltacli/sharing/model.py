@@ -164,7 +164,6 @@ class Problem:
 
     @property
     def severity(self) -> str:
-        """The severity by its name."""
         return "error" if self.is_error else "warning"
 
     def as_json(self) -> dict[str, str]:

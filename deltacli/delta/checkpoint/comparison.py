@@ -147,9 +147,7 @@ def _say_the_same(name: str, one: str | None, other: str | None, singles: frozen
 
 
 class DuplicateFinder:
-    """Finds keys that occur more than once among millions. It keeps 8 bytes of each key, and the whole key only for the
-    few whose 8 bytes occur again.
-    """
+    """Finds keys that recur among millions. It keeps 8 bytes of each, and the whole key only where these recur."""
 
     def __init__(self) -> None:
         self._prints: list[ArrowArray] = []

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-# -- the rows of a checkpoint in columns -------------------------------------------------------------------------------
 
 _NOT_OF_REMOVES = ("stats", "tags")
 _OF_BOTH = ("partitionValues.key_value.key", "partitionValues.key_value.value", "deletionVector.storageType")
@@ -69,7 +68,7 @@ def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Sche
             case "add":
                 return _add_type(columns)
             case "remove":
-                return _remove_type()
+                return pa.struct([field for field in schema_of_action("remove") if field.name not in _NOT_OF_REMOVES])
         return pa.struct(schema_of_action(kind))
 
     return pa.schema([pa.field(kind, type_of(kind)) for kind in kinds])
@@ -86,17 +85,10 @@ def _add_type(columns: Columns) -> Any:
     return pa.struct(fields)
 
 
-def _remove_type() -> Any:
-    return pa.struct([field for field in schema_of_action("remove") if field.name not in _NOT_OF_REMOVES])
-
-
 def struct_of_actions(
     rows: pyarrow.RecordBatch, kind: Any, extra: Mapping[str, Any]
 ) -> Any:  # Any: an Arrow struct type; arrays; a struct array
-    """Return file actions (`action_schemas()`) as the struct of a checkpoint, with `dataChange` false.
-
-    `extra` are columns that the actions do not have.
-    """
+    """Return file actions as the struct of a checkpoint, `dataChange` false. `extra`: columns that actions lack."""
     columns = []
     for field in kind:
         if field.name == "dataChange":
@@ -155,10 +147,7 @@ def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
 def live_transactions(
     transactions: Iterable[state.SetTransaction], properties: Mapping[str, str], now_ms: int
 ) -> list[state.SetTransaction]:
-    """Return the transactions that must be kept: all of them, unless the table limits their age.
-
-    One without lastUpdated is kept, so that no stream writes a batch twice.
-    """
+    """Return the transactions to keep: all, unless the table limits their age; one without lastUpdated is kept."""
     retention = state.parse_interval(properties.get(state.TRANSACTION_RETENTION) or "")
     if retention is None:
         return list(transactions)
@@ -184,9 +173,7 @@ _SPELLED = '"(NaN|-?Infinity)"'
 
 
 def stats_type(config: state.TableConfiguration) -> ArrowType:
-    """Return the type of `stats_parsed`: the columns with statistics by physical name. Columns nested too deeply for
-    Parquet are left out.
-    """
+    """Return the type of `stats_parsed`: columns with statistics by physical name, except any too deep for Parquet."""
     if config.schema is None:
         return None
     columns = [(path, kind) for path, kind in indexed_columns(config) if len(path) <= _MOST_NAMES]
@@ -356,9 +343,7 @@ class CheckpointColumns:
     def __init__(
         self, metadata: pyarrow.parquet.FileMetaData, paths: Iterable[Sequence[str]], footer: bytes = b""
     ) -> None:
-        """`paths` are the names that lead to each leaf, `footer` the bytes that `metadata` was read from. Without them
-        nothing is known about any row group.
-        """
+        """`paths`: the names that lead to each leaf; `footer`: the bytes of `metadata`, without it nothing is known."""
         self._metadata = metadata
         self._footer = footer
         self._leaves = {".".join(path) for path in paths}
@@ -373,9 +358,7 @@ class CheckpointColumns:
         return [self._describe(index) for index in range(self._metadata.num_row_groups)]
 
     def holds(self, group: int, leaf: str) -> bool:
-        """Return False only if the footer proves that every value of the leaf is null in that row group (or the leaf is
-        absent).
-        """
+        """Return False only if the footer proves that the leaf is absent or null in every row of that row group."""
         return leaf in self._leaves and self._nulls(group, leaf) != self._metadata.row_group(group).num_rows
 
     def knows(self, group: int, leaf: str) -> bool:

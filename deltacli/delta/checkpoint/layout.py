@@ -24,8 +24,6 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
 
-# -- the possible forms of a checkpoint, those that a table allows -----------------------------------------------------
-
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 
 SEVERAL_FORMS = "checkpoint.several-forms"
@@ -44,7 +42,6 @@ class Layout(StrEnum):
 
     @property
     def file_kind(self) -> LogFileKind:
-        """The form recorded in its file names."""
         return {
             Layout.CLASSIC: LogFileKind.CLASSIC_CHECKPOINT,
             Layout.MULTI_PART: LogFileKind.MULTI_PART_CHECKPOINT,
@@ -60,9 +57,7 @@ class TopFile(StrEnum):
 
 
 def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layout | None) -> Layout:
-    """Return the requested layout, or the one of the table's policy. Raises Refused for a layout that the table does
-    not allow.
-    """
+    """Return the requested layout, or that of the table's policy. Raises Refused for one the table does not allow."""
     has_v2 = "v2Checkpoint" in protocol.supported_features
     if asked is None:
         wants_v2 = has_v2 and str(properties.get(CHECKPOINT_POLICY) or "").strip().lower() == "v2"
@@ -78,11 +73,8 @@ def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layo
             hint=command("checkpoint", layout="classic"),
         )
     if asked is Layout.MULTI_PART and has_v2:
-        raise Refused(
-            "a table with the feature v2Checkpoint must not have multi-part checkpoints",
-            code="checkpoint.multipart-forbidden",
-            hint=command("checkpoint", layout="v2"),
-        )
+        message = "a table with the feature v2Checkpoint must not have multi-part checkpoints"
+        raise Refused(message, code="checkpoint.multipart-forbidden", hint=command("checkpoint", layout="v2"))
     return asked
 
 

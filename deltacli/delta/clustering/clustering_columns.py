@@ -58,9 +58,7 @@ def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
 
 
 def clustering_paths(config: TableConfiguration, domains: Iterable[DomainMetadata]) -> tuple[tuple[str, ...], ...]:
-    """Return the physical paths of the clustering columns that are in the schema. Writers collect statistics of them,
-    whatever the properties say.
-    """
+    """Return the physical paths of clustering columns in the schema. They get statistics, whatever properties say."""
     domain = next((one for one in domains if one.domain == DOMAIN), None)
     if domain is None or FEATURE not in config.features or config.schema is None:
         return ()
@@ -84,9 +82,7 @@ def find_column(config: TableConfiguration, schema: StructType, path: tuple[str,
 def _fields_at(
     schema: StructType, names: Sequence[str], name_of: Callable[[StructField], str]
 ) -> tuple[StructField, ...]:
-    """Return the fields along a path of names through structs only; none if it leads nowhere. Clustering columns are
-    never in arrays or maps.
-    """
+    """Return the fields along a path of names through structs only, as clustering columns are, else none."""
     found: list[StructField] = []
     data_type: DataType = schema
     for name in names:

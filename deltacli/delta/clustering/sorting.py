@@ -23,8 +23,6 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 
-# -- positions on space-filling curves ---------------------------------------------------------------------------------
-
 _KEY_BITS = 63
 RANGES = 1000
 ID_BITS = 10

@@ -65,7 +65,7 @@ class _Column:
 
     def take(self, values: Any) -> None:
         if values.null_count:
-            places = pc.add(pc.cast(pc.indices_nonzero(pc.is_null(values)), _int64()), self._count)
+            places = pc.add(pc.cast(pc.indices_nonzero(pc.is_null(values)), pa.int64()), self._count)
             self._nulls = zlib.crc32(_bytes(places), self._nulls)
         self._count += len(values)
         present = pc.drop_null(values) if values.null_count else values
@@ -99,16 +99,11 @@ class _Column:
         self._content = zlib.crc32(_content(values), self._content)
 
 
-def _int64() -> Any:
-    return pa.int64()
-
-
 def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _content(column: Any) -> Any:
-    """Return the values that are not null."""
     values = pc.drop_null(column) if column.null_count else column
     if not _is_text(column.type):
         return _bytes(pc.cast(values, pa.uint8()) if pa.types.is_boolean(values.type) else values)

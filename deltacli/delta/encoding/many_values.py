@@ -9,8 +9,6 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 
-# -- sets of integers that are close together, to find duplicates ------------------------------------------------------
-
 _SHIFT = 16
 _CHUNK = 1 << _SHIFT
 _CHUNK_BYTES = _CHUNK // 8
@@ -210,13 +208,11 @@ class KeyIndex:
         return found
 
     def _buckets(self, keys: ArrowArray) -> ArrowArray:
-        """Return the highest bits of the hashes."""
         hashes = hash_column(keys).view(pa.uint64())
         return pc.cast(pc.shift_right(hashes, pa.scalar(self._shift, pa.uint64())), pa.int32())
 
 
 def _counts(buckets: ArrowArray, total: int) -> ArrowArray:
-    """Return how many keys each bucket has."""
     found = array("i", bytes(4 * total))
     for bucket in memoryview(buckets.buffers()[1]).cast("i")[: len(buckets)]:
         found[bucket] += 1

@@ -48,7 +48,6 @@ class _Chunk(NamedTuple):
 
     @property
     def last(self) -> int:
-        """Return the highest position."""
         if self.form is _Form.ARRAY:
             return int.from_bytes(self.data[-2:], "little")
         if self.form is _Form.RUNS:
@@ -78,7 +77,6 @@ class DeletedRows:
 
     @property
     def count(self) -> int:
-        """Return the number of rows."""
         return sum(chunk.rows for chunk in self._chunks.values())
 
     @property
@@ -225,7 +223,6 @@ def _runs(data: memoryview) -> Iterator[tuple[Any, ...]]:  # Any: pairs of integ
 
 
 def _fill(bits: bytearray, first: int, last: int) -> None:
-    """Set the bits from `first` to `last`."""
     head, tail = first >> 3, last >> 3
     first_mask, last_mask = 0xFF << (first & 7) & 0xFF, 0xFF >> (7 - (last & 7))
     if head == tail:

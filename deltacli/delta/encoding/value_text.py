@@ -32,7 +32,7 @@ def json_column(column: pa.Array) -> pa.Array:
         text = pc.binary_join_element_wise("{", _map_entries(column), "}", "")
         return text if column.null_count == 0 else null_where_null(text, column)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
+        return json_lists(json_column(pc.list_flatten(column)), column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return quoted(escaped(pc.cast(column, pa.string())))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
@@ -78,9 +78,7 @@ def _json_struct(column: pa.StructArray) -> pa.Array:
 
 
 def _field_parts(fields: list[tuple[str, pa.Array]]) -> list[str | pa.Array]:
-    """Return the pieces of an object's fields in order: literals and columns. A column with nulls includes its own
-    name.
-    """
+    """Return the pieces of an object's fields in order: literals, and columns, which have their name if with nulls."""
     parts: list[str | pa.Array] = []
     for name, column in fields:
         if column.null_count == len(column):
@@ -164,12 +162,12 @@ def _map_entries(column: pa.MapArray) -> pa.Array:
     return pc.binary_join(pa.ListArray.from_arrays(relative, entries), ",")
 
 
-def join_items(items: pa.Array, column: pa.ListArray, start: str, end: str, *, null_item: str) -> pa.Array:
-    """Return each list with its items, which lie end to end as texts, between `start` and `end`."""
+def json_lists(items: pa.Array, column: pa.ListArray) -> pa.Array:
+    """Return each list as JSON, with its items, which lie end to end as JSON texts."""
     lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(lengths), pa.int32())])
-    filled = pc.coalesce(items, pa.scalar(null_item))
-    text = pc.binary_join_element_wise(start, pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), end, "")
+    filled = pc.coalesce(items, pa.scalar("null"))
+    text = pc.binary_join_element_wise("[", pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), "]", "")
     return text if column.null_count == 0 else null_where_null(text, column)
 
 
@@ -379,9 +377,7 @@ def months_of(text: str) -> int | None:
 
 
 def interval_microseconds(text: str) -> int | None:
-    """Return the microseconds of `INTERVAL '7 12:34:56.5' DAY TO SECOND`, or None if it is invalid or does not fit 64
-    bits.
-    """
+    """Return the microseconds of `INTERVAL '7 12:34:56.5' DAY TO SECOND`, or None if invalid or beyond 64 bits."""
     return _interval(text, _MICROSECONDS, 63)
 
 
@@ -420,9 +416,7 @@ def date_text(days: int) -> str:
 
 
 def moment_text(microseconds: int) -> str:
-    """Return microseconds since the epoch as a time without zone: `2024-01-01T08:12:44`, with six fractional digits if
-    not zero.
-    """
+    """Return epoch microseconds as a time without zone: `2024-01-01T08:12:44`, plus six digits unless zero."""
     days, rest = divmod(microseconds, MICROSECONDS_A_DAY)
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

@@ -59,8 +59,6 @@ from deltacli.delta.schema.widening import Caution, plan_widening
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.delta.stats.schema import STATS_COLUMNS
 
-# -- changes of single columns and nested fields -----------------------------------------------------------------------
-
 _USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
 _TRACKING = "columnMappingUsageTracking"
 _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
@@ -96,8 +94,7 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     words = None if fields[-1] is field else after_words(fields, fields.index(field))
     if words is not None:
         require_lengths_in_place(parent, place_text, "added")
-    needed = [_feature_under_its_name(draft, one) for one in _features_of(data_type)]
-    changed = draft.with_schema(root).with_properties(recorded).needing(needed)
+    changed = draft.with_schema(root).with_properties(recorded).needing(list(_features_of(draft, data_type)))
     shown = sql_text(data_type) if length is None else str(length[types.CHAR_VARCHAR_KEY])
     return changed, Effect(change, place_text, None, shown if words is None else f"{shown}, {words}", place_text, words)
 
@@ -145,10 +142,8 @@ def _require_nullable(data_type: types.DataType, name: str) -> None:
         case types.StructType(fields):
             for field in fields:
                 if not field.nullable:
-                    forbid(
-                        "alter.not-null",
-                        f"{name} cannot be added: {field.name} is NOT NULL, and existing rows are null",
-                    )
+                    message = f"{name} cannot be added: {field.name} is NOT NULL, and existing rows are null"
+                    forbid("alter.not-null", message)
                 _require_nullable(field.data_type, name)
         case types.ArrayType(element, contains_null):
             if not contains_null:
@@ -163,15 +158,12 @@ def _require_nullable(data_type: types.DataType, name: str) -> None:
             _require_nullable(value, name)
 
 
-def _features_of(data_type: types.DataType) -> Iterator[str]:
+def _features_of(draft: Draft, data_type: types.DataType) -> Iterator[str]:
+    """Yield the features that a type needs, by the names under which the table has them."""
     for one in types.types_within(data_type):
         if isinstance(one, types.PrimitiveType) and one.name in _FEATURES:
-            yield _FEATURES[one.name]
-
-
-def _feature_under_its_name(draft: Draft, feature: str) -> str:
-    other = _PREVIEWS[feature]
-    return other if other in draft.config.features else feature
+            feature = _FEATURES[one.name]
+            yield _PREVIEWS[feature] if _PREVIEWS[feature] in draft.config.features else feature
 
 
 def rename_column(draft: Draft, change: RenameColumn, _: Settings) -> Changed:
@@ -369,11 +361,8 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
     *above, name = names_in(reference)
     around = [step.name.lower() for step in parent.steps]
     if above and [one.lower() for one in above] != around:
-        raise UsageError(
-            f"{reference} is in another struct: a field is moved within its own struct only",
-            code=CODE,
-            facts={"fields": ", ".join(map(_shown, fields[:40]))},
-        )
+        message = f"{reference} is in another struct: a field is moved within its own struct only"
+        raise UsageError(message, code=CODE, facts={"fields": ", ".join(map(_shown, fields[:40]))})
     found = types.places_of(name, [field["name"] for field in fields])
     if len(found) == 1:
         return found[0]
@@ -475,7 +464,6 @@ def _of_void(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
 
 
 def _of_text(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
-    """Give char or varchar more characters, or all."""
     number = next(n for n, field in enumerate(place.fields) if types.CHAR_VARCHAR_KEY in field.metadata)
     declared = parse_sql_type(str(place.fields[number].metadata[types.CHAR_VARCHAR_KEY]))
     of_fields = [n for n, step in enumerate(place.steps) if step.part is PathPart.FIELD]

@@ -32,8 +32,6 @@ from deltacli.delta.schema.widening import IDENTITY_PREFIX, Caution
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
 
-# -- a table while it is changed ---------------------------------------------------------------------------------------
-
 Root = Any  # the JSON of a schema, edited in place
 
 ColumnNames = tuple[str, ...]
@@ -148,7 +146,6 @@ class Effect:
 
     @property
     def name(self) -> str:
-        """The name of a constraint, as it was given."""
         return str(getattr(self.change, "name", "")).strip()
 
 
@@ -386,10 +383,8 @@ def enable_mapping(draft: Draft, change: SetMapping, _: Settings) -> tuple[Draft
     Raises UsageError for a mode that is not `name`, and Forbidden for a table that cannot get it.
     """
     if change.mode != "name":
-        raise UsageError(
-            f"column mapping cannot be set to {change.mode!r}: existing files have no field ids",
-            facts={"expected": "name"},
-        )
+        message = f"column mapping cannot be set to {change.mode!r}: existing files have no field ids"
+        raise UsageError(message, facts={"expected": "name"})
     now = draft.config.mapping_mode
     effect = Effect(change, types.MODE, now, "name")
     if now == "name":
@@ -401,11 +396,8 @@ def enable_mapping(draft: Draft, change: SetMapping, _: Settings) -> tuple[Draft
     stray = [one.path for one in named_fields(draft.schema) if _is_mapped(one.field.metadata)]
     if stray or str(draft.configuration.get(types.MODE) or "none").lower() != "none":
         where = f"the columns {', '.join(stray[:5])}" if stray else f"the property {types.MODE}"
-        forbid(
-            "alter.mapping-exists",
-            f"column mapping cannot be enabled: {where} already have entries of a mapping that is off",
-            "commit a metaData without delta.columnMapping entries",
-        )
+        message = f"column mapping cannot be enabled: {where} already have entries of a mapping that is off"
+        forbid("alter.mapping-exists", message, "commit a metaData without delta.columnMapping entries")
     root = read_exactly(str(draft.metadata["schemaString"]))
     highest = _number(root, parse_integer(draft.config.properties, types.MAX_COLUMN_ID) or 0, lambda name, _: name)
     mapped = draft.with_schema(root).with_properties({types.MODE: "name", types.MAX_COLUMN_ID: str(highest)})
@@ -426,10 +418,7 @@ def uses_mapping(config: TableConfiguration) -> bool:
 
 
 def without_mapping(draft: Draft) -> Draft:
-    """Return the table without column mapping, for which files need to have the columns under their names.
-
-    Raises Forbidden for names that columns in files cannot have.
-    """
+    """Return the table without column mapping. Raises Forbidden for names that columns in files cannot have."""
     wrong = [one.path for one in named_fields(draft.schema) if any(mark in FORBIDDEN for mark in one.field.name)]
     if wrong:
         forbid(
@@ -466,10 +455,7 @@ def _require_room(highest: int) -> None:
 
 
 def number_new_field(draft: Draft, field: dict[str, Any], new_name: Callable[[], str]) -> dict[str, str | None]:
-    """Give a new field and its parts ids and physical names, and return the property that records the highest id.
-
-    Nothing without column mapping.
-    """
+    """Give a new field and its parts ids and physical names; return the property of the highest id, with mapping."""
     config = draft.config
     if config.mapping_mode == "none":
         return {}
@@ -506,8 +492,5 @@ def highest_id(config: TableConfiguration) -> int:
 def require_mapping(draft: Draft, what: str) -> None:
     """Raise Forbidden for a table whose columns have the same names in its files."""
     if draft.config.mapping_mode == "none":
-        forbid(
-            "alter.mapping-needed",
-            f"{what}: the table has no column mapping, so its files have the columns under their names",
-            way_to_mapping(draft.protocol) or "enable column mapping first",
-        )
+        message = f"{what}: the table has no column mapping, so its files have the columns under their names"
+        forbid("alter.mapping-needed", message, way_to_mapping(draft.protocol) or "enable column mapping first")

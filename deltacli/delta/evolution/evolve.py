@@ -67,7 +67,6 @@ class Evolution:
 
     @property
     def is_noop(self) -> bool:
-        """Return True if the table already is as requested."""
         return not self.refusals and not any(effect.is_due for effect in self.effects)
 
     @property
@@ -76,10 +75,7 @@ class Evolution:
 
 
 def evolve(before: Draft, changes: Sequence[requests.Change], settings: Settings) -> Evolution:
-    """Return the table after some changes, and the reasons against them.
-
-    Raises UsageError for columns, types and positions that do not exist.
-    """
+    """Return the table after changes, and reasons against them. Raises UsageError for unknown columns and types."""
     if len(changes) > 1 and any(isinstance(change, requests.SetMapping) for change in changes):
         raise UsageError("column mapping is enabled by a commit of its own, before other changes", code="usage.change")
     draft = before
@@ -107,25 +103,16 @@ def evolve(before: Draft, changes: Sequence[requests.Change], settings: Settings
     return Evolution(before, draft, tuple(effects), tuple(refusals), tuple(dict.fromkeys(cautions)))
 
 
-def _with_comment(draft: Draft, change: requests.SetTableComment, _: Settings) -> Changed:
-    return _described(draft, change, "comment of the table", "description", change.comment or None)
-
-
 def set_clustering(draft: Draft, change: requests.SetClustering, _: Settings) -> Changed:
     """Cluster a table by other columns, or by none."""
     columns = order_columns(draft.config, change.columns) if change.columns else ()
     if len(columns) > MOST_CLUSTERING_COLUMNS:
-        raise UsageError(
-            f"a table can be clustered by up to {MOST_CLUSTERING_COLUMNS} columns, not by {len(columns)}",
-            code="usage.column",
-        )
+        message = f"a table can be clustered by up to {MOST_CLUSTERING_COLUMNS} columns, not by {len(columns)}"
+        raise UsageError(message, code="usage.column")
     partitions = list(draft.metadata.get("partitionColumns") or [])
     if columns and partitions:
-        forbid(
-            "alter.partitioned",
-            f"the table cannot be clustered: it is partitioned by {', '.join(partitions)}",
-            "copy the rows into a table without partitions",
-        )
+        message = f"the table cannot be clustered: it is partitioned by {', '.join(partitions)}"
+        forbid("alter.partitioned", message, "copy the rows into a table without partitions")
     paths = tuple(column.path for column in columns)
     effect = Effect(
         change, "clustering columns", logical_names(draft) or None, ",".join(c.text for c in columns) or None
@@ -175,11 +162,8 @@ def add_constraint(draft: Draft, change: requests.AddConstraint, _: Settings) ->
     before = None if known is None else str(draft.configuration[known])
     effect = Effect(change, f"constraint {name}", before, text)
     if before is not None and before != text:
-        forbid(
-            "alter.constraint-exists",
-            f"the constraint {known.removeprefix(CONSTRAINT_PREFIX) if known else name} already exists: {before}",
-            "drop it first, or choose another name",
-        )
+        message = f"the constraint {known.removeprefix(CONSTRAINT_PREFIX) if known else name} already exists: {before}"
+        forbid("alter.constraint-exists", message, "drop it first, or choose another name")
     return draft.with_properties({CONSTRAINT_PREFIX + name.lower(): text}).needing(["checkConstraints"]), effect
 
 
@@ -204,17 +188,15 @@ def drop_constraint(draft: Draft, change: requests.DropConstraint, _: Settings) 
     """Drop a constraint; the feature stays in the protocol."""
     known = _key_of(draft, change.name.strip())
     if known is None:
-        names = [key[len(CONSTRAINT_PREFIX) :] for key in draft.configuration if _is_constraint(key)]
+        names = [
+            key[len(CONSTRAINT_PREFIX) :] for key in draft.configuration if key.lower().startswith(CONSTRAINT_PREFIX)
+        ]
         listed = f"; it has {', '.join(sorted(names))}" if names else ", and no others"
         message = f"the table has no constraint {change.name}{listed}"
         forbid("alter.constraint-missing", message, command("properties") or "")
     name = known[len(CONSTRAINT_PREFIX) :]
     effect = Effect(change, f"constraint {name}", str(draft.configuration[known]), None)
     return draft.with_properties({known: None}), effect
-
-
-def _is_constraint(key: str) -> bool:
-    return key.lower().startswith(CONSTRAINT_PREFIX)
 
 
 def _key_of(draft: Draft, name: str) -> str | None:
@@ -237,7 +219,9 @@ _MAKERS: Mapping[type[requests.Change], Callable[[Draft, Any, Settings], Changed
     requests.DropConstraint: drop_constraint,
     requests.SetClustering: set_clustering,
     requests.SetMapping: enable_mapping,
-    requests.SetTableComment: _with_comment,
+    requests.SetTableComment: lambda draft, change, _: _described(
+        draft, change, "comment of the table", "description", change.comment or None
+    ),
     requests.SetTableName: lambda draft, change, _: _described(
         draft, change, "name of the table", "name", change.name or None
     ),
@@ -280,7 +264,8 @@ def _require_clustering_statistics(before: Draft, after: Draft) -> None:
 def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
     """Yield which columns new files have no statistics of any more, because others come before them."""
     had = [path for path, _ in indexed_columns(before.config)]
-    known = {path for path, _ in indexed_columns(_all_indexed(after))}
+    unlimited = after.with_properties({INDEXED_COLUMNS: "-1", STATS_COLUMNS: None})
+    known = {path for path, _ in indexed_columns(unlimited.config)}
     has = {path for path, _ in indexed_columns(after.config)}
     lost = [".".join(path) for path in had if path not in has and path in known]
     if lost:
@@ -340,8 +325,3 @@ def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterato
 
 
 _NAMED = 5
-
-
-def _all_indexed(draft: Draft) -> TableConfiguration:
-    """Return the configuration of a table all of whose columns get statistics."""
-    return draft.with_properties({INDEXED_COLUMNS: "-1", STATS_COLUMNS: None}).config

@@ -28,8 +28,6 @@ from deltacli.delta.schema.type_changes import (
 from deltacli.delta.schema.widening import parses
 from deltacli.delta.sql.parser import Form, Node, parse_expression
 
-# -- types of new columns, in SQL --------------------------------------------------------------------------------------
-
 TYPE_CODE = "usage.type"
 _OTHER_NAMES: Mapping[str, str] = {"timestamp_ltz": "timestamp", "bool": "boolean"}
 _PLAIN = types.PLAIN_TYPES | {"variant"}
@@ -495,11 +493,8 @@ def _added(words: Sequence[str], details: Details) -> tuple[Change, ...]:
     if details.default is not None:
         raise default_with_add(words[0], words[1], details.default)
     if not details.nullable:
-        raise Refused(
-            f"{words[0]} cannot be added as NOT NULL: rows of existing files have no value for it",
-            code="alter.not-null",
-            hint=command("alter", "add", *words),
-        )
+        message = f"{words[0]} cannot be added as NOT NULL: rows of existing files have no value for it"
+        raise Refused(message, code="alter.not-null", hint=command("alter", "add", *words))
     return (AddColumn(words[0], words[1], details.comment, details.position),)
 
 

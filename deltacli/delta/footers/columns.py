@@ -21,8 +21,6 @@ from deltacli.delta.schema.type_changes import to_microseconds
 from deltacli.delta.schema.types import decimal_parts
 from deltacli.delta.stats.schema import StatColumn, StatKind
 
-# -- the schema of a Parquet file --------------------------------------------------------------------------------------
-
 _NO_ROWS = b"\x16\x00\x19\x0c\x00"
 "The end of a footer of a file without rows: field 3, a zero; field 4, an empty list; the end."
 _MAGIC = b"PAR1"
@@ -60,9 +58,7 @@ class FileNode(NamedTuple):
 
 @dataclass(frozen=True)
 class FileSchema:
-    """`arrow`: as pyarrow reads the file, field ids under `PARQUET:field_id`; `leaves`: its columns in order; `nodes`:
-    the top-level groups and columns.
-    """
+    """`arrow`: as pyarrow reads it, ids as `PARQUET:field_id`; `leaves`: columns in order; `nodes`: the top level."""
 
     arrow: pa.Schema
     leaves: tuple[FileLeaf, ...]
@@ -153,9 +149,7 @@ _SIGN = b"\x80"
 
 
 def decode_bounds(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> Any:  # Any: Arrow types and arrays
-    """Return bounds of a leaf, whose Arrow type is `kind`, in the form of `comparable_type`, or None if they have
-    none.
-    """
+    """Return bounds of a leaf, whose Arrow type is `kind`, in the form of `comparable_type`, or None without such."""
     types = pa.types
     match column.kind:
         case StatKind.WHOLE if types.is_signed_integer(kind):

@@ -21,8 +21,6 @@ from deltacli.core import made_once
 from deltacli.delta.footers import thrift
 from deltacli.delta.schema.file_columns import hybrid_types
 
-# -- the shapes of parts of a footer -----------------------------------------------------------------------------------
-
 _INTEGER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
 _ANY_INTEGER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _MOST_SHAPES = 16
@@ -34,9 +32,7 @@ Values = list[Any]
 
 
 class Piece(NamedTuple):
-    """An expression, its groups (position, whether it is a number), and the position of the variable-length value that
-    follows.
-    """
+    """An expression, its groups (position, whether a number), and the position of the variable-length value behind."""
 
     text: bytes
     pattern: re.Pattern[bytes]
@@ -362,7 +358,6 @@ class Footer:
             raise thrift.ThriftFaultError(f"it records {self.rows} rows, but its row groups have {self.rows - rows}")
 
     def __eq__(self, other: object) -> bool:
-        """Compare what the footers record, however it was read."""
         if not isinstance(other, Footer):
             return NotImplemented
         mine, theirs = (
@@ -389,7 +384,6 @@ class Footer:
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        """Return the row groups, built at the first call."""
         if self._groups is None:
             values = self._values
             self._groups = tuple(
@@ -408,9 +402,7 @@ class Footer:
 
 
 class LeafColumns(NamedTuple):
-    """What some footers record about one leaf, one row per row group: the number of its footer, and the fields of
-    ChunkFacts as columns.
-    """
+    """What footers record of one leaf, a row per row group: the footer's number, and the fields of ChunkFacts."""
 
     footers: list[int]
     fields: list[Values]
@@ -602,7 +594,6 @@ def _structs(reader: thrift.CompactReader) -> int:
 
 
 def _walk_chunk(part: PartReader) -> None:
-    """A ColumnChunk."""
     part.values[_ENCRYPTED] = False
     for field, kind in part.reader.fields():
         if field == 3 and kind == thrift.STRUCT:
@@ -614,7 +605,6 @@ def _walk_chunk(part: PartReader) -> None:
 
 
 def _walk_metadata(part: PartReader) -> None:
-    """A ColumnMetaData."""
     reader, physical_type = part.reader, -1
     for field, kind in reader.fields():
         if field == 1 and kind in thrift.INTEGERS:

@@ -29,9 +29,7 @@ class CompactReader:
         self.position = position
 
     def fields(self, *, after: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield the fields of the struct that begins or continues here, each as (id, type). The caller reads or skips
-        the value.
-        """
+        """Yield (id, type) of each field of the struct that begins or continues here. The caller reads the value."""
         last, data = after, self.data
         while True:
             head = data[self.position]

@@ -27,8 +27,6 @@ from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowType, Json
 from deltacli.core.units import has_bytes
 
-# -- the fields of every action, declared once -------------------------------------------------------------------------
-
 
 class FieldType(Enum):
     """The possible types of a field. The value describes them in JSON."""
@@ -196,12 +194,9 @@ def missing(what: str, source: str) -> CommitCorrupt:
 
 def wrong_type(what: str, actual: str, source: str) -> CommitCorrupt:
     """Return the error for a field whose value has a different type than in the protocol."""
+    message = f"{source}: {what} has the wrong type"
     return CommitCorrupt(
-        f"{source}: {what} has the wrong type",
-        file=source,
-        code="action.wrong-type",
-        facts={"found": actual[:120]},
-        hint=command("history"),
+        message, file=source, code="action.wrong-type", facts={"found": actual[:120]}, hint=command("history")
     )
 
 
@@ -312,10 +307,7 @@ class _NotPlainError(Exception):
 
 
 def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
-    """Read the usual form of a commit: one object with one action per line.
-
-    Anything else is left to `stream_actions`.
-    """
+    """Read the usual form of a commit, one object with one action per line; all else is left to `stream_actions`."""
     actions, whole = [], integer_fields()
     for line in data.split(b"\n"):
         if line:
@@ -333,9 +325,7 @@ def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
 
 
 def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Action]]:
-    """Yield (kind, action) line by line without keeping the file in memory. Raises CommitCorrupt like
-    `read_actions`.
-    """
+    """Yield (kind, action) line by line without keeping the file. Raises CommitCorrupt like `read_actions`."""
     loads = orjson.loads
     offset = 0
     rest = iter(lines)
@@ -492,9 +482,7 @@ def is_cut_off(line: bytes) -> bool:
 
 
 def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | None:
-    """Read a commit whose actions span several lines (`commit.pretty-printed`), or return None if it is not of that
-    form either.
-    """
+    """Read a commit whose actions span lines (`commit.pretty-printed`), or return None for one of another form."""
     decoder = json.JSONDecoder()
     try:
         text = data.decode("utf-8")
@@ -511,9 +499,7 @@ def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | N
 
 
 def _after_blanks(text: str, position: int) -> int:
-    """Return where the next value begins. The text is never copied, because a long commit would then cost quadratic
-    time.
-    """
+    """Return where the next value begins. The text is never copied, which would cost quadratic time."""
     match = _BLANK.match(text, position)
     return match.end() if match else position
 

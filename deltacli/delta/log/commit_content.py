@@ -30,8 +30,6 @@ from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
 from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
 
-# -- the content of a new commit, the live files that it depends on ----------------------------------------------------
-
 _OURS = "the new commit"
 _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}
 
@@ -276,10 +274,7 @@ def _after(request: CommitRequest, base: Base) -> tuple[Protocol, state.Metadata
 
 
 def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
-    """Return the metaData with the version and time from which in-commit timestamps apply, if it enables them.
-
-    Spec: In-Commit Timestamps.
-    """
+    """Return the metaData with where in-commit timestamps begin, if it enables them. Spec: In-Commit Timestamps."""
     if stamp is None or base.is_stamped:
         return metadata
     since = {state.ICT_ENABLEMENT_VERSION: str(base.version + 1), state.ICT_ENABLEMENT_TIMESTAMP: str(stamp)}
@@ -458,9 +453,7 @@ def rows_unknown(path: str) -> Refused:
 
 
 class _RowIds:
-    """Assigns the ids of a slot. Adds of a version without ids lose those that they have: other rows could get them
-    once ids are assigned again.
-    """
+    """Assigns a slot's ids. Adds of a version without ids lose theirs: other rows could get these later."""
 
     def __init__(self, slot: Slot) -> None:
         self._slot, self._next = slot, slot.first_row_id
@@ -559,9 +552,5 @@ def _hashes(names: ArrowArray) -> ArrowArray:
 
 def _twice(path: str) -> Refused:
     """Return the error for a file that a commit would add or remove twice, or add and remove."""
-    return Refused(
-        f"the commit would contain {path} twice, in an order that readers do not know",
-        said_first=NOTHING_CHANGED,
-        code="action.duplicate-path",
-        facts={"file": path},
-    )
+    message = f"the commit would contain {path} twice, in an order that readers do not know"
+    return Refused(message, said_first=NOTHING_CHANGED, code="action.duplicate-path", facts={"file": path})

@@ -150,10 +150,8 @@ def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommi
     if not winners or base.version < 0:
         return _stale(request, "the log has changed")
     if request.names_version:
-        return _stale(
-            request,
-            f"version {base.version + 1} was taken by another writer, and the commit contains its version number",
-        )
+        message = f"version {base.version + 1} was taken by another writer, and the commit contains its version number"
+        return _stale(request, message)
     needs_stamp, moved = is_stamped(request, base), base
     for winner in winners:
         if winner.version != moved.version + 1:
@@ -183,9 +181,7 @@ def _mark(action: Action) -> int | None:
 
 
 def _file_time(winner: ConflictingCommit, before: Base) -> int:
-    """Return the commit time of a version without in-commit timestamps, which is always after that of the previous
-    version.
-    """
+    """Return the commit time of a version without in-commit timestamps: always after that of the version before."""
     return winner.modified_ms if before.committed_ms is None else max(winner.modified_ms, before.committed_ms + 1)
 
 

@@ -34,7 +34,6 @@ from deltacli.delta.log.actions import Action, json_type, missing, schema_of_act
 if TYPE_CHECKING:
     from deltacli.delta.encoding.many_values import KeyIndex
 
-# -- action reconciliation ---------------------------------------------------------------------------------------------
 
 _VECTOR_MARK = "\0"
 "Between the path and the deletion vector id of a key; no path contains it."
@@ -43,10 +42,7 @@ _MANY = 32_768
 
 
 def file_key(action: Action, source: str = "") -> str:
-    """Return the key of a logical file: its canonical path and the id of its deletion vector, if any.
-
-    Raises CommitCorrupt without a path.
-    """
+    """Return the key of a logical file: its canonical path and its vector's id. Raises CommitCorrupt without a path."""
     path = action.get("path")
     if type(path) is not str:
         raise CommitCorrupt(
@@ -136,9 +132,7 @@ def survivors_of_stream(
 
 
 class TouchedFiles:
-    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`
-    commits.
-    """
+    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`."""
 
     def __init__(self, seen: Collection[str], large: Sequence[KeyIndex] = ()) -> None:
         encoded = _as_bytes(seen)
@@ -560,20 +554,14 @@ _ABSENT = object()
 def narrow_batches(
     adds: Iterable[Action], removes: Iterable[Action], source: str
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Actions as found -> (batch of `narrow_add`, batch of `narrow_remove`).
-
-    Raises CommitCorrupt like `NarrowRows.batches`.
-    """
+    """Actions as found -> batches of `narrow_add` and `narrow_remove`. Raises CommitCorrupt like `NarrowRows`."""
     rows = NarrowRows()
     rows.take(adds, removes)
     return rows.batches(source)
 
 
 def whole_actions(actions: Sequence[Action], schema: pa.Schema, source: str) -> pa.RecordBatch:
-    """Actions as found -> one batch of `add` or `remove`; fields the schema does not name are left out.
-
-    Raises CommitCorrupt.
-    """
+    """Actions as found -> one batch of `add` or `remove` with the fields of the schema. Raises CommitCorrupt."""
     columns = []
     names: set[str] = set().union(*actions)
     for field in schema:

@@ -30,9 +30,7 @@ def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 def read_mark(configuration: object) -> int | None:
-    """Return the high-water mark of a domain's configuration, under the name that engines write or the name in the
-    spec.
-    """
+    """Return the high-water mark of a domain's configuration, under the name of engines or that of the spec."""
     if not isinstance(configuration, str):
         return None
     try:

@@ -20,13 +20,9 @@ from deltacli.core.made_once import cached_property, new_digest, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 
-# -- the names of the files in `_delta_log` ----------------------------------------------------------------------------
-
 
 class Place(NamedTuple):
-    """The place of a finding. `path` is relative to the table; `line` counts from 1; `key` names a file, a column or a
-    property.
-    """
+    """The place of a finding. `path`: relative to the table; `line`: from 1; `key`: a file, a column or a property."""
 
     path: str
     line: int | None = None
@@ -98,9 +94,7 @@ def version_prefix(version: int) -> str:
 
 
 def parse_log_path(name: str) -> LogPath:
-    """Parse a file name in `_delta_log`. Names that match no pattern are OTHER, which replay ignores (Protocol
-    Evolution).
-    """
+    """Parse a file name in `_delta_log`. Names of no pattern are OTHER, which replay ignores (Protocol Evolution)."""
     if len(name) == 25 and name.endswith(".json"):
         digits = name[:20]
         if digits.isascii() and digits.isdigit() and int(digits) <= MAX_VERSION:
@@ -216,7 +210,6 @@ class LogListing:
 
     @property
     def of_lost_newest(self) -> str:
-        """The words for it."""
         return (
             f"commits after version {self.newest_version} seem to be lost: a log compaction covers the versions up to "
             f"{self.compacted_to}"
@@ -522,10 +515,7 @@ def parse_hint(data: bytes) -> dict[str, Json] | str:
 
 
 def read_hint(data: bytes) -> Hint | BadHint:
-    """Read `_last_checkpoint`.
-
-    Incomplete text, duplicate keys, a missing version, or a checksum that matches neither known order make a bad hint.
-    """
+    """Read `_last_checkpoint`. Cut text, duplicate keys, no version, or a wrong checksum make a bad hint."""
     value = parse_hint(data)
     if isinstance(value, str):
         return BadHint("hint.bad-json")
@@ -593,9 +583,7 @@ def checksums(value: dict[str, Any]) -> frozenset[str]:
 
 
 def _leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield (path, canonical value) of every leaf: keys quoted and percent-encoded, array positions bare, joined by
-    `+`.
-    """
+    """Yield (path, canonical value) of each leaf: keys quoted and percent-encoded, positions bare, joined by `+`."""
     if depth > _MAX_DEPTH:
         raise ValueError("nested too deeply")
     prefix = f"{path}+" if path else ""

@@ -80,9 +80,7 @@ def log_expires_at_ms(time_ms: int, retention_ms: int) -> int:
 
 
 def truncation_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """Return how long versions are kept that a dropped feature needs: the property if it is valid, else a day, as
-    `MEANINGS` says.
-    """
+    """Return how long a dropped feature keeps versions: by the property if valid, else a day, as in `MEANINGS`."""
     text = configuration.get(TRUNCATION_RETENTION)
     parsed = parse_interval(text) if text else None
     return DAY_MS if parsed is None else min(parsed, LONGEST_MS)
@@ -190,10 +188,7 @@ def parse_integer(configuration: Mapping[str, str | None], key: str) -> int | No
 
 
 class Metadata(NamedTuple):
-    """The metaData action of a version.
-
-    `schema_string` is verbatim, None if the action has none (seen in practice).
-    """
+    """The metaData action of a version. `schema_string` is verbatim, None if the action has none (seen in practice)."""
 
     id: str
     name: str | None
@@ -260,10 +255,7 @@ class StateBuilder:
         "The two actions as found, with unrecognized fields."
 
     def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
-        """Add the small actions of one file.
-
-        Within a file the last of a kind applies (the order there is undefined).
-        """
+        """Add the small actions of one file. Within a file the last of a kind applies (their order is undefined)."""
         fresh = StateBuilder()
         for kind, action in actions:
             match kind:
@@ -293,7 +285,6 @@ class StateBuilder:
 
     @property
     def live_domains(self) -> tuple[DomainMetadata, ...]:
-        """Return domains that are not removed, by name."""
         return tuple(domain for _, domain in sorted(self.domains.items()) if domain is not None)
 
     def described(self) -> Iterator[tuple[str, Action]]:
@@ -346,9 +337,7 @@ def read_metadata(action: Action, source: str) -> Metadata:
 
 
 def plain_action(action: Action) -> Action:
-    """Return a protocol or metaData action as in a commit. In a checkpoint, absent fields are null, including those of
-    a format.
-    """
+    """Return a protocol or metaData action as in a commit: absent fields, also of a format, are null in checkpoints."""
     plain = {key: value for key, value in action.items() if value is not None}
     if isinstance(plain.get("format"), dict):
         plain["format"] = {key: value for key, value in plain["format"].items() if value is not None}
@@ -514,9 +503,7 @@ class TableConfiguration:
 
 
 def configuration_of(metadata: Action, protocol: Action, schema: StructType | None = None) -> TableConfiguration:
-    """Return what two actions say; `schema` is that of the metadata, where it was parsed already. Raises CommitCorrupt,
-    and what `parse_schema` raises.
-    """
+    """Return what two actions say; `schema`: the parsed one. Raises CommitCorrupt, and what `parse_schema` raises."""
     read = read_protocol(protocol, "the protocol"), read_metadata(metadata, "the metadata")
     schema = schema or parse_schema(str(metadata.get("schemaString") or NO_COLUMNS))
     return TableConfiguration(*read, schema, raw_protocol=protocol, raw_metadata=metadata)
@@ -534,9 +521,7 @@ HISTOGRAM_LISTS = ("sortedBinBoundaries", "fileCounts", "totalBytes")
 
 @lru_cache(maxsize=1)
 def read_checksum(data: bytes) -> JsonObject | None:
-    """Return the object in a checksum, or None if there is none. Cached, because several checks use it one after
-    another.
-    """
+    """Return the object in a checksum, or None if there is none; the last is cached for the next check."""
     try:
         value = json.loads(data.decode())
     except (ValueError, RecursionError):
@@ -586,9 +571,7 @@ def fault_of_histogram(
 
 
 def metadata_differences(actual: Metadata, expected: Metadata) -> list[str]:
-    """Return the names of the fields that differ. The order of properties and the JSON spelling of a schema are
-    ignored.
-    """
+    """Return the names of fields that differ; the order of properties and the spelling of a schema do not count."""
     names = []
     for field in Metadata._fields:
         one, other = getattr(actual, field), getattr(expected, field)

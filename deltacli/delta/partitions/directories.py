@@ -91,9 +91,7 @@ class PartitionSelector:
         return {name: texts.pop() for name, texts in spellings.items() if len(texts) == 1 and name not in doubted}
 
     def _columns_of(self, key: bytes) -> list[str]:
-        """Return the physical names of the columns that the key of a directory may mean: one, unless names were
-        swapped.
-        """
+        """Return the physical names of the columns that a directory's key may mean: one, unless names were swapped."""
         name = _decoded(key)
         if name is None:
             return []

@@ -25,8 +25,6 @@ from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import arrow_type, typed
 from deltacli.delta.stats.columns import exact_decimal, fits_decimal
 
-# -- partition values as text ------------------------------------------------------------------------------------------
-
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 _HIVE_ESCAPED = pattern(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 
@@ -71,9 +69,7 @@ _SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
 
 
 def directory_of(values: Mapping[str, str | None]) -> str:
-    """Return the directory of a partition as Hive and Spark name it: `a=1/b=x%3Ay`; '' without columns. It is not
-    encoded yet, as paths in the log are.
-    """
+    """Return a partition's directory as Hive and Spark name it, not yet encoded: `a=1/b=x%3Ay`; '' without columns."""
     return "/".join(f"{_escaped(name)}={_escaped(value or HIVE_DEFAULT)}" for name, value in values.items())
 
 
@@ -195,9 +191,7 @@ _JUDGES = {
 
 
 def may_be_equal(type_name: str, one: str, other: str) -> bool:
-    """Return False if two texts certainly are different values of a type. Times may differ by the zone of their
-    writer.
-    """
+    """Return False if two texts certainly are different values of a type. Times may differ by their writers' zones."""
     if one == other:
         return True
     values = [_value(type_name, text.strip()) for text in (one, other)]
@@ -231,11 +225,8 @@ def partition_text(value: Any, kind: types.PrimitiveType, column: str) -> str | 
         return None
     text = _text(value, kind)
     if text is None or spelling_of(kind.name, text) is not Spelling.PLAIN:
-        raise Refused(
-            f"partition column {column}: a {kind.name} cannot be written as a partition value",
-            code="append.partition-value",
-            facts={"column": column, "value": repr(value)[:120]},
-        )
+        message = f"partition column {column}: a {kind.name} cannot be written as a partition value"
+        raise Refused(message, code="append.partition-value", facts={"column": column, "value": repr(value)[:120]})
     return text
 
 
@@ -376,10 +367,7 @@ def partition_columns(
 def constants_of(
     texts: Iterable[tuple[str, str | None]] | None, config: TableConfiguration, path: str
 ) -> dict[str, ArrowScalar]:
-    """Return the values of the partition columns of one file, whose path is `path`, by logical name.
-
-    Raises DataUnreadable as `partition_columns` does.
-    """
+    """Return the partition values of the file `path` by logical name. Raises DataUnreadable as `partition_columns`."""
     logical = {name: column.name for name, column in config.partition_columns.items() if column is not None}
     maps = pa.array([None if texts is None else list(texts)], pa.map_(pa.string(), pa.string()))
     one = pa.record_batch([pa.array([path], pa.string()), maps], names=["path", "partitionValues"])
@@ -442,7 +430,7 @@ class _KeysOf:
 
     def require(self, name: str, paths: Any) -> None:
         """Raise unless every map has the key, ignoring case if none has it exactly."""
-        count = pc.sum(pc.is_in(self._keys, value_set=_texts(self._spellings(name)))).as_py() or 0
+        count = pc.sum(pc.is_in(self._keys, value_set=pa.array(self._spellings(name), pa.string()))).as_py() or 0
         if count >= len(self._maps):
             return
         lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
@@ -466,10 +454,6 @@ class _KeysOf:
         encoded = pc.dictionary_encode(self._maps.keys)
         keys = pa.array([wrong.get(key, key) for key in encoded.dictionary.to_pylist()], pa.string())
         return pa.MapArray.from_arrays(self._maps.offsets, pc.take(keys, encoded.indices), self._maps.items)
-
-
-def _texts(texts: Sequence[str]) -> Any:
-    return pa.array(texts, pa.string())
 
 
 def _unparsable(actions: Any, column: types.StructField | None, texts: Any, row: int) -> DataUnreadable:

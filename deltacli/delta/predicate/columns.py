@@ -11,9 +11,7 @@ from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
 from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import Judge, typed, unread_type
-from deltacli.delta.sql.parser import Form, Node, parse_expression
-
-# -- unsupported parts of a predicate ----------------------------------------------------------------------------------
+from deltacli.delta.sql.parser import Form, parse_expression
 
 CODE = "usage.where"
 POSSIBLE = {
@@ -52,16 +50,14 @@ def refuse(text: str, position: int, reason: str, *, hint: str | None = None) ->
     )
 
 
-def refuse_value(
-    text: str, position: int, reason: str, *, hint: str | None = None, meant: str | None = None
-) -> UsageError:
+def refuse_value(text: str, position: int, reason: str, *, meant: str | None = None) -> UsageError:
     """Return the error for a literal that is not a valid value; `meant` is the predicate that was probably meant."""
     return UsageError(
         reason,
         said_first=_UNUSABLE,
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), **_meant(meant)},
-        hint=hint,
+        hint=None,
     )
 
 
@@ -76,14 +72,11 @@ def compared_with_null(text: str) -> str | None:
     and for a text that cannot be parsed.
     """
     for node in parse_expression(text).nodes():
-        if node.form is Form.CONDITION and node.name in _TEST_OF_NULL and _is_with_null(node.parts):
+        is_test = node.form is Form.CONDITION and node.name in _TEST_OF_NULL
+        if is_test and {part.form for part in node.parts} == {Form.COLUMN, Form.NULL}:
             (column,) = (part for part in node.parts if part.form is Form.COLUMN)
             return f"{'.'.join(map(sql_name, column.path))} {_TEST_OF_NULL[node.name]}"
     return None
-
-
-def _is_with_null(parts: tuple[Node, ...]) -> bool:
-    return {Form.COLUMN, Form.NULL} == {part.form for part in parts}
 
 
 def _meant(text: str | None) -> dict[str, str]:
@@ -172,7 +165,6 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The name as SQL takes it."""
         return ".".join(part if part.isidentifier() else in_backticks(part) for part in self.path)
 
     @property
@@ -202,9 +194,7 @@ class PredicateColumns:
         self._indexes: dict[ColumnPath, types.NameIndex] = {}
 
     def find(self, names: Sequence[str], position: int) -> Column:
-        """Return the column at a path of names. Raises UsageError if there is none, more than one, or one whose type is
-        not read.
-        """
+        """Return the column at a path of names. Raises UsageError unless there is just one, of a type that is read."""
         fields, field = self._schema.fields, None
         path: list[str] = []
         for depth, name in enumerate(names):

@@ -30,7 +30,6 @@ class Pattern:
 
     @cached_property
     def prefix(self) -> str:
-        """Return the prefix of every match."""
         first = self._parts[0] if self._parts else None
         return first[0] if first is not None and first[1] else ""
 
@@ -203,7 +202,7 @@ def evaluate(condition: Condition, columns: Columns, count: int) -> ArrowArray:
                 return pc.is_null(mask)
             return pc.fill_null(mask if wanted else pc.invert(mask), False)
         case CompareConditions(one, order, other):
-            sides = [_as_numbers(evaluate(side, columns, count)) for side in (one, other)]
+            sides = [pc.cast(evaluate(side, columns, count), pa.int8()) for side in (one, other)]
             return ask(order, *sides)
         case Not(part):
             return pc.invert(evaluate(part, columns, count))
@@ -246,10 +245,6 @@ def _contained(values: Any, limits: tuple[Limit, ...]) -> Any:
     return pc.if_else(pc.is_valid(values), mask, pa.scalar(None, pa.bool_()))
 
 
-def _as_numbers(values: Any) -> Any:
-    return pc.cast(values, pa.int8())
-
-
 def _compare_columns(order: Order, left: Column, left_values: Any, right: Column, right_values: Any) -> Any:
     kinds = {left.kind, right.kind}
     if Kind.FLOAT in kinds:
@@ -281,7 +276,7 @@ def _microseconds(values: Any) -> Any:
     is_date = pa.types.is_date32(values.type)
     numbers = pc.cast(whole_numbers(values), pa.decimal128(19, 0))
     unit = MICROSECONDS_A_DAY if is_date else 1
-    return pc.cast(pc.multiply(numbers, pa.scalar(_decimal(unit), pa.decimal128(11, 0))), pa.decimal128(38, 0))
+    return pc.cast(pc.multiply(numbers, pa.scalar(Decimal(unit), pa.decimal128(11, 0))), pa.decimal128(38, 0))
 
 
 def _wide_decimals(values: Any, scale: int) -> Any:
@@ -289,7 +284,3 @@ def _wide_decimals(values: Any, scale: int) -> Any:
     if not pa.types.is_decimal(values.type):
         values = pc.cast(whole_numbers(values), pa.decimal128(19, 0))
     return pc.cast(values, pa.decimal256(38 + scale, scale))
-
-
-def _decimal(number: int) -> Any:
-    return Decimal(number)

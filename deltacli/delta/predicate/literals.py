@@ -29,8 +29,6 @@ from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import PLAIN_TYPES, WHOLE_BITS, Kind, decimal_parts
 from deltacli.delta.sql.parser import Form, Node
 
-# -- literals of a predicate -------------------------------------------------------------------------------------------
-
 _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
 _SUFFIX_TYPES = {"L": "long", "S": "short", "Y": "byte", "D": "double", "F": "float", "BD": "decimal"}
 _EXACT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,9}))?")
@@ -60,7 +58,6 @@ class Literal(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return what it is, for an error."""
         what = {Kind.DECIMAL: "a number", Kind.TEXT: "a string", Kind.BINARY: "binary", Kind.OTHER: "NULL"}
         return what.get(self.kind) or f"a {self.kind.value}"
 
@@ -272,9 +269,7 @@ def _converted(inner: Literal, type_name: str, node: Node) -> Literal:
 
 
 def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
-    """Return a number as a value of a type: truncated for integers, rounded half up for decimals, to the nearest for
-    doubles.
-    """
+    """Return a number in a type: truncated for integers, rounded half up for decimals, to the nearest for doubles."""
     number = inner.value
     if type_name in ("float", "double"):
         return Literal(Kind.DECIMAL, _floating(number, type_name, "the number"), node)
@@ -342,9 +337,7 @@ class Limit(Protocol):
 
     @property
     def member(self) -> ArrowScalar:
-        """Return the limit as a value of the column, or None if the column cannot hold it or has more than one spelling
-        of it.
-        """
+        """Return the limit as a value of the column, or None if the column has no, or more than one, spelling of it."""
 
     def compare(self, order: Order, values: ArrowArray) -> ArrowArray:
         """Return which values are less, less or equal, or equal; null if the value is."""
@@ -363,7 +356,8 @@ def limit_of(column: Column, literal: Literal) -> Limit:
     if kind in NUMBERS and literal.kind is Kind.DECIMAL:
         if kind is Kind.FLOAT:
             return FloatLimit(nearest_double(literal.value))
-        return WholeLimit(column, _scaled(literal.value, 10**column.scale))
+        value = literal.value
+        return WholeLimit(column, value * 10**column.scale if isinstance(value, Fraction) else value)
     if kind in TIMES and literal.kind in TIMES:
         if kind is Kind.NTZ and literal.has_zone:
             said = f"{column.name} is a timestamp_ntz, which has no time zone, but the literal has one"
@@ -376,10 +370,6 @@ def limit_of(column: Column, literal: Literal) -> Limit:
     hint = "; write it as a string: '…'" if kind is Kind.TEXT else ""
     said = f"{column.name} is of type {column.type_name} and cannot be compared with {literal.shown}{hint}"
     raise NoColumnValueError(said)
-
-
-def _scaled(number: Fraction | float, factor: int) -> Fraction | float:
-    return number * factor if isinstance(number, Fraction) else number
 
 
 class WholeLimit:

@@ -77,10 +77,7 @@ class Predicate:
     condition: Condition
 
     def matches(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Return True for rows that are kept, never null.
-
-        The batch has at least the top-level columns used, under their logical names, in the table's Arrow types.
-        """
+        """Return True for rows that are kept, never null. The batch has the used top-level columns by logical names."""
         arrays: dict[Column, ArrowArray] = {}
 
         def values(column: Column) -> Any:
@@ -110,20 +107,15 @@ def parse_predicate(text: str, schema: StructType, judge: Judge = unread_type) -
     if expression.fault is not None:
         raise refuse(text, expression.stopped_at, expression.fault)
     if expression.root is None:
-        raise _not_understood(text, expression.stopped_at)
+        is_query = text[expression.stopped_at :].lower().startswith(("select", "with", "values", "table"))
+        reason = "subqueries are not supported" if is_query else "it could not be parsed"
+        raise refuse(text, expression.stopped_at, reason)
     finder = PredicateColumns(text, schema, judge)
     try:
         condition = _Binder(text, finder).condition(expression.root)
     except RecursionError:
         raise refuse(text, 0, "it is nested too deeply") from None
     return Predicate(text, tuple(finder.found), condition)
-
-
-def _not_understood(text: str, position: int) -> UsageError:
-    rest = text[position:].lower()
-    if rest.startswith(("select", "with", "values", "table")):
-        return refuse(text, position, "subqueries are not supported")
-    return refuse(text, position, "it could not be parsed")
 
 
 class _Binder:
@@ -161,11 +153,9 @@ class _Binder:
         if node.form is not Form.CONDITION or node.name in ("xor", "exists"):
             found = _DATE.match(self._text, node.position) if node.position >= 0 else None
             if (date := found[0] if found else None) is not None:
+                message = f"a date needs quotes: '{date}'"
                 raise refuse_value(
-                    self._text,
-                    node.position,
-                    f"a date needs quotes: '{date}'",
-                    meant=replaced(self._text, node.position, date, f"'{date}'"),
+                    self._text, node.position, message, meant=replaced(self._text, node.position, date, f"'{date}'")
                 )
             raise self._refuse(node, _impossible(node))
         self._depth += 1
@@ -386,10 +376,7 @@ PartitionColumns = list[tuple[str, StructField]]
 
 
 def parse_on_partitions(config: TableConfiguration, where: str) -> tuple[Predicate, PartitionColumns]:
-    """Return a condition and the partition columns that it uses.
-
-    Raises UsageError (`usage.where`) for an invalid condition, and for one on other columns.
-    """
+    """Return a condition and the partition columns it uses. Raises UsageError (`usage.where`) for other ones."""
     predicate = parse_predicate(where, config.schema or StructType(()))
     columns = {column.name: (name, column) for name, column in config.partition_columns.items() if column}
     others = [".".join(path) for path in predicate.columns if path[0] not in columns]

@@ -188,9 +188,7 @@ def _bounded(condition: conditions.Leaf, bounds: Bounds, count: int) -> Possible
 
 
 def _ordered(column: Column, order: Order, limit: Limit, bounds: Bounds) -> tuple[Any, Any]:
-    """Return whether a comparison may be true, and whether it may be false, for values between the bounds and for
-    NaN.
-    """
+    """Return whether a comparison may be true, and may be false, for values between the bounds and for NaN."""
     match order:
         case Order.EQUAL:
             true = pc.and_(
@@ -214,9 +212,7 @@ def _reaches(column: Column, limit: Limit, high: Any, *, or_equal: bool) -> Any:
 
 
 def _is_cut_of(text: str, high: Any) -> Any:
-    """Return which upper bounds, without their tie-breakers, may be the beginning of a text, because they may have been
-    truncated.
-    """
+    """Return which upper bounds, without tie-breakers, may be the beginning of a text, because they were truncated."""
     bare = pc.utf8_rtrim(high, characters=TIE_BREAKERS)
     beginnings = pa.array([text[:length] for length in range(min(len(text), _LONGEST_PREFIX) + 1)], pa.string())
     mask = pc.is_in(bare, value_set=beginnings)
@@ -302,9 +298,7 @@ def _nested(leaves: Sequence[tuple[ColumnPath, Any]]) -> Any:
 
 
 def _bound_type(column: Column) -> Any:
-    """Return the type in which a bound is read: times are kept as texts, because their meaning depends on their
-    zone.
-    """
+    """Return the type in which a bound is read: times are kept as texts, whose meaning depends on their zone."""
     match column.kind:
         case Kind.WHOLE:
             return pa.int64()
@@ -425,7 +419,7 @@ def _typed(column: Column, values: Any) -> Any:
             fitting = pc.if_else(pc.less(pc.abs(values), limit), values, pa.scalar(None, values.type))
             return pc.cast(fitting, pa.decimal256(39, column.scale))
         case Kind.DATE:
-            return _times(values, _DAY, pa.date32(), _days_of)
+            return _times(values, _DAY, pa.date32(), parse_date)
         case Kind.TIMESTAMP:
             return _times(values, _ZONED, pa.timestamp("us", tz="UTC"), _instant_of)
         case Kind.NTZ:
@@ -451,10 +445,6 @@ def _numbers(values: Any) -> Any:
     return pc.cast(pc.cast(values, pa.int32()) if pa.types.is_date32(values.type) else values, pa.int64())
 
 
-def _days_of(text: str) -> int | None:
-    return parse_date(text)
-
-
 def _instant_of(text: str) -> int | None:
     """Return a time with a zone. Without one the zone of its writer is unknown."""
     moment = parse_moment(text)
@@ -471,9 +461,7 @@ def _local_time_of(text: str) -> int | None:
 
 
 def _of_one_calendar(column: Column, values: Any) -> Any:
-    """Return bounds of dates and timestamps, null before 1900-01-02, where their writer may have counted days
-    differently.
-    """
+    """Return bounds of dates and timestamps, null before 1900-01-02, where writers may count days differently."""
     first = _FIRST_OF_ONE_CALENDAR.get(column.kind)
     if first is None:
         return values

@@ -67,9 +67,7 @@ class Client(NamedTuple):
 
 
 class Blocker(NamedTuple):
-    """A trait of a table because of which a client does not read it, or not write it. `needs`: the version from which
-    on it does.
-    """
+    """A trait of a table that keeps a client from reading, or from writing. `needs`: the first version that can."""
 
     trait: str
     stops_reading: bool
@@ -83,9 +81,7 @@ class Blocker(NamedTuple):
 
 
 class ClientAccess(NamedTuple):
-    """Whether a client reads and writes a table (None: unknown), from which version on, what stops it, what is unknown,
-    and the sources.
-    """
+    """Whether a client reads and writes a table (None: unknown), since which version, what stops it, and sources."""
 
     client: Client
     version: str | None
@@ -181,9 +177,7 @@ def access(client: Client, traits: Collection[str], version: str | None = None) 
 
 
 def access_to_change(client: Client, traits: Collection[str], before: Collection[str]) -> ClientAccess | None:
-    """Return what a change that gives a table with the traits `before` these traits means for a client; None where
-    nothing is known of any.
-    """
+    """Return what a change from the traits `before` to these means for a client; None where nothing is known of any."""
     found = access(client, traits)
     if not found.sources:
         return None
@@ -332,7 +326,11 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
         is_for_readers = feature in features.FEATURES or protocol is None or feature in (protocol.reader_features or ())
         yield feature if is_for_readers else feature + WRITER_ONLY
     if protocol is not None:
-        yield from _of_versions(protocol)
+        if protocol.min_reader_version >= features.READER_FEATURES_VERSION:
+            yield "features.reader"
+        if protocol.min_writer_version >= features.WRITER_FEATURES_VERSION:
+            yield "features.writer"
+        yield from invalid_versions(protocol)
     uses = {use.feature for use in (*property_uses(config.properties), *constraint_uses(config.properties))}
     if config.schema is not None:
         uses |= {use.feature for use in schema_uses(config.schema)}
@@ -359,14 +357,6 @@ def _has_quoted_column(config: TableConfiguration, schema: StructType) -> bool:
     from deltacli.delta.sql.stored import has_quoted_column, stored_sql
 
     return any(one.text is not None and has_quoted_column(one.text, schema) for one in stored_sql(config))
-
-
-def _of_versions(protocol: features.Protocol) -> Iterator[str]:
-    if protocol.min_reader_version >= features.READER_FEATURES_VERSION:
-        yield "features.reader"
-    if protocol.min_writer_version >= features.WRITER_FEATURES_VERSION:
-        yield "features.writer"
-    yield from invalid_versions(protocol)
 
 
 def invalid_versions(protocol: features.Protocol) -> dict[str, str]:

@@ -27,8 +27,6 @@ from deltacli.delta.protocol.known_properties import property_kind
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, named_fields, refused_change
 from deltacli.delta.schema.types import StructType
 
-# -- dropping a feature from a protocol --------------------------------------------------------------------------------
-
 PROTECTION = "checkpointProtection"
 MAPPING = "columnMapping"
 ROW_IDS = "rowTracking"
@@ -104,16 +102,11 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
             hint=command("features"),
         )
     if kept := _kept_by(config, name):
-        raise Refused(
-            f"the feature {name} cannot be dropped: {', '.join(kept)} requires it, and cannot be dropped",
-            code="features.required",
-        )
+        message = f"the feature {name} cannot be dropped: {', '.join(kept)} requires it, and cannot be dropped"
+        raise Refused(message, code="features.required")
     if users := _users_of(config, name):
-        raise Refused(
-            f"the feature {name} cannot be dropped: {', '.join(users)} requires it",
-            code="features.required",
-            hint=command("features drop", users[0]),
-        )
+        message = f"the feature {name} cannot be dropped: {', '.join(users)} requires it"
+        raise Refused(message, code="features.required", hint=command("features drop", users[0]))
     return removal
 
 
@@ -306,21 +299,12 @@ def _shown(name: str, reasons: Mapping[str, str], *, is_listed: bool) -> ShownFe
 def _reasons(config: TableConfiguration, domains: Sequence[str]) -> dict[str, str]:
     """Return feature -> the first place that uses it."""
     reasons: dict[str, str] = {}
-    for use in _uses(config):
-        reasons.setdefault(*use)
+    of_schema = schema_uses(config.schema) if config.schema is not None else ()
+    for use in (*property_uses(config.properties), *constraint_uses(config.properties), *of_schema):
+        reasons.setdefault(use.feature, use.what)
     if "delta.clustering" in domains:
         reasons["clustering"] = "the domain delta.clustering is set"
     return reasons
-
-
-def _uses(config: TableConfiguration) -> Iterator[tuple[str, str]]:
-    for use in property_uses(config.properties):
-        yield use.feature, use.what
-    for use in constraint_uses(config.properties):
-        yield use.feature, use.what
-    if config.schema is not None:
-        for use in schema_uses(config.schema):
-            yield use.feature, use.what
 
 
 def _require_known(name: str) -> None:

@@ -25,8 +25,6 @@ from deltacli.delta.protocol.features import (
 )
 from deltacli.delta.schema import types
 
-# -- what a table uses of each feature ---------------------------------------------------------------------------------
-
 
 class Use(NamedTuple):
     """One place that uses a feature.
@@ -208,10 +206,7 @@ def way_to_mapping(raw_protocol: Action | None) -> str:
 
 
 def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
-    """Return the protocol action with some more features, or None if this one has them.
-
-    Names keep their order. Raises Refused for an invalid protocol.
-    """
+    """Return the protocol with more features, in order, or None if it has them. Raises Refused for an invalid one."""
     protocol = read_protocol(raw_protocol, "the protocol")
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     _require_legal(reader, writer)
@@ -244,13 +239,11 @@ def added_features(before: Action, after: Action) -> tuple[str, ...]:
 def _require_legal(reader: int, writer: int) -> None:
     facts = {"protocol": f"reader {reader}, writer {writer}"}
     if not (1 <= reader <= NEWEST_READER_VERSION and 1 <= writer <= WRITER_FEATURES_VERSION):
-        raise Refused(
+        message = (
             f"the protocol cannot be upgraded: deltacli supports readers 1 to {NEWEST_READER_VERSION} and writers 1 "
-            f"to {WRITER_FEATURES_VERSION}",
-            code="protocol.version-out-of-range",
-            facts=facts,
-            hint=command("snapshot"),
+            f"to {WRITER_FEATURES_VERSION}"
         )
+        raise Refused(message, code="protocol.version-out-of-range", facts=facts, hint=command("snapshot"))
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         raise Refused(
             f"the protocol cannot be upgraded: reader version {reader} needs writer version "

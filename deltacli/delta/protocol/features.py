@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import ProtocolUnsupported, Refused, command
 
-# -- table features as data --------------------------------------------------------------------------------------------
-
 
 class FeatureKind(StrEnum):
     READER_WRITER = "reader and writer"
@@ -353,11 +351,8 @@ def require_committable(
     if (catalogs and not (by_catalog and catalogs == ["catalogManaged"])) or properties.get(_COMMIT_COORDINATOR):
         cause = ", ".join(catalogs) or _COMMIT_COORDINATOR
         if by_catalog:
-            raise Refused(
-                f"version {version} has {cause}, and commits through a catalog require catalogManaged instead",
-                code="catalog.managed",
-                hint=command("catalog status"),
-            )
+            message = f"version {version} has {cause}, and commits through a catalog require catalogManaged instead"
+            raise Refused(message, code="catalog.managed", hint=command("catalog status"))
         raise Refused(
             f"version {version} is managed by a catalog, and only the catalog commits to this table",
             code="catalog.managed",
@@ -366,11 +361,9 @@ def require_committable(
         )
     redirects = [name for name in _REDIRECTS if name in protocol.supported_features or properties.get(f"delta.{name}")]
     if redirects:
+        message = f"version {version} redirects its writers to another table"
         raise Refused(
-            f"version {version} redirects its writers to another table",
-            code="table.redirected",
-            facts={"because of": ", ".join(redirects)},
-            hint=command("snapshot"),
+            message, code="table.redirected", facts={"because of": ", ".join(redirects)}, hint=command("snapshot")
         )
 
 

@@ -75,15 +75,10 @@ _CONSTRAINTS = "delta.constraints."
 
 
 def require_ours(key: str, value: str | None, config: TableConfiguration) -> None:
-    """Raise Refused for a property that only an engine, a catalog or the commit itself may set or, with the value
-    None, unset.
-    """
+    """Raise Refused for a property that only an engine, a catalog or the commit may set, or unset (the value None)."""
     if key in _INTERNAL or key.startswith(_INTERNAL_FAMILIES) or key.endswith(".internal"):
-        raise Refused(
-            f"{key} is maintained by the writers of the table; another value would make their writes wrong",
-            code="properties.internal",
-            hint=command("properties"),
-        )
+        message = f"{key} is maintained by the writers of the table; another value would make their writes wrong"
+        raise Refused(message, code="properties.internal", hint=command("properties"))
     if key.lower().startswith(_CONSTRAINTS):
         raise Refused(
             f"{key} is a CHECK constraint, so existing rows must be checked first",
@@ -95,11 +90,8 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
             ),
         )
     if key == "delta.enableChangeDataCapture" and value is not None:
-        raise Refused(
-            f"{key} is the former name of {CHANGE_FEED}, which most engines do not recognize",
-            code="property.cdf-legacy-key",
-            hint=command("properties set", {CHANGE_FEED: value}),
-        )
+        message = f"{key} is the former name of {CHANGE_FEED}, which most engines do not recognize"
+        raise Refused(message, code="property.cdf-legacy-key", hint=command("properties set", {CHANGE_FEED: value}))
     if key == _UNIFORM and value:
         raise Refused(
             f"{key} requires a writer that converts every commit to {value}",
@@ -133,11 +125,8 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
     if now == then:
         return
     if now == "none" and then == "name":
-        raise Refused(
-            f"{_MAPPING_MODE} is set by a change of the schema: columns need ids and physical names first",
-            code="properties.column-mapping",
-            hint=way_to_mapping(config.raw_protocol or {}),
-        )
+        message = f"{_MAPPING_MODE} is set by a change of the schema: columns need ids and physical names first"
+        raise Refused(message, code="properties.column-mapping", hint=way_to_mapping(config.raw_protocol or {}))
     if now == "none":
         why, way = "existing files have no field ids", "a new table"
     elif then == "none":
@@ -150,11 +139,8 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
     else:
         why = "existing files were written for the other mode"
         way = "a new table"
-    raise Refused(
-        f"{_MAPPING_MODE} cannot be changed from {now} to {then}: {why}",
-        code="properties.column-mapping",
-        facts={"fix": way},
-    )
+    message = f"{_MAPPING_MODE} cannot be changed from {now} to {then}: {why}"
+    raise Refused(message, code="properties.column-mapping", facts={"fix": way})
 
 
 def require_legal(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
@@ -168,11 +154,8 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
             facts={"fix": "tables that Iceberg reads in these versions must not have deletion vectors"},
         )
     if after.is_on(_VECTORS) and after.is_on(_MANIFEST) and {_VECTORS, _MANIFEST} & due.keys():
-        raise Refused(
-            f"{_VECTORS} and {_MANIFEST} exclude each other, because readers of manifests would see deleted rows",
-            code="properties.manifest",
-            hint=command("properties unset", _MANIFEST),
-        )
+        message = f"{_VECTORS} and {_MANIFEST} exclude each other, because readers of manifests would see deleted rows"
+        raise Refused(message, code="properties.manifest", hint=command("properties unset", _MANIFEST))
     if due.get(CHANGE_FEED) == "true" and after.schema is not None:
         taken = [field.name for field in after.schema.fields if field.name.lower() in CHANGE_COLUMNS]
         if taken:
@@ -194,17 +177,11 @@ def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration,
         if "iceberg" in after.properties.get(_UNIFORM, "") and not any(map(after.is_on, _ICEBERG)):
             users.append(_UNIFORM)
         if users:
-            raise Refused(
-                f"{key} must remain true because {', '.join(users)} requires it",
-                code="properties.iceberg-needed",
-                hint=command("properties unset", users[0]),
-            )
+            message = f"{key} must remain true because {', '.join(users)} requires it"
+            raise Refused(message, code="properties.iceberg-needed", hint=command("properties unset", users[0]))
     if ENABLED in due and not after.is_on(ENABLED) and after.is_on(_ICEBERG[2]):
-        raise Refused(
-            f"{ENABLED} must remain true because {_ICEBERG[2]} is",
-            code="properties.iceberg-needed",
-            hint=command("properties unset", _ICEBERG[2]),
-        )
+        message = f"{ENABLED} must remain true because {_ICEBERG[2]} is"
+        raise Refused(message, code="properties.iceberg-needed", hint=command("properties unset", _ICEBERG[2]))
 
 
 def _require_order(after: TableConfiguration) -> None:
@@ -291,9 +268,7 @@ def _number(value: str, lowest: int, highest: int) -> str | None:
 
 
 def _interval(value: str) -> str | None:
-    """Return an interval of one integer and one lower-case unit. Other engines use the first part, or their default, of
-    anything else.
-    """
+    """Return an interval of one integer and one lower-case unit; of others engines use the first part or a default."""
     length_ms = parse_interval(value) if len(value) <= _LONGEST else None
     if length_ms is None or length_ms > known_properties.MAX_LONG // 1000:
         return None
@@ -369,9 +344,7 @@ def _absent(key: str, configuration: Mapping[str, str]) -> str:
 
 
 def pairs_of(texts: Sequence[str]) -> dict[str, str]:
-    """Return `key=value` texts as a dictionary. Raises UsageError (`usage.property`) for invalid texts, and for a key
-    given twice.
-    """
+    """Return `key=value` texts as a dictionary. Raises UsageError (`usage.property`) for invalid and repeated ones."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
@@ -438,9 +411,7 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
 
 
 def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
-    """Raise Refused for a key that differs from a known one only in case. Engines compare keys exactly, so it has no
-    effect.
-    """
+    """Raise Refused for a key unlike a known one only in case: engines compare exactly, so it has no effect."""
     right = known_properties.right_spelling(key)
     if right is not None and right != key:
         message = f"{key} must be spelled {right}; in another case it has no effect"
@@ -508,12 +479,8 @@ def _feature_needed(
         facts["then"] = then
     if at_once := parameter("properties set.upgrade_protocol", True):
         facts["to add"] = at_once
-    return Refused(
-        f"{lacking[0][2]}, which requires the feature {names[0]}, but the protocol does not support it",
-        code="properties.feature-needed",
-        facts=facts,
-        hint=command("features add", *names),
-    )
+    message = f"{lacking[0][2]}, which requires the feature {names[0]}, but the protocol does not support it"
+    return Refused(message, code="properties.feature-needed", facts=facts, hint=command("features add", *names))
 
 
 def _uses(config: TableConfiguration) -> Iterator[tuple[str, str, str]]:

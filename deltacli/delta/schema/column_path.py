@@ -54,7 +54,6 @@ class ColumnPlace(NamedTuple):
 
     @property
     def column(self) -> types.StructField:
-        """Return the top-level column."""
         return self.fields[0]
 
     @property
@@ -64,9 +63,7 @@ class ColumnPlace(NamedTuple):
 
     @property
     def field_path(self) -> str | None:
-        """Return the path from the nearest field into arrays and maps, such as `element.value`, or None for the field
-        itself.
-        """
+        """Return the path from the nearest field into arrays and maps, as `element.value`; None for the field."""
         names: list[str] = []
         for step in reversed(self.steps):
             if step.part is PathPart.FIELD:

@@ -27,8 +27,6 @@ from deltacli.delta.schema.type_changes import Convert, conversion, file_type_mi
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, NameIndex, PrimitiveType, StructField, StructType
 from deltacli.delta.schema.variants import is_shredded, require_values, shredded
 
-# -- the columns of a table in one data file ---------------------------------------------------------------------------
-
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -145,9 +143,7 @@ class FileColumns:
         return FileColumn(position, *found)
 
     def _require_mapped(self, fields: _FileFields, column: StructField) -> None:
-        """Raise DataUnreadable for a column that a file without any column as the mapping demands has under its logical
-        name: it would be read as nulls.
-        """
+        """Raise DataUnreadable where a file has only the logical name of a mapped column: it would be read as nulls."""
         if not self._of_table or all(column.name != field.name for field in fields.fields):
             return
         if all(self._position(fields, one, one.name) < 0 for one in self._of_table):
@@ -312,9 +308,7 @@ def _converted(convert: Convert | None, values: Any) -> Any:
 
 
 def _struct_of(places: Sequence[tuple[int, Convert | None]], wanted: Any, path: str) -> Convert:
-    """Return structs with the fields of the table. `places`: the position of each field among those that were read (-1:
-    absent), and its conversion.
-    """
+    """Return structs with the table's fields. `places`: the read position of each (-1: absent), and its conversion."""
     fields = list(wanted)
 
     def convert(values: Any) -> Any:
@@ -391,9 +385,7 @@ class Hybrid(NamedTuple):
 
 
 def hybrid_leaf(stored: Any, metadata: Mapping[bytes, bytes] | None) -> Hybrid | None:
-    """Return the calendar of a leaf (a column of a Parquet schema) if it is not that of the table's types, else None.
-    `metadata` are the marks of the footer.
-    """
+    """Return the calendar of a Parquet leaf by the footer's marks if it is not that of the table's types, else None."""
     if not metadata or (stored.physical_type != "INT96" and stored.logical_type.type not in ("TIMESTAMP", "DATE")):
         return None
     marks = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
@@ -456,7 +448,8 @@ def rebased(values: ArrowArray, of: Hybrid) -> ArrowArray:
     if pa.types.is_struct(kind):
         parts = [rebased(values.field(place), of) for place in range(kind.num_fields)]
         mask = pc.is_null(values) if values.null_count else None
-        return pa.StructArray.from_arrays(parts, fields=_fields(kind, parts), mask=mask)
+        fields = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
     if pa.types.is_map(kind):
         mask = pc.is_null(values) if values.null_count else None
         start, stop = values.offsets[0].as_py(), values.offsets[-1].as_py()
@@ -474,10 +467,6 @@ def rebased(values: ArrowArray, of: Hybrid) -> ArrowArray:
     if pa.types.is_date32(kind):
         return _gregorian_days(pc.cast(values.view(pa.int32()), pa.int64())).cast(pa.int32()).view(kind)
     return _times(values.view(pa.int64()), _UNITS[kind.unit], of.zone).view(kind)
-
-
-def _fields(kind: Any, parts: list[ArrowArray]) -> list[Any]:
-    return [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
 
 
 def _gregorian_days(days: ArrowArray) -> ArrowArray:

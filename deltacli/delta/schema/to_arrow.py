@@ -22,14 +22,9 @@ from deltacli.core.units import has_bytes, some_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import types
 
-# -- a table schema as an Arrow schema ---------------------------------------------------------------------------------
-
 
 def table_schema(schema: pa.Schema) -> dict[str, Json]:
-    """Return the schema of a Parquet file as in a schemaString; every field is nullable.
-
-    A type that tables do not have keeps its name in Arrow.
-    """
+    """Return the schema of a Parquet file, every field nullable; a type that tables do not have keeps its name."""
     return _struct(schema)
 
 
@@ -74,11 +69,8 @@ def arrow_field(field: types.StructField, path: str = "") -> pa.Field:
     """Return a column or nested field under its logical name, with its nullability."""
     place = f"{path}.{field.name}" if path else field.name
     if not has_bytes(field.name):
-        raise Refused(
-            f"the name of column {place!a} has half a surrogate pair, which is not Unicode",
-            code="commit.lone-surrogate",
-            hint=command("validate"),
-        )
+        message = f"the name of column {place!a} has half a surrogate pair, which is not Unicode"
+        raise Refused(message, code="commit.lone-surrogate", hint=command("validate"))
     return pa.field(field.name, arrow_type(field.data_type, place), field.nullable)
 
 
@@ -203,10 +195,7 @@ def iceberg_compat(config: TableConfiguration) -> int:
 
 
 def file_schema(config: TableConfiguration, columns: Sequence[types.StructField]) -> pa.Schema:
-    """Return the schema of a data file with these columns of a table.
-
-    Raises Refused (`type.unsupported`), naming the column.
-    """
+    """Return the schema of a data file with these columns. Raises Refused (`type.unsupported`), naming the column."""
     return pa.schema([_field(config, column) for column in columns])
 
 

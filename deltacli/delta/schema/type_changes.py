@@ -37,8 +37,6 @@ from deltacli.delta.schema.types import (
     recorded_name,
 )
 
-# -- type widening -----------------------------------------------------------------------------------------------------
-
 WIDER: Mapping[str, frozenset[str]] = {
     "byte": frozenset({"short", "integer", "long", "double"}),
     "short": frozenset({"integer", "long", "double"}),
@@ -158,9 +156,7 @@ def is_allowed_change(from_type: str, to_type: str) -> bool:
 
 
 def was_allowed_in_preview(from_type: str, to_type: str) -> bool:
-    """Return True if a change loses no digit although it is not allowed: the preview of the feature made such
-    tables.
-    """
+    """Return True if a change loses no digit although it is not allowed: the feature's preview made such tables."""
     to_decimal = digits_of_decimal(to_type)
     digits = PREVIEW_DIGITS.get(canonical_name(from_type))
     return to_decimal is not None and digits is not None and to_decimal.whole_digits >= digits
@@ -256,9 +252,7 @@ def is_supported(features: Collection[str]) -> bool:
 
 
 def is_preview_change(change: TypeChange, features: Collection[str]) -> bool:
-    """Return True for a change that is not allowed, but that the preview of the feature allowed, if the table has the
-    preview.
-    """
+    """Return True for a change that is not allowed, but was in the preview of the feature, which the table has."""
     if is_allowed_change(change.from_type, change.to_type) or TYPE_WIDENING_PREVIEW not in features:
         return False
     return was_allowed_in_preview(change.from_type, change.to_type)
@@ -291,9 +285,7 @@ def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
 
 
 def primitive_paths(data_type: DataType) -> Iterator[tuple[str | None, str]]:
-    """Yield every fieldPath of a field that leads to a primitive type, with that type. Structs within start new
-    paths.
-    """
+    """Yield each fieldPath of a field that leads to a primitive type, with the type. Structs start new paths."""
     if isinstance(data_type, PrimitiveType):
         yield None, data_type.name
     for part in () if isinstance(data_type, StructType) else parts_of(data_type):
@@ -370,9 +362,7 @@ _FIRST = -(1 << 63) + 1_000
 
 
 def to_microseconds(numbers: ArrowArray) -> ArrowArray:
-    """Return nanoseconds as the microseconds that contain them, also before 1970, where a cast would return the next
-    one.
-    """
+    """Return nanoseconds as the microseconds that contain them, also before 1970, where a cast returns the next."""
     least = pc.min_max(numbers).as_py()["min"]
     if least is None or least >= _FIRST:
         # 30 ns per row; the division below takes 100.

@@ -16,13 +16,9 @@ from deltacli.core.errors import Unreadable, command
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import Json, JsonObject
 
-# -- the types of a table schema, parsed from its schemaString ---------------------------------------------------------
-
 
 class PrimitiveType(NamedTuple):
-    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`. Unrecognized names are
-    kept.
-    """
+    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`. Unrecognized names are kept."""
 
     name: str
 
@@ -63,10 +59,7 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 def parse_schema(schema_string: str) -> StructType:
-    """Parse a schemaString.
-
-    Raises Unreadable (`schema.bad-json`, `schema.field-missing-key`) with the path of the field at fault.
-    """
+    """Parse a schemaString. Raises Unreadable (`schema.bad-json`, `schema.field-missing-key`) with the field's path."""
     try:
         value = json.loads(schema_string)
     except RecursionError:
@@ -126,11 +119,8 @@ def _parse_field(value: object, path: str, depth: int) -> StructField:
 
 def _key(value: JsonObject, key: str, path: str) -> Json:
     if key not in value:
-        raise Unreadable(
-            f"the schema is malformed at {_place(path)}: {key} is missing",
-            code="schema.field-missing-key",
-            hint=command("snapshot", json=True),
-        )
+        message = f"the schema is malformed at {_place(path)}: {key} is missing"
+        raise Unreadable(message, code="schema.field-missing-key", hint=command("snapshot", json=True))
     return value[key]
 
 
@@ -151,7 +141,6 @@ def _malformed(path: str, reason: str) -> Unreadable:
 
 
 def _place(path: str) -> str:
-    """Return where a fault is: the innermost names of a path that may be long."""
     return (path if len(path) <= 120 else f"…{path[-120:]}") or "its root"
 
 
@@ -228,9 +217,7 @@ def holds(data_type: DataType, wanted: DataType) -> bool:
 
 
 def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:
-    """Yield every field with its depth, parents first; parts of arrays and maps appear as `element`, `key` and
-    `value` where they are structs.
-    """
+    """Yield every field with its depth, parents first; `element`, `key` and `value` appear where they are structs."""
     yield from _walk(schema, 0)
 
 
@@ -338,10 +325,7 @@ COLLATIONS = "__COLLATIONS"
 
 
 def physical_name(field: StructField, mode: str) -> str:
-    """Return the name of a column or nested field in files, statistics and partition values.
-
-    `mode` is the table's mapping mode: `none`, `name` or `id`.
-    """
+    """Return a field's name in files, statistics and partition values. `mode` of mapping: `none`, `name` or `id`."""
     return field.name if mode == "none" else recorded_name(field)
 
 
@@ -383,9 +367,7 @@ def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:
 
 
 def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
-    """Yield the paths to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct starts a new
-    path.
-    """
+    """Yield the paths to parts of an array or map: `<start>.element`, `<start>.value.key`. Structs start new ones."""
     for part in () if isinstance(data_type, StructType) else parts_of(data_type):
         way = f"{start}.{part.name}"
         yield way

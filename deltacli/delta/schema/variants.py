@@ -19,8 +19,6 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.schema.type_changes import Convert
 
-# -- variants as bytes -------------------------------------------------------------------------------------------------
-
 NULL, TRUE, FALSE = b"\x00", b"\x04", b"\x08"
 INT8, INT16, INT32, INT64, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16, DATE, TIMESTAMP, TIMESTAMP_NTZ, FLOAT = range(3, 15)
 BINARY, STRING, TIME, TIMESTAMP_NANOS, TIMESTAMP_NTZ_NANOS, UUID = range(15, 21)
@@ -53,7 +51,6 @@ class Dictionary:
 
     @cached_property
     def names(self) -> list[bytes]:
-        """Return the names by id."""
         if not self.metadata or self.metadata[0] & 0x0F != 1:
             raise MalformedVariant("its metadata is not of version 1")
         width = (self.metadata[0] >> 6) + 1
@@ -66,7 +63,6 @@ class Dictionary:
 
     @cached_property
     def ids(self) -> dict[bytes, int]:
-        """Return the ids by name."""
         return {name: index for index, name in enumerate(self.names)}
 
 
@@ -203,7 +199,6 @@ def _offsets(values: Sequence[bytes]) -> list[int]:
 
 
 def _width(greatest: int) -> int:
-    """Return the bytes of an integer."""
     return max(1, (greatest.bit_length() + 7) // 8)
 
 
@@ -262,10 +257,7 @@ def shredded(kind: Any, wanted: Any, path: str) -> Convert:
 
 
 def require_values(values: Any, path: str) -> Any:
-    """Return unshredded variants, whose parts are never null, also where files have optional ones.
-
-    Raises DataUnreadable for one without its metadata or its value.
-    """
+    """Return unshredded variants, whose parts are never null. Raises DataUnreadable for one that lacks a part."""
     for part in values.flatten():
         if part.null_count > values.null_count:
             reason = "its metadata or its value is null"
@@ -283,11 +275,8 @@ def not_a_type(path: str, name: str) -> DataUnreadable:
 
 def _unreadable(path: str, kind: Any, fault: MalformedVariant, **more: str) -> DataUnreadable:
     """Return the error. A `reason` among the facts says that values are at fault, and not the schema."""
-    return DataUnreadable(
-        f"column {path} has a variant that cannot be read: {fault}",
-        code=CODE,
-        facts={"column": path, "in the file": str(kind)[:200], **more},
-    )
+    message = f"column {path} has a variant that cannot be read: {fault}"
+    return DataUnreadable(message, code=CODE, facts={"column": path, "in the file": str(kind)[:200], **more})
 
 
 def _whole(encode: _Encode, values: Any, wanted: Any) -> Any:

@@ -75,11 +75,8 @@ def read_exactly(text: str) -> Json:
     try:
         return json.loads(text, parse_float=Verbatim, parse_int=Verbatim)
     except (ValueError, RecursionError) as fault:
-        raise Unreadable(
-            f"the schema cannot be read: {str(fault)[:200]}",
-            code="schema.bad-json",
-            hint=command("snapshot", json=True),
-        ) from None
+        message = f"the schema cannot be read: {str(fault)[:200]}"
+        raise Unreadable(message, code="schema.bad-json", hint=command("snapshot", json=True)) from None
 
 
 def write_exactly(value: Json) -> str:

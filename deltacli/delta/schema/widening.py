@@ -48,8 +48,6 @@ from deltacli.delta.sql.stored import (
     stored_sql,
 )
 
-# -- reasons against a wider type, one guard per reason ----------------------------------------------------------------
-
 PartitionValues = Callable[[str], Iterable[str | None]]
 """The distinct texts of a partition column in the live files, by its name in partitionValues."""
 
@@ -362,7 +360,6 @@ class WideningPlan:
 
     @property
     def due(self) -> tuple[PlannedChange, ...]:
-        """Return the changes that would be made."""
         return tuple(change for change in self.changes if change.is_due)
 
     @property
@@ -430,11 +427,8 @@ def plan_widening(
 def _schema_of(config: state.TableConfiguration, raw_metadata: Action) -> StructType:
     text = raw_metadata.get("schemaString")
     if not isinstance(text, str) or config.metadata is None or config.protocol is None:
-        raise Unreadable(
-            "no type can be widened because the table has no protocol, no metadata or no schema",
-            code="schema.bad-json",
-            hint=command("validate"),
-        )
+        message = "no type can be widened because the table has no protocol, no metadata or no schema"
+        raise Unreadable(message, code="schema.bad-json", hint=command("validate"))
     return config.schema if config.schema and text == config.metadata.schema_string else parse_schema(text)
 
 
@@ -446,11 +440,8 @@ def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Wi
     for column, type_text in changes:
         place = finder.find(column)
         if not isinstance(place.data_type, PrimitiveType):
-            raise UsageError(
-                f"{place.text} is of type {simple_name(place.data_type)}; only its parts can be widened",
-                code="usage.column",
-                hint="name a part of it: a field, element, key or value",
-            )
+            message = f"{place.text} is of type {simple_name(place.data_type)}; only its parts can be widened"
+            raise UsageError(message, code="usage.column", hint="name a part of it: a field, element, key or value")
         if place.address in columns:
             raise UsageError(f"column {place.text} is named twice", code="usage.column")
         columns[place.address] = Widened(place, *_types(place.data_type.name, type_text))

@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 from deltacli.core.made_once import pattern
 
-# -- SQL text split into tokens ----------------------------------------------------------------------------------------
-
 
 class Form(StrEnum):
     """What a node is. CONDITION is true, false or null whatever it is made of; VALUE is surely no condition."""
@@ -140,9 +138,7 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token; `text` of a quoted name and of a string is the text between the quotes, `value` of a string its
-    meaning.
-    """
+    """A token; `text` of a quoted name or string: the text between the quotes; `value` of a string: its meaning."""
 
     kind: TokenKind
     text: str
@@ -155,9 +151,7 @@ class Token(NamedTuple):
 
 
 class SqlFault(Exception):
-    """No SQL engine accepts this text. The message says why and completes a sentence; `position`: where, if the text
-    could not be split into tokens.
-    """
+    """No SQL engine accepts this text. The message completes a sentence; `position`: where it could not be split."""
 
     def __init__(self, reason: str, position: int = -1) -> None:
         super().__init__(reason)

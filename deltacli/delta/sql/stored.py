@@ -38,9 +38,7 @@ class Reference(StrEnum):
 
 
 class StoredSql(NamedTuple):
-    """An SQL text and its owner: the name of a constraint or the path of a column. `text` is None if the value is not
-    text.
-    """
+    """An SQL text and its owner: a constraint's name or a column's path. `text` is None if the value is not text."""
 
     kind: StoredKind
     name: str
@@ -85,9 +83,7 @@ def invariant_sql(value: object) -> str | None:
 
 
 def has_quoted_column(text: str, schema: StructType) -> bool:
-    """Return whether an expression has the name of a column in double quotes: a string in Spark, a column in other
-    engines.
-    """
+    """Return whether an expression has a column in double quotes: a string in Spark, a column in other engines."""
     expression = parse_expression(text) if '"' in text else None
     if expression is None or expression.root is None:
         return False
@@ -115,10 +111,7 @@ def _condition_of(value: object) -> str | None:
 
 
 def refers_to(text: str | None, schema: StructType, place: ColumnPlace) -> Reference:
-    """Return whether an expression refers to a place, or to something around it or within it.
-
-    UNKNOWN if the text, or one of its columns, is not understood.
-    """
+    """Return whether an expression refers to a place, or to what is around or within it; UNKNOWN if not understood."""
     expression = parse_expression(text) if text is not None else None
     if expression is None or expression.root is None:
         return Reference.UNKNOWN

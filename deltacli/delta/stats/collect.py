@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-# -- facts about the columns named in statistics from the rows of one file ---------------------------------------------
 
 _SECONDS_A_DAY = 86_400
 
@@ -342,9 +341,7 @@ class _Column:
         return str(low), str(high)
 
     def _moment(self, microseconds: int) -> str | None:
-        """Engines write milliseconds, and add one to the maximum when they read. Digits below are written where there
-        are some, for readers that add nothing.
-        """
+        """Engines write milliseconds, and readers add one to a maximum; digits below are for those that add nothing."""
         if not _MICROSECONDS[0] <= microseconds <= _MICROSECONDS[1]:
             return None
         seconds, rest = divmod(microseconds, 1_000_000)
@@ -399,9 +396,7 @@ def cut_below(text: str, *, is_whole: bool = True) -> str | None:
 
 
 def cut_above(text: str, *, is_whole: bool = True) -> str | None:
-    """Return a short text that is not less than a text, None if there is none, or where only its beginning is known,
-    which is too short.
-    """
+    """Return a short text not less than a text, None if there is none, or the known beginning is too short."""
     if len(text) <= _SHORT:
         return text if is_whole else None
     for length in range(_SHORT, _LONGEST + 1):

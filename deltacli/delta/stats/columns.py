@@ -38,8 +38,6 @@ from deltacli.delta.stats.schema import (
     stats_fields,
 )
 
-# -- statistics of one file, value by value ----------------------------------------------------------------------------
-
 NOT_A_NUMBER = 1.7976931348623157e308
 INFINITE = 1.7976931348623155e308
 SPELLED_FLOATS = {"NaN": NOT_A_NUMBER, "Infinity": INFINITE, "-Infinity": -INFINITE}
@@ -202,7 +200,7 @@ def _read_float(given: Any) -> Any:
     if isinstance(given, str):
         return SPELLED_FLOATS.get(given, WRONG_TYPE)
     if isinstance(given, int | Decimal) and not isinstance(given, bool):
-        number = _as_float(given)
+        number = as_float(given)
         return number if abs(number) < INFINITE else (INFINITE if number > 0 else -INFINITE)
     return WRONG_TYPE
 
@@ -213,7 +211,8 @@ def as_single(number: float) -> float:
     return rounded
 
 
-def _as_float(given: int | Decimal) -> float:
+def as_float(given: int | Decimal) -> float:
+    """Return the nearest double, an infinity for a number beyond all of them."""
     try:
         return float(given)
     except OverflowError:
@@ -511,9 +510,7 @@ def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array i
 
 
 def _decimals_fit(columns: ArrowArray) -> bool:
-    """Return False if a decimal has more digits than its type. Arrow's reader checks the written digits before it fills
-    up the scale.
-    """
+    """Return False if a decimal exceeds the digits of its type, which Arrow checks before it fills up the scale."""
     for column in columns:
         if pa.types.is_struct(column.type):
             if not _decimals_fit(column.flatten()):

@@ -221,18 +221,14 @@ def indexed_columns(
 
 
 def leaf_columns(config: TableConfiguration) -> list[tuple[ColumnPath, ColumnPath, types.DataType]]:
-    """Return logical path, physical path and type of every leaf except the partition columns, in the order of the
-    schema.
-    """
+    """Return logical path, physical path and type of every leaf but the partition columns, in schema order."""
     return list(_leaves(config, config.schema.fields if config.schema else (), (), ()))
 
 
 def _leaves(
     config: TableConfiguration, fields: Sequence[types.StructField], logical: ColumnPath, physical: ColumnPath
 ) -> Iterator[tuple[ColumnPath, ColumnPath, types.DataType]]:
-    """Yield logical path, physical path and type of each leaf except the partition columns. Maps and arrays are
-    leaves.
-    """
+    """Yield logical path, physical path and type of each leaf but the partition columns. Maps and arrays are leaves."""
     for field in fields:
         name = config.physical_name(field)
         if not physical and name in config.partition_columns:

@@ -142,7 +142,7 @@ def change_data_of_a_commit(view: CommitView) -> Iterator[Finding]:
     partition_columns = view.after.partition_columns
     for placed in files:
         path, values = placed.action.get("path"), placed.action.get("partitionValues")
-        place = view.place(placed.line, path if isinstance(path, str) else None)
+        place = view.place_of(placed)
         if isinstance(path, str) and path and DIRECTORY not in canonical(path).split("/")[:-1]:
             yield LOCATION.at(place, f"{path} is not below {DIRECTORY}", seen=path, expected=f"{DIRECTORY}/…")
         missing = [name for name in partition_columns if name not in values] if isinstance(values, dict) else []
@@ -174,9 +174,7 @@ def _changes_data(files: list[LocatedAction]) -> bool:
 
 
 def _copied_rows(info: Action) -> int | None:
-    """Return how many rows the writer reports as copied unchanged, or None if it does not report a number. Spark writes
-    numbers as text.
-    """
+    """Return how many rows the writer reports as copied unchanged (Spark: as text), or None if it reports no number."""
     metrics: Any = info.get("operationMetrics")  # Any: free in form
     if not isinstance(metrics, dict):
         return None
@@ -193,7 +191,8 @@ def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
     if not ("appendOnly" in view.before.features and view.before.is_on(APPEND_ONLY)):
         return
     removes = [placed for placed in view.removes if placed.action.get("dataChange") is True]
-    with_vector = {canonical(str(placed.action.get("path"))): placed for placed in _vectors(view.adds)}
+    vectors = (p for p in view.adds if p.action.get("deletionVector") and p.action.get("dataChange") is True)
+    with_vector = {_key(placed): placed for placed in vectors}
     by_vector = [with_vector[key] for placed in removes if (key := _key(placed)) in with_vector]
     whole = [placed for placed in removes if _key(placed) not in with_vector]
     replaced = {_key(placed) for placed in removes}
@@ -203,10 +202,6 @@ def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
     if by_vector:
         message = "deletes rows of {} with deletion vectors although the table is append-only"
         yield DV_DELETE.at(*_of_first(view, by_vector, message), expected="no new deletion vector")
-
-
-def _vectors(adds: list[LocatedAction]) -> list[LocatedAction]:
-    return [p for p in adds if p.action.get("deletionVector") and p.action.get("dataChange") is True]
 
 
 def _is_new(view: CommitView, placed: LocatedAction) -> bool:
@@ -220,7 +215,4 @@ def _key(placed: LocatedAction) -> str:
 
 
 def _of_first(view: CommitView, files: list[LocatedAction], message: str) -> tuple[Place, str]:
-    first = files[0]
-    path = first.action.get("path")
-    place = view.place(first.line, path if isinstance(path, str) else None)
-    return place, f"version {view.version} {message.format(plural(len(files), 'file'))}"
+    return view.place_of(files[0]), f"version {view.version} {message.format(plural(len(files), 'file'))}"

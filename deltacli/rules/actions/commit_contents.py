@@ -15,7 +15,6 @@ from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.actions import KNOWN_ACTIONS, Action, json_type
 from deltacli.delta.log.file_actions import num_records_column, stated_records
-from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, TouchedFile
 
@@ -106,31 +105,17 @@ def commits_too_large_to_hold(view: CommitView) -> Iterator[Finding]:
     """Report commits on which readers with little memory fail."""
     actions = len(view.others) + len(view.adds) + len(view.removes)
     if view.size_bytes > MOST_BYTES:
-        yield HUGE.at(
-            view.place(),
-            f"the size of the commit is {format_size(view.size_bytes)}",
-            seen=f"{view.size_bytes} bytes",
-            expected=f"at most {MOST_BYTES} bytes",
-        )
+        message = f"the size of the commit is {format_size(view.size_bytes)}"
+        yield HUGE.at(view.place(), message, seen=f"{view.size_bytes} bytes", expected=f"at most {MOST_BYTES} bytes")
     elif actions > MOST_ACTIONS:
-        yield HUGE.at(
-            view.place(),
-            f"the commit has {format_count(actions)} actions",
-            seen=actions,
-            expected=f"at most {MOST_ACTIONS}",
-        )
+        message = f"the commit has {format_count(actions)} actions"
+        yield HUGE.at(view.place(), message, seen=actions, expected=f"at most {MOST_ACTIONS}")
 
 
 def name_of(placed: LocatedAction) -> str:
     """Return the path of a file action, for a message."""
     path = placed.action.get("path")
     return path if isinstance(path, str) and path else "the file"
-
-
-def place_of_action(view: CommitView, placed: LocatedAction) -> Place:
-    """Return the line and the path of a file action, for a finding."""
-    path = placed.action.get("path")
-    return view.place(placed.line, path if isinstance(path, str) else None)
 
 
 Key = tuple[str, str | None]
@@ -206,11 +191,11 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
         if file.key in added or not file.live:
             if file.key not in added and not VECTOR_FILE.fullmatch(file.path):
                 message = f"{name_of(file.placed)} is removed but was not live: it was never added or already removed"
-                yield REMOVE_OF_UNKNOWN.at(place_of_action(view, file.placed), message)
+                yield REMOVE_OF_UNKNOWN.at(view.place_of(file.placed), message)
         elif not any((file.path, live.dv_id) in removed for live in file.live):
             missed.add(file.path)
             yield REMOVE_DV_MISMATCH.at(
-                place_of_action(view, file.placed),
+                view.place_of(file.placed),
                 f"the remove of {name_of(file.placed)} names a different deletion vector than the live file has",
                 seen=file.dv_id or "no deletion vector",
                 expected=file.live[0].dv_id or "no deletion vector",
@@ -220,7 +205,7 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
             continue
         if not any((file.path, live.dv_id) in removed for live in file.live):
             yield READD_WITHOUT_REMOVE.at(
-                place_of_action(view, file.placed),
+                view.place_of(file.placed),
                 f"{name_of(file.placed)} is live with a different deletion vector and was not removed, so the file is "
                 "in the table twice",
                 seen=file.dv_id or "no deletion vector",
@@ -240,9 +225,7 @@ def data_changes(view: CommitView) -> Iterator[Finding]:
         changes = view.of_kind("cdc")
         if changes and view.is_readable:
             message = f"the commit has {plural(len(changes), 'change data file')} but adds or removes no file"
-            yield CDC_ONLY.at(
-                place_of_action(view, changes[0]), message, seen=len(changes), expected="an add or a remove"
-            )
+            yield CDC_ONLY.at(view.place_of(changes[0]), message, seen=len(changes), expected="an add or a remove")
         return
     flags = {placed.action.get("dataChange") for placed in (*view.adds, *view.removes)}
     if flags == {False}:
@@ -266,28 +249,19 @@ def _rearranged(view: CommitView) -> Iterator[Finding]:
         before.update((file.key, live.add) for live in file.live if live.dv_id == file.dv_id)
     first_new = next((file.placed for file in view.added if not file.live), None)
     if first_new is not None and not view.removes:
-        yield FALSE_NEW_DATA.at(
-            place_of_action(view, first_new),
-            f"{name_of(first_new)} is added with dataChange=false but nothing is removed, so its rows are new",
-            seen="dataChange=false",
-            expected="dataChange=true",
-        )
+        message = f"{name_of(first_new)} is added with dataChange=false but nothing is removed, so its rows are new"
+        yield FALSE_NEW_DATA.at(view.place_of(first_new), message, seen="dataChange=false", expected="dataChange=true")
         return
     after = {file.key: file.placed.action for file in view.added}
     old, new = live_rows(list(before.values())), live_rows(list(after.values()))
     if old is not None and new is not None and old != new:
-        yield FALSE_NEW_DATA.at(
-            view.place(),
-            f"the commit has dataChange=false but replaces {plural(old, 'row')} with {format_count(new)}",
-            seen=f"{new} rows added",
-            expected=f"{old}, as many as it removes",
-        )
+        message = f"the commit has dataChange=false but replaces {plural(old, 'row')} with {format_count(new)}"
+        place = view.place()
+        yield FALSE_NEW_DATA.at(place, message, seen=f"{new} rows added", expected=f"{old}, as many as it removes")
 
 
 def live_rows(adds: Sequence[Action]) -> int | None:
-    """Return the number of rows of files, without those that deletion vectors delete, or None if statistics are
-    missing.
-    """
+    """Return the number of rows of files without those that vectors delete, or None if statistics are missing."""
     if not adds:
         return 0
     total = 0
@@ -357,12 +331,8 @@ def provenance(view: CommitView) -> Iterator[Finding]:
     for placed in found:
         if "" in placed.action:  # how the line reader represents a value that is not an object
             seen = placed.action[""]
-            yield INFO_NOT_OBJECT.at(
-                view.place(placed.line),
-                f"commitInfo is {_named(seen)}, expected an object",
-                seen=_named(seen),
-                expected="an object",
-            )
+            message = f"commitInfo is {_named(seen)}, expected an object"
+            yield INFO_NOT_OBJECT.at(view.place(placed.line), message, seen=_named(seen), expected="an object")
 
 
 def _named(value: object) -> str:
@@ -470,7 +440,7 @@ def records_of_a_path_added_before(view: CommitView) -> Iterator[Finding]:
         before = {records for records in stated if records is not None} - {seen}
         if seen is not None and before:
             message = f"the commit gives {name_of(file.placed)} another number of records than the add before"
-            yield RECORDS_DISAGREE.at(place_of_action(view, file.placed), message, seen=seen, expected=min(before))
+            yield RECORDS_DISAGREE.at(view.place_of(file.placed), message, seen=seen, expected=min(before))
 
 
 @AREA.check(CommitView, DUPLICATE_PATH, ADD_REMOVE_SAME_KEY)
@@ -485,16 +455,12 @@ def paths_of_one_commit(view: CommitView) -> Iterator[Finding]:
         for found in by_path.values():
             if len(found) > 1:
                 lines = ", ".join(str(placed.line) for placed in found[:5])
-                yield DUPLICATE_PATH.at(
-                    place_of_action(view, found[1]),
-                    f"the commit {kind} {name_of(found[1])} {len(found)} times (lines {lines})",
-                    seen=len(found),
-                    expected="once",
-                )
+                message = f"the commit {kind} {name_of(found[1])} {len(found)} times (lines {lines})"
+                yield DUPLICATE_PATH.at(view.place_of(found[1]), message, seen=len(found), expected="once")
     removed = {file.key: file.placed for file in view.removed if file.dv_id is not None}
     if not removed:
         return
     for key in {file.key: None for file in view.added if file.key in removed}:
         placed = removed[key]
         message = f"the commit both adds and removes {name_of(placed)}; whether it is live afterwards is undefined"
-        yield ADD_REMOVE_SAME_KEY.at(place_of_action(view, placed), message, expected="only the add or only the remove")
+        yield ADD_REMOVE_SAME_KEY.at(view.place_of(placed), message, expected="only the add or only the remove")

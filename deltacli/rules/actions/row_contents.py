@@ -20,8 +20,6 @@ from deltacli.rules.actions.row_tracking import OVERLAP, ranges_of_ids
 from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import Area, Finding, Level
 
-# -- rules about the contents of change data files ---------------------------------------------------------------------
-
 CHANGE_AREA = Area("change_data", Level.DATA, spec="Change Data Files")
 
 _COLUMN = "_change_type"
@@ -76,9 +74,7 @@ def kinds_of_changes(view: data_file_views.ChangeFileView) -> Iterator[Finding]:
 
 @CHANGE_AREA.check(data_file_views.ChangedVersionView, UNBALANCED)
 def images_of_updates(view: data_file_views.ChangedVersionView) -> Iterator[Finding]:
-    """Check that each updated row has a preimage and a postimage, and that inserts minus deletes equal the rows added
-    by files.
-    """
+    """Check that each update has a preimage and a postimage, and that inserts minus deletes are the rows files add."""
     before, after = (view.types.counts.get(f"update_{image}", 0) for image in ("preimage", "postimage"))
     if before != after:
         message = (

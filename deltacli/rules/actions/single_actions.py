@@ -11,7 +11,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS, format_count, format_timestamp
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.state import TRANSACTION_RETENTION, parse_interval
-from deltacli.rules.actions.commit_contents import name_of, place_of_action
+from deltacli.rules.actions.commit_contents import name_of
 from deltacli.rules.framework.base import Area, Finding, Severity
 from deltacli.rules.framework.views import CommitView, FilesView, HistoryView, LocatedAction, StateView, TouchedFile
 
@@ -97,31 +97,27 @@ def fields_of_adds(view: FilesView) -> Iterator[Finding]:
     for row in view.rows(pc.less_equal(sizes, 0)):
         size = sizes[row].as_py()
         if size < 0:
-            yield NEGATIVE_SIZE.at(
-                view.place(row), f"{_path(view, row)} has size {size}", seen=size, expected="above 0"
-            )
+            place = view.place(row)
+            yield NEGATIVE_SIZE.at(place, f"{_path(view, row)} has size {size}", seen=size, expected="above 0")
         elif view.config.metadata is None or view.config.metadata.provider == "parquet":
             message = f"{_path(view, row)} has size 0, but the smallest Parquet file has 12 bytes"
             yield NEGATIVE_SIZE.at(view.place(row), message, seen=size, expected="above 0", severity=Severity.WARNING)
     for row in view.rows(pc.equal(pc.binary_length(view.adds.column("path")), 0)):
         yield PATH_EMPTY.at(view.place(row), "the path of an add is empty", seen='""', expected="the path of a file")
     for row in view.rows(pc.less(times, OLDEST_MS)):
-        yield _bad_time(view, row, times[row].as_py())
+        time = times[row].as_py()
+        if time <= 0:
+            message = f"{_path(view, row)} has the invalid modificationTime {time}"
+        else:
+            message = f"{_path(view, row)} has modificationTime {format_timestamp(time)}"
+            if time * 1000 >= OLDEST_MS:
+                message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
+        yield BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected="milliseconds since 1970")
     if view.versions is None:  # adds of commits are compared with the time of their commit
         for row in view.rows(pc.greater(times, view.now_ms + DAY_MS)):
             time = times[row].as_py()
             message = f"{_path(view, row)} has modificationTime {format_timestamp(time)}, which is in the future"
             yield BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected=f"at most {view.now_ms}")
-
-
-def _bad_time(view: FilesView, row: int, time: int) -> Finding:
-    if time <= 0:
-        message = f"{_path(view, row)} has the invalid modificationTime {time}"
-    else:
-        message = f"{_path(view, row)} has modificationTime {format_timestamp(time)}"
-        if time * 1000 >= OLDEST_MS:
-            message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
-    return BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected="milliseconds since 1970")
 
 
 def _path(view: FilesView, row: int) -> str:
@@ -136,18 +132,14 @@ def files_younger_than_their_commit(view: CommitView) -> Iterator[Finding]:
     for placed in view.adds:
         time = placed.action.get("modificationTime")
         if type(time) is int and time > latest:
-            yield BAD_MODIFICATION_TIME.at(
-                place_of_action(view, placed),
-                f"{name_of(placed)} has modificationTime {format_timestamp(time)}, more than a day after its commit",
-                seen=time,
-                expected=f"at most {latest}",
+            message = (
+                f"{name_of(placed)} has modificationTime {format_timestamp(time)}, more than a day after its commit"
             )
+            yield BAD_MODIFICATION_TIME.at(view.place_of(placed), message, seen=time, expected=f"at most {latest}")
 
 
 def commit_time(view: CommitView) -> int:
-    """Return the latest possible time of a commit. Copying may have changed the time of its file in either
-    direction.
-    """
+    """Return the latest possible time of a commit. A copy may have changed its file's time in either direction."""
     written = (view.commit_info or {}).get("timestamp")
     return max(view.modified_ms, view.in_commit_timestamp or 0, written if type(written) is int else 0)
 
@@ -164,9 +156,8 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
             if odd:
                 message = f"tag {odd[0]} of the {kind} of {name_of(placed)} is not a string"
                 seen = tags[odd[0]]
-                yield TAGS_NULL_VALUE.at(
-                    place_of_action(view, placed), message, seen="null" if seen is None else seen, expected="a string"
-                )
+                place = view.place_of(placed)
+                yield TAGS_NULL_VALUE.at(place, message, seen="null" if seen is None else seen, expected="a string")
 
 
 @AREA.check(
@@ -186,40 +177,29 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
         size, time = remove.get("size"), remove.get("deletionTimestamp")
         if remove.get("path") == "":
             message = "the path of a remove is empty"
-            yield PATH_EMPTY.at(place_of_action(view, placed), message, seen='""', expected="the path of a file")
+            yield PATH_EMPTY.at(view.place_of(placed), message, seen='""', expected="the path of a file")
         if size is None or remove.get("partitionValues") is None:
             yield from _incomplete(view, placed)
         if type(size) is int and size < 0:
             message = f"the remove of {name_of(placed)} has size {size}"
-            yield NEGATIVE_SIZE.at(place_of_action(view, placed), message, seen=size, expected="above 0")
+            yield NEGATIVE_SIZE.at(view.place_of(placed), message, seen=size, expected="above 0")
         if time is None:
             message = f"the remove of {name_of(placed)} has no deletionTimestamp and counts as expired at once"
-            yield DELETION_TIMESTAMP_MISSING.at(
-                place_of_action(view, placed), message, expected="milliseconds since 1970"
-            )
+            yield DELETION_TIMESTAMP_MISSING.at(view.place_of(placed), message, expected="milliseconds since 1970")
         elif type(time) is int:
             if time > latest:
-                yield DELETION_TIMESTAMP_ODD.at(
-                    place_of_action(view, placed),
-                    f"{name_of(placed)} was removed at {format_timestamp(time)}, later than its commit",
-                    seen=time,
-                    expected=f"at most {latest}",
-                )
+                message = f"{name_of(placed)} was removed at {format_timestamp(time)}, later than its commit"
+                yield DELETION_TIMESTAMP_ODD.at(view.place_of(placed), message, seen=time, expected=f"at most {latest}")
             elif (made := _made(file)) is not None and time < made - WRITER_SKEW_MS:
                 removed_at, made_at = format_timestamp(time), format_timestamp(made)
-                yield DELETION_TIMESTAMP_ODD.at(
-                    place_of_action(view, placed),
-                    f"{name_of(placed)} was removed at {removed_at}, before its creation at {made_at}",
-                    seen=time,
-                    expected=f"at least {made}",
-                )
+                message = f"{name_of(placed)} was removed at {removed_at}, before its creation at {made_at}"
+                yield DELETION_TIMESTAMP_ODD.at(view.place_of(placed), message, seen=time, expected=f"at least {made}")
             elif time < OLDEST_MS <= latest:
                 message = f"{name_of(placed)} was removed at {format_timestamp(time)}, and counts as expired at once"
                 if time * 1000 >= OLDEST_MS:
                     message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
-                yield DELETION_TIMESTAMP_ODD.at(
-                    place_of_action(view, placed), message, seen=time, expected="milliseconds since 1970"
-                )
+                place = view.place_of(placed)
+                yield DELETION_TIMESTAMP_ODD.at(place, message, seen=time, expected="milliseconds since 1970")
 
 
 def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
@@ -227,12 +207,11 @@ def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
     lacks = [name for name in ("partitionValues", "size") if remove.get(name) is None]
     if remove.get("extendedFileMetadata") is True:
         message = f"the remove of {name_of(placed)} has extendedFileMetadata=true but lacks {' and '.join(lacks)}"
-        yield EXTENDED_METADATA_LIE.at(
-            place_of_action(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
-        )
+        place = view.place_of(placed)
+        yield EXTENDED_METADATA_LIE.at(place, message, seen="extendedFileMetadata true", expected=" and ".join(lacks))
     elif "size" in lacks and not VECTOR_FILE.fullmatch(str(remove.get("path"))):  # recorded by drops of the feature
         message = f"the remove of {name_of(placed)} has no size"
-        yield REMOVE_SIZE_MISSING.at(place_of_action(view, placed), message, expected="the size of the file")
+        yield REMOVE_SIZE_MISSING.at(view.place_of(placed), message, expected="the size of the file")
 
 
 def _made(file: TouchedFile) -> int | None:
@@ -249,16 +228,14 @@ def fields_of_change_files(view: CommitView) -> Iterator[Finding]:
         size = placed.action.get("size")
         if placed.action.get("dataChange") is True:
             message = f"the change data file {name_of(placed)} has dataChange=true"
-            yield CDC_DATACHANGE_TRUE.at(place_of_action(view, placed), message, seen="true", expected="false")
+            yield CDC_DATACHANGE_TRUE.at(view.place_of(placed), message, seen="true", expected="false")
         if type(size) is int and size <= 0:
             severity = Severity.WARNING if size == 0 else None
             message = f"the change data file {name_of(placed)} has size {size}"
-            yield NEGATIVE_SIZE.at(
-                place_of_action(view, placed), message, seen=size, expected="above 0", severity=severity
-            )
+            yield NEGATIVE_SIZE.at(view.place_of(placed), message, seen=size, expected="above 0", severity=severity)
         if placed.action.get("path") == "":
             message = "the path of a change data file is empty"
-            yield PATH_EMPTY.at(place_of_action(view, placed), message, seen='""', expected="the path of a file")
+            yield PATH_EMPTY.at(view.place_of(placed), message, seen='""', expected="the path of a file")
 
 
 MOST_APPLICATIONS = 10_000
@@ -377,11 +354,8 @@ def domains_of_a_commit(view: CommitView) -> Iterator[Finding]:
         key = domain if isinstance(domain, str) else None
         place = view.place(placed.line, key)
         if view.after.protocol is not None and "domainMetadata" not in view.after.features:
-            yield WITHOUT_FEATURE.at(
-                place,
-                f"domain {key or 'without a name'} is set, but the table does not support domainMetadata",
-                expected="domainMetadata in writerFeatures",
-            )
+            message = f"domain {key or 'without a name'} is set, but the table does not support domainMetadata"
+            yield WITHOUT_FEATURE.at(place, message, expected="domainMetadata in writerFeatures")
         if placed.action.get("removed") is True and placed.action.get("configuration") == "":
             message = f"domain {key or 'without a name'} is removed without its last configuration"
             yield TOMBSTONE_EMPTY.at(place, message, expected="the configuration before the removal")

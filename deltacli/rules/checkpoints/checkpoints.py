@@ -25,8 +25,6 @@ from deltacli.rules.checkpoints.contents import is_in_force, is_sidecar, small_a
 from deltacli.rules.framework.base import Area, Finding, Severity, from_a_copy
 from deltacli.rules.framework.views import CheckpointView, ListingView
 
-# -- rules about V2 checkpoints and their sidecars ---------------------------------------------------------------------
-
 V2_AREA = Area("checkpoints", spec="Sidecar File Information")
 
 ADAPTIVE_METADATA = ("adaptiveMetadata", "adaptiveMetadata-preview")
@@ -141,26 +139,16 @@ def a_v2_checkpoint_describes_itself(view: CheckpointView) -> Iterator[Finding]:
     if not view.small_is_whole or not (view.is_v2 or view.instance.kind is LogFileKind.UUID_CHECKPOINT):
         return
     if len(rows) != 1:
-        yield V2_METADATA_MISSING.at(
-            view.place(),
-            f"the checkpoint of version {view.version} has {plural(len(rows), 'checkpointMetadata action')}",
-            seen=len(rows),
-            expected=1,
-        )
+        message = f"the checkpoint of version {view.version} has {plural(len(rows), 'checkpointMetadata action')}"
+        yield V2_METADATA_MISSING.at(view.place(), message, seen=len(rows), expected=1)
     elif rows[0].get("version") != view.version:
-        yield V2_VERSION.at(
-            view.place(),
-            f"the checkpoint of version {view.version} has checkpointMetadata of version {rows[0].get('version')}",
-            seen=rows[0].get("version"),
-            expected=view.version,
-        )
+        message = f"the checkpoint of version {view.version} has checkpointMetadata of version {rows[0].get('version')}"
+        yield V2_VERSION.at(view.place(), message, seen=rows[0].get("version"), expected=view.version)
 
 
 @V2_AREA.check(ListingView, V2_WITHOUT_FEATURE)
 def uuid_names_need_the_feature(view: ListingView) -> Iterator[Finding]:
-    """Checkpoints below the version that brought the protocol are not faults, because the feature may have been
-    dropped.
-    """
+    """Checkpoints below the version that brought the protocol are no faults: the feature may have been dropped."""
     if view.config.protocol is None or "v2Checkpoint" in view.config.features:
         return
     for instance in view.listing.checkpoints:
@@ -179,12 +167,10 @@ def v2_content_needs_the_feature(view: CheckpointView) -> Iterator[Finding]:
     if view.config.protocol is None or view.instance.kind is LogFileKind.UUID_CHECKPOINT:
         return
     if view.is_v2 and not view.config.features.intersection(("v2Checkpoint", *ADAPTIVE_METADATA)):
-        yield V2_WITHOUT_FEATURE.at(
-            view.place(),
-            f"the checkpoint of version {view.version} has V2 content although the table does not support v2Checkpoint",
-            seen="V2 content",
-            expected="V1 content",
+        message = (
+            f"the checkpoint of version {view.version} has V2 content although the table does not support v2Checkpoint"
         )
+        yield V2_WITHOUT_FEATURE.at(view.place(), message, seen="V2 content", expected="V1 content")
 
 
 @V2_AREA.check(CheckpointView, V2_MIXED)
@@ -217,36 +203,27 @@ def tags_describe_what_is_there(view: CheckpointView) -> Iterator[Finding]:
     for tag, number in counted.items():
         value = tags.get(tag)
         if value is not None and str(value) != str(number):
-            yield V2_TAGS.at(
-                view.place(key=tag),
-                f"the tag {tag} of the checkpoint of version {view.version} is {value}, but the checkpoint has "
-                f"{number}",
-                seen=value,
-                expected=number,
+            message = (
+                f"the tag {tag} of the checkpoint of version {view.version} is {value}, but the checkpoint has {number}"
             )
+            yield V2_TAGS.at(view.place(key=tag), message, seen=value, expected=number)
     for path in sorted(locations & view.schemas.keys()) if tags.get(SIDECAR_SCHEMA) else ():
         differs = schema_difference(tags[SIDECAR_SCHEMA], view.schemas[path])
         if differs is not None:
             recorded, found = differs
-            yield V2_TAGS.at(
-                view.place(path, SIDECAR_SCHEMA),
+            message = (
                 f"the tag {SIDECAR_SCHEMA} of the checkpoint of version {view.version} has {recorded}, but a sidecar "
-                f"has {found}",
-                seen=recorded,
-                expected=found,
+                f"has {found}"
             )
+            yield V2_TAGS.at(view.place(path, SIDECAR_SCHEMA), message, seen=recorded, expected=found)
 
 
 @V2_AREA.check(CheckpointView, SIDECAR_MISSING)
 def sidecars_exist(view: CheckpointView) -> Iterator[Finding]:
     """Sidecars are searched by name in `_delta_log/_sidecars`, wherever the path points."""
     for path in view.missing_sidecars:
-        yield SIDECAR_MISSING.at(
-            view.place(key=path),
-            f"the checkpoint of version {view.version} names the sidecar {path}, which does not exist",
-            seen="no file",
-            expected=path,
-        )
+        message = f"the checkpoint of version {view.version} names the sidecar {path}, which does not exist"
+        yield SIDECAR_MISSING.at(view.place(key=path), message, seen="no file", expected=path)
 
 
 @V2_AREA.check(CheckpointView, SIDECAR_SIZE, SIDECAR_OUTSIDE)
@@ -258,21 +235,16 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
             continue
         directory = canonical(path).rpartition("/")[0]
         if not (directory in ("", SIDECAR_DIRECTORY, _SIDECARS) or directory.endswith(f"/{_SIDECARS}")):
-            yield SIDECAR_OUTSIDE.at(
-                view.place(key=path),
-                f"the sidecar path {path} points outside {_SIDECARS}",
-                seen=path,
-                expected=sidecar_location(row).rpartition("/")[2],
-            )
+            message = f"the sidecar path {path} points outside {_SIDECARS}"
+            place = view.place(key=path)
+            yield SIDECAR_OUTSIDE.at(place, message, seen=path, expected=sidecar_location(row).rpartition("/")[2])
         actual = view.file_sizes.get(sidecar_location(row))
         if actual is not None and type(size) is int and size != actual:
-            yield SIDECAR_SIZE.at(
-                view.place(sidecar_location(row)),
+            message = (
                 f"the sidecar {path} has {plural(actual, 'byte')}, but the checkpoint of version {view.version} "
-                f"records {size}",
-                seen=actual,
-                expected=size,
+                f"records {size}"
             )
+            yield SIDECAR_SIZE.at(view.place(sidecar_location(row)), message, seen=actual, expected=size)
 
 
 @V2_AREA.check(CheckpointView, SIDECAR_CONTENT)
@@ -283,12 +255,8 @@ def sidecars_hold_file_actions(view: CheckpointView) -> Iterator[Finding]:
         if is_sidecar(file):
             counts[file, kind] = counts.get((file, kind), 0) + 1
     for (file, kind), count in counts.items():
-        yield SIDECAR_CONTENT.at(
-            view.place(file, kind),
-            f"a sidecar of the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",
-            seen=kind,
-            expected="add and remove only",
-        )
+        message = f"a sidecar of the checkpoint of version {view.version} has {plural(count, f'{kind} action')}"
+        yield SIDECAR_CONTENT.at(view.place(file, kind), message, seen=kind, expected="add and remove only")
 
 
 @V2_AREA.check(ListingView, SIDECAR_ORPHAN)
@@ -331,12 +299,8 @@ def checkpoints_refer_to_the_tree(view: CheckpointView) -> Iterator[Finding]:
     if view.instance.kind is not LogFileKind.CLASSIC_CHECKPOINT or not _keeps_a_tree(view):
         return
     if not any("contentRoot" in schema.names for schema in view.schemas.values()):
-        yield AMT_CLASSIC.at(
-            view.place(),
-            f"the checkpoint of version {view.version} has no contentRoot although the table has a metadata tree",
-            seen="no contentRoot",
-            expected="a contentRoot",
-        )
+        message = f"the checkpoint of version {view.version} has no contentRoot although the table has a metadata tree"
+        yield AMT_CLASSIC.at(view.place(), message, seen="no contentRoot", expected="a contentRoot")
 
 
 def _keeps_a_tree(view: CheckpointView) -> bool:
@@ -459,9 +423,8 @@ def checkpoints_are_not_empty(view: ListingView) -> Iterator[Finding]:
     """Spark and the kernels ignore empty checkpoint files, which a failed upload can leave behind."""
     for file in view.files:
         if file.size_bytes == 0 and file.path.kind in _CHECKPOINTS:
-            yield ZERO_LENGTH.at(
-                view.place(file.name, file.version), f"{file.name} is empty", seen="0 bytes", expected="a checkpoint"
-            )
+            place = view.place(file.name, file.version)
+            yield ZERO_LENGTH.at(place, f"{file.name} is empty", seen="0 bytes", expected="a checkpoint")
 
 
 @AREA.check(ListingView, MULTIPART_INCOMPLETE, MULTIPART_MIXED)
@@ -494,9 +457,7 @@ def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MULTIPART_FORBIDDEN, MULTIPART_ONE)
 def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
-    """Checkpoints below the version that brought the protocol are skipped, because an older protocol may have
-    applied.
-    """
+    """Checkpoints below the version that brought the protocol are skipped: an older protocol may have applied."""
     for instance in view.listing.checkpoints:
         if instance.kind is not LogFileKind.MULTI_PART_CHECKPOINT:
             continue
@@ -531,12 +492,8 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
     for version, instances in by_version.items():
         if len(instances) > 1:
             forms = " and ".join(sorted(instance.form for instance in instances))
-            yield SEVERAL.at(
-                view.place(instances[0].files[0].name, version),
-                f"version {version} has complete checkpoints in {len(instances)} forms: {forms}",
-                seen=forms,
-                expected="one form",
-            )
+            message = f"version {version} has complete checkpoints in {len(instances)} forms: {forms}"
+            yield SEVERAL.at(view.place(instances[0].files[0].name, version), message, seen=forms, expected="one form")
 
 
 @AREA.check(ListingView, WITHOUT_COMMIT, UNPUBLISHED)
@@ -549,19 +506,11 @@ def checkpoints_follow_their_commits(view: ListingView) -> Iterator[Finding]:
             continue
         place = view.place(instance.files[0].name, instance.version)
         if is_managed:
-            yield UNPUBLISHED.at(
-                place,
-                f"version {instance.version} has a checkpoint, but the newest published commit is {newest}",
-                seen=instance.version,
-                expected=f"at most {newest}",
-            )
+            message = f"version {instance.version} has a checkpoint, but the newest published commit is {newest}"
+            yield UNPUBLISHED.at(place, message, seen=instance.version, expected=f"at most {newest}")
         else:
-            yield WITHOUT_COMMIT.at(
-                place,
-                f"version {instance.version} has a checkpoint, but the newest commit is {newest}",
-                seen=instance.version,
-                expected=f"at most {newest}",
-            )
+            message = f"version {instance.version} has a checkpoint, but the newest commit is {newest}"
+            yield WITHOUT_COMMIT.at(place, message, seen=instance.version, expected=f"at most {newest}")
 
 
 @AREA.check(ListingView, V2_COMPAT_MISSING)
@@ -620,9 +569,7 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
 
 
 def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
-    """Return version -> number of parts -> the files with such names, including empty ones, which another rule
-    reports.
-    """
+    """Return version -> number of parts -> the files with such names, also empty ones, which another rule reports."""
     multi_part_sets: dict[int, dict[int, list[LogFile]]] = {}
     for file in view.files:
         if file.path.kind is LogFileKind.MULTI_PART_CHECKPOINT:
@@ -636,9 +583,7 @@ def _is_complete(parts: int, files: list[LogFile]) -> bool:
 
 
 def _faults_of_parts(parts: int, present: set[int]) -> str:
-    """Return what is wrong with the parts of an incomplete set, in words. Names from untrusted sources may claim
-    billions of parts.
-    """
+    """Return what parts an incomplete set lacks, in words. Names from untrusted sources may claim billions of them."""
     valid = {part for part in present if 1 <= part <= parts}
     wrong = present - valid
     if len(valid) == parts:

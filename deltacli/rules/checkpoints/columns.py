@@ -111,12 +111,8 @@ def statistics_follow_the_properties(view: CheckpointView) -> Iterator[Finding]:
     for name, key, asked in (("stats", STATS_AS_JSON, as_json), ("stats_parsed", STATS_AS_STRUCT, as_struct)):
         holders = [file for file, fields in columns.items() if name in fields]
         if asked is False and holders:
-            yield STATS_POLICY.at(
-                view.place(holders[0], key),
-                f"the checkpoint of version {view.version} has the column add.{name} although {key} is false",
-                seen=f"add.{name}",
-                expected="no such column",
-            )
+            message = f"the checkpoint of version {view.version} has the column add.{name} although {key} is false"
+            yield STATS_POLICY.at(view.place(holders[0], key), message, seen=f"add.{name}", expected="no such column")
         elif (asked or (asked is None and key == STATS_AS_JSON)) and not holders and _has_statistics(view, columns):
             yield STATS_POLICY.at(
                 view.place(next(iter(columns)), key),
@@ -173,12 +169,9 @@ def parsed_columns_have_current_types(view: CheckpointView) -> Iterator[Finding]
             if view.config.physical_name(field) != column.name or not isinstance(field.data_type, PrimitiveType):
                 continue
             if is_older(column.arrow_type, field.data_type.name):
-                yield PARSED_TYPES_OLD.at(
-                    view.place(column.file, column.path),
-                    f"{column.path} in the checkpoint has a narrower type than the column {field.name}",
-                    seen=column.arrow_type,
-                    expected=field.data_type.name,
-                )
+                message = f"{column.path} in the checkpoint has a narrower type than the column {field.name}"
+                place = view.place(column.file, column.path)
+                yield PARSED_TYPES_OLD.at(place, message, seen=column.arrow_type, expected=field.data_type.name)
 
 
 def parsed_columns(view: CheckpointView) -> Iterator[Parsed]:
@@ -211,9 +204,7 @@ def _parsed_fields(
     seen: set[str],
     below: str = "",
 ) -> Iterator[Parsed]:
-    """The fields of a struct, each before those of its nested structs. `seen` holds the names below the root that were
-    already yielded.
-    """
+    """The fields of a struct, each before those within it. `seen`: names below the root that were already yielded."""
     for name, arrow_type in _inner_fields(struct).items():
         key = f"{below}.{name}"
         if key not in seen:
@@ -227,9 +218,7 @@ def _parsed_fields(
 
 
 def is_older(arrow_type: ArrowType, name: str) -> bool:
-    """Return True if an Arrow type is narrower than a type of a schema and may be widened to it. Spec: Type
-    Widening.
-    """
+    """Return True if an Arrow type is narrower than a type of a schema and may widen to it. Spec: Type Widening."""
     from pyarrow import types
 
     if arrow_type is None:
@@ -310,12 +299,8 @@ def _judge_type(
 
 
 def _wrong_type(view: CheckpointView, file: str, path: str, actual: object, expected: str) -> Finding:
-    return SCHEMA_TYPE.at(
-        view.place(file, path),
-        f"the column {path} of the checkpoint has the type {actual}",
-        seen=actual,
-        expected=expected,
-    )
+    message = f"the column {path} of the checkpoint has the type {actual}"
+    return SCHEMA_TYPE.at(view.place(file, path), message, seen=actual, expected=expected)
 
 
 @lru_cache(maxsize=1)

@@ -201,12 +201,8 @@ def a_checkpoint_has_one_of_each(view: CheckpointView) -> Iterator[Finding]:
     for kind, rule in (("protocol", NO_PROTOCOL), ("metaData", NO_METADATA)):
         count = len(small_actions(view, kind))
         if count != 1:
-            yield rule.at(
-                view.place(),
-                f"the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",
-                seen=count,
-                expected=1,
-            )
+            message = f"the checkpoint of version {view.version} has {plural(count, f'{kind} action')}"
+            yield rule.at(view.place(), message, seen=count, expected=1)
 
 
 @STATE_AREA.check(CheckpointView, FORBIDDEN_ACTION)
@@ -215,12 +211,8 @@ def a_checkpoint_has_state_only(view: CheckpointView) -> Iterator[Finding]:
     for kind in ("commitInfo", "cdc"):
         count = view.counts.get(kind, 0)
         if count:
-            yield FORBIDDEN_ACTION.at(
-                view.place(),
-                f"the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",
-                seen=count,
-                expected=0,
-            )
+            message = f"the checkpoint of version {view.version} has {plural(count, f'{kind} action')}"
+            yield FORBIDDEN_ACTION.at(view.place(), message, seen=count, expected=0)
 
 
 @STATE_AREA.check(CheckpointView, FEATURES_NULL)
@@ -275,20 +267,14 @@ def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
     for application, (version, updated) in expected.transactions.items():
         if application not in actual:
             if not _may_have_expired(view, updated):
-                yield MISSING_TXN.at(
-                    view.place(key=application),
-                    f"the checkpoint of version {view.version} lacks the transaction of {application}",
-                    seen="none",
-                    expected=version,
-                )
+                message = f"the checkpoint of version {view.version} lacks the transaction of {application}"
+                yield MISSING_TXN.at(view.place(key=application), message, seen="none", expected=version)
         elif actual[application] != version:
-            yield MISSING_TXN.at(
-                view.place(key=application),
+            message = (
                 f"the checkpoint of version {view.version} has a different transaction of {application} than the "
-                "commits",
-                seen=actual[application],
-                expected=version,
+                "commits"
             )
+            yield MISSING_TXN.at(view.place(key=application), message, seen=actual[application], expected=version)
 
 
 @STATE_AREA.check(CheckpointView, MISSING_DOMAIN)
@@ -309,16 +295,11 @@ def domains_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
             )
         else:
             continue
-        yield MISSING_DOMAIN.at(
-            view.place(key=domain), message, seen=actual.get(domain, "none"), expected=configuration
-        )
+        place = view.place(key=domain)
+        yield MISSING_DOMAIN.at(place, message, seen=actual.get(domain, "none"), expected=configuration)
     for extra in actual.keys() - expected.domains.keys():
-        yield MISSING_DOMAIN.at(
-            view.place(key=str(extra)),
-            f"the checkpoint of version {view.version} has the domain {extra}, which the commits do not have",
-            seen=actual[extra],
-            expected="none",
-        )
+        message = f"the checkpoint of version {view.version} has the domain {extra}, which the commits do not have"
+        yield MISSING_DOMAIN.at(view.place(key=str(extra)), message, seen=actual[extra], expected="none")
 
 
 @STATE_AREA.check(CheckpointView, DOMAIN_TOMBSTONE)
@@ -326,12 +307,9 @@ def removed_domains_are_left_out(view: CheckpointView) -> Iterator[Finding]:
     """Kernel Java keeps removed domains."""
     for row in small_actions(view, "domainMetadata"):
         if row.get("removed") is True:
-            yield DOMAIN_TOMBSTONE.at(
-                view.place(key=str(row.get("domain"))),
-                f"the checkpoint of version {view.version} has the removed domain {row.get('domain')}",
-                seen="removed: true",
-                expected="no row",
-            )
+            message = f"the checkpoint of version {view.version} has the removed domain {row.get('domain')}"
+            place = view.place(key=str(row.get("domain")))
+            yield DOMAIN_TOMBSTONE.at(place, message, seen="removed: true", expected="no row")
 
 
 def _comparable(view: CheckpointView) -> ExpectedState | None:

@@ -252,6 +252,5 @@ def what_was_not_evaluated(view: AllRowsView) -> Iterator[Finding]:
     for stored, reason in reasons.items():
         rows = unjudged.get(stored)
         where = f" for {plural(rows, 'row')}" if rows else ""
-        place = view.place._replace(key=stored.name)
         message = f"the {stored.kind} {stored.name} was not evaluated{where}: {reason}"
-        yield NOT_EVALUATED.at(place, message, seen=stored.text)
+        yield NOT_EVALUATED.at(view.place, message, key=stored.name, seen=stored.text)

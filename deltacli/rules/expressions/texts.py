@@ -23,11 +23,9 @@ from deltacli.delta.sql import stored
 from deltacli.delta.sql.parser import Expression, Form, Node, parse_expression
 from deltacli.delta.stats.columns import StatsBlock
 from deltacli.rules.framework.base import Area, Finding, Severity
-from deltacli.rules.framework.views import FilesView, MetadataView, TableConfigurationView, stats_of
+from deltacli.rules.framework.views import FilesView, MetadataView, TableConfigurationView, rows_where, stats_of
 from deltacli.rules.schema.schema import fresh
 from deltacli.rules.schema.schema_changes import replaces_all_files
-
-# -- rules about SQL that tables keep ----------------------------------------------------------------------------------
 
 AREA = Area("expressions", spec="Generated Columns")
 
@@ -88,14 +86,23 @@ def _findings(view: MetadataView) -> Iterator[Finding]:
     schema = view.config.schema
     if schema is None:
         return
-    yield from _constraint_findings(view, schema)
+    for key, condition in view.config.properties.items():
+        if (
+            key.lower().startswith(stored.CONSTRAINT_PREFIX)
+            and (fault := _condition_fault(schema, condition)) is not None
+        ):
+            message = f"the CHECK constraint {key[len(stored.CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
+            yield CONSTRAINT_BAD_SQL.at(view.place, message, key=key, seen=condition)
     text = view.config.metadata.schema_string if view.config.metadata else None
     if not text or not any(key in text for key in (stored.INVARIANT_KEY, stored.DEFAULT_KEY)):
         return
     for named in named_fields(schema):
         if named.field.metadata:
             yield from _invariant_findings(view, schema, named)
-            yield from _default_findings(view, named)
+            default = named.field.metadata.get(stored.DEFAULT_KEY)
+            if default is not None and (fault := _default_fault(default, named.field.data_type)) is not None:
+                message = f"the default of {named.path} cannot be used: {fault.reason}"
+                yield DEFAULT_BAD_SQL.at(view.place, message, key=named.path, seen=default, severity=fault.severity)
 
 
 @AREA.check(TableConfigurationView, GENERATED_BAD_SQL)
@@ -113,18 +120,7 @@ def _all_generated_findings(view: TableConfigurationView) -> Iterator[Finding]:
         yield from _generated_findings(view, schema, named)
 
 
-# -- the four kinds --------------------------------------------------------------------------------------------------
-
-
-def _constraint_findings(view: MetadataView, schema: StructType) -> Iterator[Finding]:
-    for key, text in view.config.properties.items():
-        if key.lower().startswith(stored.CONSTRAINT_PREFIX):
-            fault = _condition_fault(schema, text)
-            if fault is not None:
-                message = (
-                    f"the CHECK constraint {key[len(stored.CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
-                )
-                yield CONSTRAINT_BAD_SQL.at(view.place._replace(key=key), message, seen=text)
+# -- the kinds -------------------------------------------------------------------------------------------------------
 
 
 def _invariant_findings(view: MetadataView, schema: StructType, named: NamedField) -> Iterator[Finding]:
@@ -160,19 +156,7 @@ def _generated_findings(view: TableConfigurationView, schema: StructType, named:
         fault = _Fault("it is not text")
     if fault is not None:
         message = f"the generated column {named.path} cannot be computed again: {fault.reason}"
-        place = view.place._replace(key=named.path)
-        yield GENERATED_BAD_SQL.at(place, message, seen=text, severity=fault.severity)
-
-
-def _default_findings(view: MetadataView, named: NamedField) -> Iterator[Finding]:
-    text = named.field.metadata.get(stored.DEFAULT_KEY)
-    if text is None:
-        return
-    fault = _default_fault(text, named.field.data_type)
-    if fault is not None:
-        message = f"the default of {named.path} cannot be used: {fault.reason}"
-        place = view.place._replace(key=named.path)
-        yield DEFAULT_BAD_SQL.at(place, message, seen=text, severity=fault.severity)
+        yield GENERATED_BAD_SQL.at(view.place, message, key=named.path, seen=text, severity=fault.severity)
 
 
 def _default_fault(text: object, data_type: DataType) -> _Fault | None:
@@ -311,7 +295,7 @@ def _partition_findings(view: FilesView, block: StatsBlock, name: str, source: _
     first = pc.take(pa.array([span.first - source.slack - _TRUNCATED for span in known.values()], pa.int64()), place_of)
     last = pc.take(pa.array([span.last + source.slack for span in known.values()], pa.int64()), place_of)
     outside = pc.fill_null(pc.or_(pc.less(high, first), pc.greater(low, last)), pa.scalar(False))
-    for row in pc.indices_nonzero(outside).to_pylist():
+    for row in rows_where(outside):
         value = values[row].as_py()
         place = view.place(block.row(row))
         message = f"{place.key} has the value {value} for {name}, which no value of {source.column} in it gives"
@@ -457,7 +441,7 @@ def identity_columns_stay(view: MetadataView) -> Iterator[Finding]:
             was, now = older.field.metadata.get(key), named.field.metadata.get(key)
             if was is not None and now is not None and was != now:
                 message = f"{key} of the identity column {named.path} was changed from {was} to {now}"
-                yield IMMUTABLE_CHANGED.at(view.place._replace(key=named.path), message, seen=now, expected=was)
+                yield IMMUTABLE_CHANGED.at(view.place, message, key=named.path, seen=now, expected=was)
 
 
 def _identities(config: TableConfiguration) -> list[NamedField]:

@@ -7,14 +7,13 @@ Widening.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
-from deltacli.core.typing import ArrowType
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
@@ -28,8 +27,6 @@ from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level, ReadFault, Severity, by_repair
 from deltacli.rules.protocol.iceberg import active
 from deltacli.rules.widening import changes_of
-
-# -- rules about what data files are and how they lie ------------------------------------------------------------------
 
 AREA = Area("data_files", Level.FOOTERS, spec="Format Specification")
 
@@ -215,29 +212,20 @@ def columns_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
         yield COLUMN_MISSING.at(place, message, seen="absent", expected=expected, severity=severity)
     for unknown in file_match.unknown:
         if not _is_expected(unknown, view.config):
-            message = f"the table has no column {unknown.path}, and {view.shown_files} {_has(view)} it"
-            place = view.place._replace(key=unknown.path)
-            yield COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
+            has = "have" if view.files > 1 else "has"
+            message = f"the table has no column {unknown.path}, and {view.shown_files} {has} it"
+            yield COLUMN_UNKNOWN.at(view.place, message, key=unknown.path, seen=unknown.name)
     for alike in file_match.alike:
         names = ", ".join(alike.names)
         message = f"column {alike.path} cannot be told from others in {view.shown_files}: {names}"
         place = view.place._replace(key=alike.path)
         yield CASE_MISMATCH.at(place, message, seen=names, expected="one column", severity=Severity.ERROR)
-    yield from _other_cases(view, file_match)
-
-
-def _other_cases(view: data_file_views.FileSchemaView, file_match: data_types.FileMatch) -> Iterator[Finding]:
     for part in file_match.parts:
         wanted = view.config.physical_name(part.field)
         seen = part.file.name
         if part.field_path is None and seen != wanted and seen.lower() == wanted.lower():
             message = f"column {part.path} is called {seen} in {view.shown_files}"
-            place = view.place._replace(key=part.path)
-            yield CASE_MISMATCH.at(place, message, seen=seen, expected=wanted)
-
-
-def _has(view: data_file_views.FileSchemaView) -> str:
-    return "have" if view.files > 1 else "has"
+            yield CASE_MISMATCH.at(view.place, message, key=part.path, seen=seen, expected=wanted)
 
 
 def _is_expected(unknown: data_types.UnknownField, config: TableConfiguration) -> bool:
@@ -258,8 +246,7 @@ def partition_columns_of_files(view: data_file_views.FileSchemaView) -> Iterator
     for name, is_there in data_types.match_of(view).partitions.items():
         if not is_there:
             message = f"partition column {name} is absent from {view.shown_files}; {demanded_by} requires it"
-            place = view.place._replace(key=name)
-            yield PARTITION_COLUMN_MISSING.at(place, message, seen="absent", severity=severity)
+            yield PARTITION_COLUMN_MISSING.at(view.place, message, key=name, seen="absent", severity=severity)
 
 
 def _who_demands_partitions(config: TableConfiguration) -> tuple[str | None, Severity | None]:
@@ -277,18 +264,11 @@ def _who_demands_partitions(config: TableConfiguration) -> tuple[str | None, Sev
 # -- nulls -----------------------------------------------------------------------------------------------------------
 
 
-class _Required(NamedTuple):
-    """A column of a file in which every null breaks a column of the table."""
-
-    path: str
-    leaf: int
-
-
 @COLUMN_AREA.check(data_file_views.FootersView, REQUIRED_MISMATCH)
 def nulls_in_required_columns(view: data_file_views.FootersView) -> Iterator[Finding]:
     """Nulls that footers count, in rows that are not deleted."""
-    for required in _required_leaves(view):
-        leaf = view.leaf(required.leaf)
+    for path, number in _required_leaves(view).items():
+        leaf = view.leaf(number)
         counted = Counter[int]()
         with_nulls = pc.filter(leaf.files, pc.fill_null(pc.greater(leaf.nulls, 0), False))
         if not len(with_nulls):
@@ -302,37 +282,29 @@ def nulls_in_required_columns(view: data_file_views.FootersView) -> Iterator[Fin
             vector = view.adds.column("deletionVector")[row].as_py()
             if counted[row] > (int(vector["cardinality"] or 0) if vector else 0):
                 place = view.place(row)
-                message = (
-                    f"column {required.path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
-                )
+                message = f"column {path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
                 yield REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
 
 
-def _required_leaves(view: data_file_views.FootersView) -> Sequence[_Required]:
-    known: dict[int, tuple[Any, list[_Required]]] = view.run_memory.setdefault("required", {})
+def _required_leaves(view: data_file_views.FootersView) -> Mapping[str, int]:
+    """Return path -> leaf of the columns of the file in which every null breaks a column of the table."""
+    known: dict[int, tuple[Any, dict[str, int]]] = view.run_memory.setdefault("required", {})
     key = id(view.schema)
     if key not in known:
-        parts = data_types.match_file(view.schema, view.config).parts if _demands_anything(view.config) else []
+        has_required = view.config.schema is not None and _has_required(view.config.schema)
+        parts = data_types.match_file(view.schema, view.config).parts if has_required else []
         required = [column for column in map(_required, parts) if column is not None]
-        known[key] = view.schema, list({column.path: column for column in reversed(required)}.values())
+        known[key] = view.schema, dict(reversed(required))
     return known[key][1]
 
 
-def _required(part: data_types.MatchedPart) -> _Required | None:
+def _required(part: data_types.MatchedPart) -> tuple[str, int] | None:
     """The part as a column of the file in which nobody may be null: neither it nor what is around it."""
-    if not part.nullable or not isinstance(part.data_type, PrimitiveType) or _is_nested(part.file.kind):
+    if not part.nullable or not isinstance(part.data_type, PrimitiveType) or pa.types.is_nested(part.file.kind):
         return None
     if any(nullable.field.nullable for nullable in part.nullable):
         return None
-    return _Required(part.nullable[-1].path, part.file.leaf)
-
-
-def _is_nested(kind: ArrowType) -> bool:
-    return bool(pa.types.is_nested(kind))
-
-
-def _demands_anything(config: TableConfiguration) -> bool:
-    return config.schema is not None and _has_required(config.schema)
+    return part.nullable[-1].path, part.file.leaf
 
 
 def _has_required(schema: StructType) -> bool:
@@ -389,9 +361,7 @@ def names_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
         message = (
             f"column {one.path} is called {one.field.name} in {view.shown_files}, but column mapping calls it {wanted}"
         )
-        yield FILE_WITH_LOGICAL_NAMES.at(
-            view.place._replace(key=one.path), message, seen=one.field.name, expected=wanted
-        )
+        yield FILE_WITH_LOGICAL_NAMES.at(view.place, message, key=one.path, seen=one.field.name, expected=wanted)
 
 
 @FIELD_ID_AREA.check(data_file_views.FileSchemaView, FILE_WITH_OTHER_NAMES)
@@ -403,8 +373,7 @@ def names_beside_ids(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
         wanted, seen = view.config.physical_name(part.field), part.file.name
         if part.field_path is None and seen != wanted and part.file.file_id == data_types.id_of(part.field):
             message = f"column {part.path} is called {seen} in {view.shown_files}, and found by its id alone"
-            place = view.place._replace(key=part.path)
-            yield FILE_WITH_OTHER_NAMES.at(place, message, seen=seen, expected=wanted)
+            yield FILE_WITH_OTHER_NAMES.at(view.place, message, key=part.path, seen=seen, expected=wanted)
 
 
 @FIELD_ID_AREA.check(data_file_views.FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
@@ -424,17 +393,15 @@ def field_ids_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding
     for part, wanted in parts:
         if wanted is not None and part.file.file_id not in (None, wanted):
             message = f"column {part.path} has the field id {part.file.file_id} in {view.shown_files}"
-            place = view.place._replace(key=part.path)
-            yield FIELD_ID_MISMATCH.at(place, message, seen=part.file.file_id, expected=wanted)
+            yield FIELD_ID_MISMATCH.at(view.place, message, key=part.path, seen=part.file.file_id, expected=wanted)
     for other in file_match.other_ids:
         place = view.place._replace(key=other.path)
-        yield FIELD_ID_MISMATCH.at(place, _other_id(view, other), seen=_seen(other), expected=other.expected)
+        seen = other.seen_name if other.seen is None else other.seen
+        yield FIELD_ID_MISMATCH.at(place, _other_id(view, other), seen=seen, expected=other.expected)
 
 
 def wanted_id(part: data_types.MatchedPart, physical_name: str) -> int | None:
-    """Return the field id that a file must have for a part. For elements, keys and values, only if the table defines
-    one.
-    """
+    """Return the field id that a file must have for a part; for elements, keys and values only if the table has one."""
     if part.field_path is None:
         return data_types.id_of(part.field)
     nested = part.field.metadata.get(NESTED_IDS)
@@ -472,10 +439,6 @@ def _other_id(view: data_file_views.FileSchemaView, other: data_types.OtherId) -
     )
 
 
-def _seen(other: data_types.OtherId) -> object:
-    return other.seen if other.seen is not None else other.seen_name
-
-
 # -- rules about type widening -----------------------------------------------------------------------------------------
 
 WIDENING_AREA = Area("widening", Level.FOOTERS)
@@ -503,7 +466,7 @@ def changes_that_nobody_needs(view: data_file_views.AllFootersView) -> Iterator[
         files = plural(sum(schema.files for schema in view.schemas), "data file")
         names = ", ".join(named.path for named in changed)
         message = f"no type change needs to be recorded, because {files} have the present types of {names}"
-        yield REMOVABLE.at(view.place._replace(key=changed[0].path), message, seen=names)
+        yield REMOVABLE.at(view.place, message, key=changed[0].path, seen=names)
 
 
 def _is_final(view: data_file_views.FileSchemaView) -> bool:

@@ -41,8 +41,6 @@ from deltacli.rules.framework.base import Area, Finding, Level, ReadFault, Rule,
 from deltacli.rules.framework.data_file_views import FileFaultView, FileSchemaView
 from deltacli.rules.protocol.iceberg import active
 
-# -- the columns of a table beside those of a data file ----------------------------------------------------------------
-
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -301,9 +299,7 @@ class _Matcher:
 
 
 def is_three_levels(node: FileNode) -> bool:
-    """True for a list whose element is in a repeated group of its own. Spec: Parquet, Lists: Backward-compatibility
-    rules.
-    """
+    """True for a list whose element is in a group of its own. Spec: Parquet, Lists: Backward-compatibility rules."""
     if node.is_repeated or len(node.children) != 1:
         return False
     inner = node.children[0]
@@ -333,7 +329,6 @@ def _in_file(one: ArrowField, leaf: int, node: FileNode | None) -> InFile:
 
 
 def _ids_of(data_type: DataType) -> Iterator[int]:
-    """The ids of all fields, parts of lists and maps among them."""
     for one in struct_fields(data_type):
         number = id_of(one)
         if number is not None:
@@ -568,12 +563,9 @@ def _nested_fault(kind: Any, data_type: ArrayType | MapType) -> TypeFault:
     expected = simple_name(data_type)
     if is_struct(kind) and kind.num_fields == 1 and is_list(kind.field(0).type):
         what = "map" if isinstance(data_type, MapType) else "list"
+        seen = f"a group without the annotation of a {what}"
         return TypeFault(
-            NESTED_LAYOUT,
-            f"a group without the annotation of a {what}",
-            expected,
-            f"of type {expected} lacks the annotation of a {what}",
-            Severity.ERROR,
+            NESTED_LAYOUT, seen, expected, f"of type {expected} lacks the annotation of a {what}", Severity.ERROR
         )
     return _mismatch(kind, data_type)
 

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.typing import ArrowArray, Json, JsonObject
+from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size
 from deltacli.delta import data_files
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-
-# -- rules about deletion vectors --------------------------------------------------------------------------------------
 
 AREA = Area("deletion_vectors", spec="Deletion Vector Descriptor Schema")
 
@@ -179,7 +177,7 @@ def descriptors_without_sense(view: views.FilesView) -> Iterator[Finding]:
         return
     known = ("u", "i", "p", "r") if "adaptiveMetadata" in view.config.features else ("u", "i", "p")
     unknown = pc.and_(pc.is_valid(vectors.kind), pc.invert(vectors.of_kind(*known)))
-    for index in _indices(unknown):
+    for index in views.rows_where(unknown):
         kind = vectors.kind[index].as_py()
         text = f"the storage type of the deletion vector is {kind!r}"
         place = view.place(vectors.row(index))
@@ -191,7 +189,7 @@ def descriptors_without_sense(view: views.FilesView) -> Iterator[Finding]:
         ("cardinality", vectors.cardinality),
     ):
         if values.null_count:
-            for index in _indices(pc.is_null(values)):
+            for index in views.rows_where(pc.is_null(values)):
                 text = f"the deletion vector has no {name}"
                 yield BAD_DESCRIPTOR.at(view.place(vectors.row(index)), text, expected=name)
     for name, values in (
@@ -199,12 +197,12 @@ def descriptors_without_sense(view: views.FilesView) -> Iterator[Finding]:
         ("sizeInBytes", vectors.size),
         ("cardinality", vectors.cardinality),
     ):
-        for index in _indices(pc.less(values, 0)):
+        for index in views.rows_where(pc.less(values, 0)):
             seen = values[index].as_py()
             text = f"{name} of the deletion vector is negative"
             place = view.place(vectors.row(index))
             yield BAD_DESCRIPTOR.at(place, text, seen=seen, expected="0 or more")
-    for index in _indices(pc.equal(vectors.cardinality, 0)):
+    for index in views.rows_where(pc.equal(vectors.cardinality, 0)):
         text = "the deletion vector deletes no row"
         yield EMPTY.at(view.place(vectors.row(index)), text, seen=0, expected="1 or more")
 
@@ -226,23 +224,23 @@ def places_of_vectors(view: views.FilesView) -> Iterator[Finding]:
         return
     yield from _bad_texts(view, vectors)
     inline = vectors.of_kind("i")
-    for index in _indices(pc.and_(inline, pc.is_valid(vectors.offset))):
+    for index in views.rows_where(pc.and_(inline, pc.is_valid(vectors.offset))):
         text = "the inline deletion vector has an offset"
         seen = vectors.offset[index].as_py()
         yield INLINE_WITH_OFFSET.at(view.place(vectors.row(index)), text, seen=seen, expected="none")
     relative = pc.and_not(vectors.of_kind("p"), pc.match_substring_regex(vectors.text, _ABSOLUTE))
-    for index in _indices(relative):
+    for index in views.rows_where(relative):
         text = "the path of the deletion vector is not absolute, as its storage type says"
         seen = vectors.text[index].as_py()
         place = view.place(vectors.row(index))
         yield ABSOLUTE_NOT_ABSOLUTE.at(place, text, seen=seen, expected="an absolute path")
     in_file = pc.and_(vectors.of_kind("u", "p"), pc.equal(pc.coalesce(vectors.offset, 0), 0))
-    for index in _indices(in_file):
+    for index in views.rows_where(in_file):
         seen = vectors.offset[index].as_py()
         text = "the deletion vector has no offset in its file" if seen is None else "the offset is that of the version"
         place = view.place(vectors.row(index))
         yield OFFSET_ZERO.at(place, text, seen="none" if seen is None else seen, expected="1 or more")
-    for index in _indices(pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _HIDDEN))):
+    for index in views.rows_where(pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _HIDDEN))):
         prefix = vectors.text[index].as_py()[: -data_files.UUID_LENGTH]
         text = f"the directory {prefix} of the deletion vector has a hidden name"
         yield HIDDEN_PREFIX.at(view.place(vectors.row(index)), text, seen=prefix, expected="no leading _ or .")
@@ -251,7 +249,7 @@ def places_of_vectors(view: views.FilesView) -> Iterator[Finding]:
 def _bad_texts(view: views.FilesView, vectors: _Vectors) -> Iterator[Finding]:
     """Texts that do not decode; those of the usual form surely do."""
     sure = pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _SURE_UUID))
-    for index in _indices(pc.and_not(pc.and_(vectors.of_kind("u", "i"), pc.is_valid(vectors.text)), sure)):
+    for index in views.rows_where(pc.and_not(pc.and_(vectors.of_kind("u", "i"), pc.is_valid(vectors.text)), sure)):
         descriptor = vectors.text[index].as_py()
         place = view.place(vectors.row(index))
         if vectors.kind[index].as_py() == "i":
@@ -274,7 +272,7 @@ def records_beside_vectors(view: views.FilesView) -> Iterator[Finding]:
     if vectors is None:
         return
     records = pc.take(view.num_records, vectors.rows)
-    for index in _indices(pc.and_(pc.equal(records, vectors.cardinality), pc.greater(records, 0))):
+    for index in views.rows_where(pc.and_(pc.equal(records, vectors.cardinality), pc.greater(records, 0))):
         seen = records[index].as_py()
         text = f"the deletion vector deletes all {format_count(seen)} rows of the file"
         yield ALL_ROWS.at(view.place(vectors.row(index)), text, seen=seen, expected=f"fewer than {seen}")
@@ -282,7 +280,7 @@ def records_beside_vectors(view: views.FilesView) -> Iterator[Finding]:
     if not records.null_count or (view.versions is None and stats.null_count == len(stats)):
         return  # a checkpoint may keep its statistics in columns alone
     faulty = {fault.row for fault in views.stats_of(view).faults if fault.what in ("", "numRecords")}
-    for index in _indices(pc.is_null(records)):
+    for index in views.rows_where(pc.is_null(records)):
         if vectors.row(index) not in faulty:
             text = "the file has a deletion vector, but its statistics have no numRecords"
             yield NUM_RECORDS_MISSING.at(view.place(vectors.row(index)), text, expected="numRecords")
@@ -319,23 +317,14 @@ def vectors_written_while_disabled(view: views.CommitView) -> Iterator[Finding]:
         return
     for placed in view.adds:
         vector = placed.action.get("deletionVector")
-        if vector is None or data_files.fault_of(vector) is not None or not _is_new(view, placed.action, vector):
+        if vector is None or data_files.fault_of(vector) is not None:
             continue
-        path = str(placed.action.get("path"))
-        text = "the commit writes a deletion vector, which the table's properties do not allow"
-        place = view.place(placed.line, path)
-        yield WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
-
-
-def _is_new(view: views.CommitView, add: JsonObject, vector: dict[str, Json]) -> bool:
-    path = add.get("path")
-    live = view.live_before(path) if isinstance(path, str) else None
-    return live is not None and data_files.unique_id(vector) not in {file.dv_id for file in live}
-
-
-def _indices(mask: ArrowArray) -> list[int]:
-    indices: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return indices
+        path = placed.action.get("path")
+        live = view.live_before(path) if isinstance(path, str) else None
+        if live is not None and data_files.unique_id(vector) not in {file.dv_id for file in live}:
+            text = "the commit writes a deletion vector, which the table's properties do not allow"
+            place = view.place(placed.line, path)
+            yield WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
 
 
 # -- the files of deletion vectors against one listing of the table ----------------------------------------------------

@@ -19,7 +19,14 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.rules.framework.views import StateView, StorageView, hidden_names, newest_removals, place_of_live_file
+from deltacli.rules.framework.views import (
+    StateView,
+    StorageView,
+    hidden_names,
+    newest_removals,
+    place_of_live_file,
+    rows_where,
+)
 from deltacli.rules.log.log_files import is_copied
 
 if TYPE_CHECKING:
@@ -173,16 +180,17 @@ class Compared:
 
     @cached_property
     def _absent(self) -> list[tuple[int, str, str]]:
-        """Live files that should be in the listing and are not: row, name, and the other name by which one is there."""
-        rows = _rows_of(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
+        """Live files that should be in the listing and are not: row, name, and the other name by which one is there:
+        its path left encoded, or decoded twice, which `path.double-encoded` reports.
+        """
+        rows = rows_where(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
         raw = pc.take(self.view.live_adds.column("path"), rows).to_pylist() if rows else []
         names = [key_text(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
-        return [(row, name, self._other_name(path, name)) for row, path, name in zip(rows, raw, names, strict=True)]
-
-    def _other_name(self, path: str, name: str) -> str:
-        """The path left encoded, or decoded twice, where that is there: `path.double-encoded` reports it."""
-        others = (path, decode(name)) if "%" in path else ()
-        return next((other for other in others if other in self.view.files), "")
+        absent = []
+        for row, path, name in zip(rows, raw, names, strict=True):
+            others = (path, decode(name)) if "%" in path else ()
+            absent.append((row, name, next((other for other in others if other in self.view.files), "")))
+        return absent
 
     @cached_property
     def absent_rows(self) -> list[int]:
@@ -213,11 +221,6 @@ class Compared:
                 yield place_of_live_file(found), found
 
 
-def _rows_of(mask: ArrowArray) -> list[int]:
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
-
-
 @AREA.check(
     StorageView,
     FILE_MISSING,
@@ -232,16 +235,12 @@ def _rows_of(mask: ArrowArray) -> list[int]:
 def log_against_listing(view: StorageView) -> Iterator[Finding]:
     """One comparison for all of them: both sides may be a million."""
     compared = Compared(view)
-    yield from _missing(compared)
+    for place, _ in compared.at(compared.absent_rows):
+        yield file_missing(place)
     yield from _elsewhere(compared)
     yield from _of_other_size(compared)
     yield from _overwritten(compared)
     yield from _removed_and_unknown(compared)
-
-
-def _missing(compared: Compared) -> Iterator[Finding]:
-    for place, _ in compared.at(compared.absent_rows):
-        yield file_missing(place)
 
 
 def file_missing(place: Place) -> Finding:
@@ -272,8 +271,7 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
     """Spec: Add File (size). A negative size is reported by another rule."""
     stored = compared.stored(file.size_bytes for file in compared.view.files.values())
     told = compared.view.live_adds.column("size")
-    wrong = pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0))
-    found = _rows_of(wrong)
+    found = rows_where(pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0)))
     sizes = pc.take(stored, found).to_pylist() if found else []
     for (place, add), size in zip(compared.at(found), sizes, strict=True):
         message = f"{place.key} has {size:,} bytes, but the log records {add['size']:,}"
@@ -291,7 +289,7 @@ def _overwritten(compared: Compared) -> Iterator[Finding]:
     times = compared.stored(file.modified_ms for file in compared.view.files.values())
     # What is of the future, `log.mtime-future` reports.
     odd = pc.and_(pc.greater(times, bounds), pc.less_equal(times, compared.view.now_ms + CLOCK_SKEW_MS))
-    found = _rows_of(odd)
+    found = rows_where(odd)
     by_version = {commit.version: commit.modified_ms for commit in commits}
     modified = pc.take(times, found).to_pylist() if found else []
     for (place, _), time in zip(compared.at(found), modified, strict=True):
@@ -307,10 +305,9 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     retention_ms = deleted_file_retention_ms(view.state.config.properties)
     threshold = view.now_ms - retention_ms
     copied_ms = _copied_at(view)
-    live_and_gone = compared.absent_names
     for path, removed_ms in removed.items():
         # A vacuum compares in the same way: at the very end of its retention a file is still protected.
-        if not view.may_be_there(path) and path not in live_and_gone and removed_ms >= threshold:
+        if not view.may_be_there(path) and path not in compared.absent_names and removed_ms >= threshold:
             message = (
                 f"the removed file {path} is missing before the end of its retention: older versions cannot be read"
             )

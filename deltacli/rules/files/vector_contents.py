@@ -110,9 +110,7 @@ def vectors_in_the_older_layout(view: VectorsView) -> Iterator[Finding]:
 
 @AREA.check(VectorsView, ROW_OUT_OF_RANGE)
 def rows_that_are_none(view: VectorsView) -> Iterator[Finding]:
-    """Check for rows beyond the last row of the file. The row count comes from the footer, or from the log if there is
-    no footer.
-    """
+    """Check for rows beyond the last one of the file, by the count of its footer, or of the log without a footer."""
     told: list[int | None] = num_records_column(view.live.adds.column("stats")).to_pylist()
     for facts in view.vectors:
         rows = view.file_rows[facts.row] if view.file_rows[facts.row] is not None else told[facts.row]

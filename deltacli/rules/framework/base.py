@@ -15,8 +15,6 @@ from deltacli.core.errors import Worded, command, is_shared, parameter, spelling
 from deltacli.core.made_once import cached_property
 from deltacli.delta.log.segment import Place
 
-# -- the parts of a `validate` rule ------------------------------------------------------------------------------------
-
 View = TypeVar("View")
 
 
@@ -121,12 +119,15 @@ class Rule(NamedTuple):
         place: Place,
         message: str,
         *,
+        key: str | None = None,
         seen: object = None,
         expected: object = None,
         severity: Severity | None = None,
         field: str = "",
     ) -> Finding:
-        """Return a finding of this rule. `severity` overrides the severity of the rule for this case."""
+        """Return a finding of this rule. `key` and `severity` override those of the place and of the rule."""
+        if key is not None:
+            place = place._replace(key=key)
         return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected), field)
 
 
@@ -224,9 +225,7 @@ class Area:
     def check_faults(
         self, view: type[View], *rules: Rule
     ) -> Callable[[Callable[[View], Iterator[ReadFault]]], Callable[[View], Iterator[Finding]]]:
-        """Register a function that yields what a reader found, and report the faults whose code is the id of a named
-        rule.
-        """
+        """Register what yields faults of a reader, and report those whose code is the id of a named rule."""
         by_id = {rule.id: rule for rule in rules}
 
         def register(run: Callable[[View], Iterator[ReadFault]]) -> Callable[[View], Iterator[Finding]]:

@@ -23,9 +23,7 @@ from deltacli.rules.framework.views import OF_CHECKPOINT
 
 @dataclass(eq=False, repr=False)
 class LiveAdds:
-    """Live files in columns, with their places in the log. `versions` are OF_CHECKPOINT, and `lines` None, for files
-    from a checkpoint.
-    """
+    """Live files in columns, and their places in the log: without version (OF_CHECKPOINT) and line in a checkpoint."""
 
     adds: pa.RecordBatch
     versions: Sequence[int]
@@ -74,9 +72,7 @@ class FileFaultView:
 
 
 class LeafRows(NamedTuple):
-    """What footers record about one column, one row per row group. `files` are rows of the view. Bounds are the bytes
-    of the file, null if there are none.
-    """
+    """A column in footers, a row per row group. `files`: rows of the view. Bounds: bytes of the file, null for none."""
 
     files: pa.Int64Array
     values: pa.Int64Array
@@ -90,8 +86,18 @@ class LeafRows(NamedTuple):
     codec: pa.Int64Array
 
 
+class _OfLiveFiles:
+    """A view whose rows are live files."""
+
+    live: LiveAdds
+
+    def place(self, row: int) -> Place:
+        """Return where the log names a file."""
+        return self.live.place(row)
+
+
 @dataclass(eq=False, repr=False)
-class FootersView:
+class FootersView(_OfLiveFiles):
     """Live files of one schema, up to some thousand."""
 
     live: LiveAdds
@@ -107,10 +113,6 @@ class FootersView:
     @property
     def adds(self) -> pa.RecordBatch:
         return self.live.adds
-
-    def place(self, row: int) -> Place:
-        """Return where the log names a file."""
-        return self.live.place(row)
 
     @cached_property
     def rows(self) -> pa.Int64Array:
@@ -140,9 +142,7 @@ class FootersView:
 
 @dataclass(eq=False, repr=False)
 class FileSchemaView:
-    """One schema of data files, seen once after all files. `files` have it, with `rows` rows in total. `place` is that
-    of the first.
-    """
+    """One schema of data files, seen once after all files. `files` and `rows` have it; `place` is that of the first."""
 
     schema: FileSchema
     config: TableConfiguration
@@ -189,19 +189,13 @@ class VectorFacts(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class VectorsView:
-    """The deletion vectors of live files. `file_rows`: how many rows the footer of each row of `live` records, None if
-    it was not read.
-    """
+class VectorsView(_OfLiveFiles):
+    """The deletion vectors of live files. `file_rows`: rows by the footer of each row of `live`, None if not read."""
 
     live: LiveAdds
     vectors: Sequence[VectorFacts]
     file_rows: Sequence[int | None]
     config: TableConfiguration
-
-    def place(self, row: int) -> Place:
-        """Return where the log names the file with the vector."""
-        return self.live.place(row)
 
 
 class ChangeTypes(NamedTuple):
@@ -238,10 +232,8 @@ class ChangedVersionView:
 
 
 @dataclass(eq=False, repr=False)
-class AnswersView:
-    """Results from the rows of live files (level `data`): `answers` per question, for each row of `live`. A file that
-    could not be read to its end has none.
-    """
+class AnswersView(_OfLiveFiles):
+    """Results from rows of live files: `answers` per question for each row of `live`; none for a file not all read."""
 
     live: LiveAdds
     footers: Sequence[Footer | None]
@@ -254,10 +246,6 @@ class AnswersView:
     "True if not all files were read, so statements about all of them cannot be checked."
     domains: Mapping[str, str] = field(default_factory=dict)
     "Domain -> its configuration."
-
-    def place(self, row: int) -> Place:
-        """Return where the log names a file."""
-        return self.live.place(row)
 
 
 @dataclass(eq=False, repr=False)

@@ -127,9 +127,7 @@ class KnownFiles:
         return self._tombstones.get(key)
 
     def tombstones(self, newer_than: int | None = None) -> Iterator[Action]:
-        """Yield every remove that no add undid, or those whose deletionTimestamp is greater; those of the checkpoint in
-        chunks.
-        """
+        """Yield each remove that no add undid, or those with a greater deletionTimestamp; a checkpoint's in chunks."""
         for remove in self._tombstones.values():
             if remove is not None and (newer_than is None or (remove.get("deletionTimestamp") or 0) > newer_than):
                 yield remove
@@ -234,7 +232,7 @@ class KnownFiles:
 
 def _with_statistics(base: pa.Table) -> pa.Table:
     """Return the files of a checkpoint with a column of statistics, null if they were not kept."""
-    return base if "stats" in base.column_names else base.append_column("stats", _no_text(base.num_rows))
+    return base if "stats" in base.column_names else base.append_column("stats", pa.nulls(base.num_rows, pa.string()))
 
 
 def _key_of(action: Action) -> tuple[str, str]:
@@ -270,9 +268,7 @@ def _binary(keys: Iterable[str]) -> ArrowArray:
 
 
 def _bytes_of(key: str) -> bytes:
-    """Return the bytes of a canonical path as they were in the log. For half a surrogate pair, return bytes that no
-    path has.
-    """
+    """Return the bytes of a canonical path as in the log; for half a surrogate pair, bytes that no path has."""
     try:
         return key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -302,7 +298,7 @@ def _columns_of(files: Sequence[LiveFile]) -> pa.Table:
         canonical_column(paths),
         pa.array([file.dv_id for file in files], pa.string()),
         pa.array([add.get("size") for add in adds], pa.int64()),
-        pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), _num_records(stats)),
+        pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), num_records_column(stats)),
         pa.array([vector.get("cardinality") for vector in vectors], pa.int64()),
         pa.array([add.get("baseRowId") for add in adds], pa.int64()),
         pa.array([add.get("defaultRowCommitVersion") for add in adds], pa.int64()),
@@ -364,10 +360,6 @@ def _add_columns(files: Sequence[LiveFile], base_path: str) -> pa.Table:
     )
 
 
-def _no_text(rows: int) -> ArrowArray:
-    return pa.nulls(rows, pa.string())
-
-
 def _texts(values: Sequence[str | None]) -> ArrowArray:
     """Return texts as a column. Halves of surrogate pairs become question marks, because they cannot be encoded."""
     try:
@@ -375,7 +367,3 @@ def _texts(values: Sequence[str | None]) -> ArrowArray:
     except UnicodeEncodeError:
         plain = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
         return pa.array(plain, pa.string())
-
-
-def _num_records(stats: ArrowArray) -> ArrowArray:
-    return num_records_column(stats)

@@ -247,9 +247,7 @@ def repair_to_try(rule: Rule, table: str, condition: Condition = Condition.WHOLE
 
 
 def command_of(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -> str | None:
-    """Return the command that repairs what a rule reports, else the one that shows what a repair would do; None where
-    there is none.
-    """
+    """Return the command that repairs what a rule reports, else one that shows a repair's effect; None without any."""
     return repair_command(rule, table, condition) or repair_to_try(rule, table, condition) or None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
+from deltacli.core.units import format_count
 from deltacli.delta.data_files import canonical, canonical_all, fault_of, locate_all, unique_id
 from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from deltacli.delta.listing import HiddenNames
 
-# -- the input of checks -----------------------------------------------------------------------------------------------
 
 MOST_ROWS_TOLD = 1_000
 "Maximum number of findings per check and view."
@@ -77,6 +77,17 @@ class TouchedFile(NamedTuple):
         return self.path, self.dv_id
 
 
+def rows_where(mask: ArrowArray) -> list[int]:
+    """Return the positions at which a mask is true."""
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
+
+
+def in_files(count: int) -> str:
+    """Return ` in 12 files`, or nothing for one file."""
+    return f" in {format_count(count)} files" if count > 1 else ""
+
+
 @dataclass(eq=False, repr=False)
 class CommitView:
     """One commit, its lines parsed. Actions with type faults are reported and left out of all lists here."""
@@ -113,6 +124,11 @@ class CommitView:
 
     def place(self, line: int | None = None, key: str | None = None) -> segment.Place:
         return segment.Place(self.path, line, self.version, key)
+
+    def place_of(self, placed: LocatedAction) -> segment.Place:
+        """Return the line and the path of a file action."""
+        path = placed.action.get("path")
+        return self.place(placed.line, path if isinstance(path, str) else None)
 
     def live_before(self, path: str) -> Sequence[LiveFile] | None:
         """Return the same for a raw path."""
@@ -222,9 +238,7 @@ class FilesView:
         return segment.Place(f"{segment.LOG_DIRECTORY}/{segment.commit_name(version)}", self.lines[row], version, key)
 
     def rows(self, mask: ArrowArray) -> list[int]:
-        """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no
-        information.
-        """
+        """Return the rows that a mask marks, at most the first thousand: more findings of a kind add no information."""
         rows: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
         return rows
 

@@ -94,12 +94,10 @@ def totals_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
         ("tableSizeBytes", expected.totals.size_bytes, TABLE_SIZE),
     ):
         if type(value.get(name)) is int and value[name] != number:
-            yield rule.at(
-                view.place(key=name),
-                f"{name} of the checksum of version {view.version} is {value[name]}, but the commits give {number}",
-                seen=value[name],
-                expected=number,
+            message = (
+                f"{name} of the checksum of version {view.version} is {value[name]}, but the commits give {number}"
             )
+            yield rule.at(view.place(key=name), message, seen=value[name], expected=number)
 
 
 @COUNT_AREA.check(ChecksumView, DV_COUNTS)
@@ -126,9 +124,8 @@ def sizes_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     boundaries, counts, sizes = (state.numbers_of(histogram, part) for part in state.HISTOGRAM_LISTS)
     fault = state.fault_of_histogram(boundaries, counts, sizes)
     if fault:
-        yield HISTOGRAM.at(
-            view.place(key=name), f"{name} of the checksum of version {view.version} {fault}", seen=histogram
-        )
+        place = view.place(key=name)
+        yield HISTOGRAM.at(place, f"{name} of the checksum of version {view.version} {fault}", seen=histogram)
         return
     found = _live_column(expected, "size")
     if found is None:
@@ -149,12 +146,9 @@ def deleted_records_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]
         return
     counts = state.numbers_of(histogram, "deletedRecordCounts")
     if counts is None or len(counts) != len(DELETED_RECORDS):
-        yield DELETED_HISTOGRAM.at(
-            view.place(key=name),
-            f"{name} of the checksum of version {view.version} does not have {len(DELETED_RECORDS)} bins",
-            seen=histogram,
-            expected=f"{len(DELETED_RECORDS)} numbers",
-        )
+        message = f"{name} of the checksum of version {view.version} does not have {len(DELETED_RECORDS)} bins"
+        place = view.place(key=name)
+        yield DELETED_HISTOGRAM.at(place, message, seen=histogram, expected=f"{len(DELETED_RECORDS)} numbers")
         return
     cardinalities = _live_column(expected, "dv_cardinality", absent=0)
     if cardinalities is None:
@@ -180,28 +174,16 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     for live in expected.live():
         row = actual.pop((canonical(live.path), live.dv_id), None)
         if row is None:
-            yield ALL_FILES.at(
-                view.place(key=live.path),
-                f"allFiles of the checksum of version {view.version} lacks {live.path}",
-                seen="missing",
-                expected="live",
-            )
+            message = f"allFiles of the checksum of version {view.version} lacks {live.path}"
+            yield ALL_FILES.at(view.place(key=live.path), message, seen="missing", expected="live")
             continue
         for name in ("size", "partitionValues"):
             if name in live.add and _plain(row.get(name)) != _plain(live.add[name]):
-                yield ALL_FILES.at(
-                    view.place(key=live.path),
-                    f"{name} of {live.path} in the checksum of version {view.version} differs from the commits",
-                    seen=row.get(name),
-                    expected=live.add[name],
-                )
+                message = f"{name} of {live.path} in the checksum of version {view.version} differs from the commits"
+                yield ALL_FILES.at(view.place(key=live.path), message, seen=row.get(name), expected=live.add[name])
     for path, _ in actual:
-        yield ALL_FILES.at(
-            view.place(key=path),
-            f"allFiles of the checksum of version {view.version} has {path}, which is not live",
-            seen="there",
-            expected="not live",
-        )
+        message = f"allFiles of the checksum of version {view.version} has {path}, which is not live"
+        yield ALL_FILES.at(view.place(key=path), message, seen="there", expected="not live")
 
 
 def bins_of(values: ArrowArray, boundaries: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -374,12 +356,9 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
     """Spec: Version Checksum File Schema."""
     value = state.read_checksum(view.data)
     if value is None:
-        yield BAD_JSON.at(
-            view.place(),
-            f"the checksum of version {view.version} is not a single JSON object",
-            seen=view.data[:100].decode("utf-8", "replace"),
-            expected="one JSON object",
-        )
+        message = f"the checksum of version {view.version} is not a single JSON object"
+        place = view.place()
+        yield BAD_JSON.at(place, message, seen=view.data[:100].decode("utf-8", "replace"), expected="one JSON object")
         return
     absent = [name for name in state.REQUIRED_OF_CHECKSUM if value.get(name) is None]
     if absent:
@@ -392,20 +371,12 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
     for name, wanted in state.REQUIRED_OF_CHECKSUM.items():
         if name not in absent and type(value[name]) is not wanted:
             words = "an integer" if wanted is int else "an object"
-            yield MISSING_REQUIRED.at(
-                view.place(key=name),
-                f"{name} of the checksum of version {view.version} is not {words}",
-                seen=value[name],
-                expected=words,
-            )
+            message = f"{name} of the checksum of version {view.version} is not {words}"
+            yield MISSING_REQUIRED.at(view.place(key=name), message, seen=value[name], expected=words)
     for name in ("numMetadata", "numProtocol"):
         if type(value.get(name)) is int and value[name] != 1:
-            yield COUNTS_NOT_ONE.at(
-                view.place(key=name),
-                f"{name} of the checksum of version {view.version} is {value[name]}",
-                seen=value[name],
-                expected=1,
-            )
+            message = f"{name} of the checksum of version {view.version} is {value[name]}"
+            yield COUNTS_NOT_ONE.at(view.place(key=name), message, seen=value[name], expected=1)
 
 
 @AREA.check(ChecksumView, METADATA_DIFFERS, PROTOCOL_DIFFERS)
@@ -451,19 +422,13 @@ def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
             expected=expected.in_commit_timestamp if actual is None else "none",
         )
     elif actual is not None and expected.in_commit_timestamp not in (None, actual):
-        yield COMMIT_TIME.at(
-            view.place(key=name),
-            f"{name} of the checksum of version {view.version} differs from the timestamp of its commit",
-            seen=actual,
-            expected=expected.in_commit_timestamp,
-        )
+        message = f"{name} of the checksum of version {view.version} differs from the timestamp of its commit"
+        yield COMMIT_TIME.at(view.place(key=name), message, seen=actual, expected=expected.in_commit_timestamp)
 
 
 @AREA.check(ChecksumView, TRANSACTIONS)
 def checksum_transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """If transactions expire, it is unknown which ones had expired when the checksum was written, so only versions are
-    compared.
-    """
+    """Only versions are compared: it is unknown which transactions had expired when the checksum was written."""
     value, expected = comparable(view)
     listed = value.get("setTransactions")
     if expected is None or listed is None:
@@ -521,9 +486,7 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MISSING)
 def versions_have_a_checksum(view: ListingView) -> Iterator[Finding]:
-    """Checked from the first checksum on, if more than half of the versions have one. The checksum of the newest commit
-    may still be written.
-    """
+    """From the first checksum on, if most versions have one. That of the newest commit may still be written."""
     commits = view.listing.commits
     having = {version for version in _versions_with_checksum(view) if version in commits}
     if not having:
@@ -532,12 +495,8 @@ def versions_have_a_checksum(view: ListingView) -> Iterator[Finding]:
     due = [version for version in commits if first <= version]
     lacking = [version for version in due if version not in having and version != view.newest_commit]
     if lacking and 2 * len(having) > len(due):
-        yield MISSING.at(
-            view.place(),
-            f"{len(lacking)} of {len(due)} versions have no checksum: {format_ranges(lacking)}",
-            seen=format_ranges(having),
-            expected="a checksum for each commit",
-        )
+        message = f"{len(lacking)} of {len(due)} versions have no checksum: {format_ranges(lacking)}"
+        yield MISSING.at(view.place(), message, seen=format_ranges(having), expected="a checksum for each commit")
 
 
 def _versions_with_checksum(view: ListingView) -> list[int]:

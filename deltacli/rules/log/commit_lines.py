@@ -35,8 +35,6 @@ from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Fix, from_a_copy
 from deltacli.rules.framework.views import LocatedAction
 
-# -- rules about the lines of commits ----------------------------------------------------------------------------------
-
 AREA = Area("commit_lines", spec="Delta Log Entries")
 
 _RESTORE = Fix(
@@ -162,23 +160,6 @@ def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
     )
 
 
-def report_spelling(kind: str, names: Sequence[str], action: Action, place: Place) -> Finding:
-    """Return the finding for an integer in another spelling, which was replaced by its value in the action."""
-    value: Json = action
-    for name in names:
-        value = value[name]
-    what = ".".join((kind, *names))
-    message = f"{what} is written with a fraction or an exponent"
-    return NUMBER_SPELLING.at(place, message, expected=f"{value}")
-
-
-def report_unknown_field(kind: str, name: str, count: int, place: Place) -> Finding:
-    """Return the finding for an unrecognized field, once per file."""
-    where = f" in {count:,} actions" if count > 1 else ""
-    message = f"{kind}.{name} is not defined by the protocol{where}; readers ignore it"
-    return UNKNOWN_FIELD.at(place, message, seen=name)
-
-
 _PLAIN = {FieldType.TEXT: str, FieldType.BOOLEAN: bool, FieldType.OBJECT: dict}
 
 
@@ -284,9 +265,7 @@ class ScannedLines(NamedTuple):
 
 
 class LineScanner:
-    """Scans the files of one table. Valid shapes of actions are remembered, so a million adds of one writer need one
-    check.
-    """
+    """Scans the files of a table. Valid shapes of actions are remembered: a million adds of a writer need one check."""
 
     def __init__(self) -> None:
         self._sound: set[tuple[Any, ...]] = set()  # Any: names and types of the fields
@@ -399,7 +378,11 @@ class LineScanner:
                 if _ESCAPE_WITHIN in line:
                     _report_halves_within(kind, action, run.place._replace(line=number), run)
                 for names in take_whole_numbers(kind, action, line):
-                    run.report(report_spelling(kind, names, action, run.place._replace(line=number)))
+                    whole: Json = action
+                    for name in names:
+                        whole = whole[name]
+                    message = f"{'.'.join((kind, *names))} is written with a fraction or an exponent"
+                    run.report(NUMBER_SPELLING.at(run.place._replace(line=number), message, expected=f"{whole}"))
                 shape = (kind, *action, *map(type, action.values()))
                 if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
                     run.actions.append(LocatedAction(kind, action, number))
@@ -460,7 +443,9 @@ class _Run:
     def result(self) -> ScannedLines:
         """Return the results, with the faults of the whole file at the end."""
         for (kind, name), (first, count) in self._unknown.items():
-            self.report(report_unknown_field(kind, name, count, self.place._replace(line=first)))
+            where = f" in {count:,} actions" if count > 1 else ""
+            message = f"{kind}.{name} is not defined by the protocol{where}; readers ignore it"
+            self.report(UNKNOWN_FIELD.at(self.place._replace(line=first), message, seen=name))
         if self.odd_ends:
             message = f"{self.odd_ends} blank lines, or lines that end with CR LF"
             self.report(CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends))
@@ -491,9 +476,7 @@ def _take_no_object(kind: str, action: Json, number: int, run: _Run) -> None:
 
 
 def _small_parts_are_plain(action: Action) -> bool:
-    """Return True if numbers are small and maps have only strings, so that the shape of an action determines its
-    validity.
-    """
+    """Return True if numbers are small and maps have only strings, so that its shape makes an action valid or not."""
     for value in action.values():
         kind = type(value)
         if kind is int:
@@ -535,9 +518,7 @@ def _report_halves_within(kind: str, action: Action, place: Place, run: _Run) ->
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:
-    """Return the objects of a file whose actions span several lines, each with its first line, or None if the file is
-    not of that form.
-    """
+    """Return the objects of a file whose actions span lines, each with its first line, or None for another file."""
     try:
         return list(_decode_spread(data.decode("utf-8")))
     except (ValueError, RecursionError):

@@ -137,9 +137,8 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
     domains = [key for key in lacking if expected[key].action.get("removed") is True and key[0] == "domainMetadata"]
     if domains:
         message = f"the compaction lacks the removal of {plural(len(domains), 'domain')}"
-        yield MISSING_DOMAIN_TOMBSTONE.at(
-            view.place(key=domains[0][1]), message, seen="no removal", expected=_name(domains[0])
-        )
+        place = view.place(key=domains[0][1])
+        yield MISSING_DOMAIN_TOMBSTONE.at(place, message, seen="no removal", expected=_name(domains[0]))
     known = {*removes, *domains}
     if faults := [
         (key, words) for key, words in differences_of_compaction(view.commits, view.actions) if key not in known
@@ -158,9 +157,7 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
 def differences_of_compaction(
     commits: Iterable[Sequence[LocatedAction]], actions: Sequence[LocatedAction]
 ) -> Iterator[tuple[Key, str]]:
-    """Yield how a compaction differs from the reconciliation of its commits, by key and in words. Null and absent are
-    equal, and what writers may choose.
-    """
+    """Yield by key how a compaction differs from its commits, in words. Null is absent, and writers have choices."""
     expected, actual, repeated = _reconciled(commits), _reconciled([actions]), _repeated(actions)
     yield from ((key, f"has {_name(key)} more than once") for key in repeated)
     yield from ((key, f"lacks {_name(key)}") for key in expected if key not in actual)

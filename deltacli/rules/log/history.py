@@ -17,8 +17,6 @@ from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, 
 from deltacli.rules.framework.views import CommitView, HistoryView, ListingView, StorageView, TableConfigurationView
 from deltacli.rules.log.log_files import gaps_of, is_copied
 
-# -- rules about the history of a table --------------------------------------------------------------------------------
-
 AREA = Area("history")
 
 OPERATION_MISSING = AREA.info(
@@ -210,9 +208,7 @@ def _newest_run(commits: Iterable[CommitView]) -> list[CommitView]:
 
 
 def _oldest_rebuilt(run: list[CommitView], newest: int) -> int:
-    """Return the oldest version of a run that the log can rebuild: 0, or that of the checkpoint before the first
-    commit.
-    """
+    """Return the oldest version of a run that can be rebuilt: 0, or that of the checkpoint before the first commit."""
     if run and run[0].version == 0:
         return 0
     return next((commit.version - 1 for commit in run if _follows_checkpoint(commit)), newest)
@@ -446,7 +442,7 @@ def _enablement_of(
         has, lacks = keys.version, keys.timestamp
         if version_text is None:
             has, lacks = lacks, has
-        yield rule.at(place._replace(key=lacks), f"the table has {has} but not {lacks}", seen=has, expected=lacks)
+        yield rule.at(place, f"the table has {has} but not {lacks}", key=lacks, seen=has, expected=lacks)
     elif version_text is None:
         if has_older:
             message = "older versions have no in-commit timestamps, but no property records the first version with them"
@@ -457,7 +453,7 @@ def _enablement_of(
         found = times.get(version) if version is not None else None
         if found is not None and timestamp is not None and found != timestamp:
             message = f"{keys.timestamp} is not the in-commit timestamp of version {version}"
-            yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=found)
+            yield rule.at(place, message, key=keys.timestamp, seen=timestamp, expected=found)
 
 
 @COMMIT_TIME_AREA.check(TableConfigurationView, WITHOUT_FEATURE)
@@ -469,7 +465,7 @@ def property_without_feature(view: TableConfigurationView) -> Iterator[Finding]:
     for feature, (switch, *_) in IN_COMMIT_KEYS.items():
         if config.is_on(switch):
             message = f"{switch} is true, but the protocol lacks the feature {feature}, so it has no effect"
-            yield WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
+            yield WITHOUT_FEATURE.at(view.place, message, key=switch, expected=feature)
 
 
 @COMMIT_TIME_AREA.check(ListingView, UNPUBLISHED_POSSIBLE, READABLE_PARTIALLY)
@@ -506,8 +502,7 @@ def catalog_without_in_commit_timestamps(view: TableConfigurationView) -> Iterat
     if config.metadata is not None and config.features & MANAGED_BY_CATALOG and not config.has_ict:
         message = "a catalog manages this table, but in-commit timestamps are not on"
         seen = config.properties.get(IN_COMMIT_TIMESTAMPS) or "unset"
-        place = view.place._replace(key=IN_COMMIT_TIMESTAMPS)
-        yield CATALOG_ICT_MISSING.at(place, message, seen=seen, expected="true")
+        yield CATALOG_ICT_MISSING.at(view.place, message, key=IN_COMMIT_TIMESTAMPS, seen=seen, expected="true")
 
 
 @COMMIT_TIME_AREA.check(ListingView, PUBLISH_ORDER)

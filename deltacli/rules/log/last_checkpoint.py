@@ -193,7 +193,8 @@ def hints_fit_their_checkpoint(view: HintView) -> Iterator[Finding]:
     """Compare the hint with the checkpoint it names."""
     hint = parse_hint(view.data)
     if isinstance(hint, str):
-        yield BAD_JSON.at(view.place(), f"_last_checkpoint cannot be read: {hint}", seen=_start(view.data))
+        seen = repr(view.data[:60].decode("utf-8", "replace")) if view.data else "an empty file"
+        yield BAD_JSON.at(view.place(), f"_last_checkpoint cannot be read: {hint}", seen=seen)
         return
     yield from _checksum_faults(view, hint)
     for key, least in (("version", 0), ("size", -1)):
@@ -205,10 +206,6 @@ def hints_fit_their_checkpoint(view: HintView) -> Iterator[Finding]:
     version = hint.get("version")
     if type(version) is int and version >= 0:
         yield from _place_faults(view, hint, version)
-
-
-def _start(data: bytes) -> str:
-    return repr(data[:60].decode("utf-8", "replace")) if data else "an empty file"
 
 
 def _checksum_faults(view: HintView, hint: Mapping[str, Any]) -> Iterator[Finding]:
@@ -225,9 +222,8 @@ def _checksum_faults(view: HintView, hint: Mapping[str, Any]) -> Iterator[Findin
     elif len(known) > 1:
         message = "the checksum of the hint matches only one of the two orders in which engines put its parts"
         other = ", ".join(sorted(known - {checksum.lower()}))
-        yield CHECKSUM_ORDER.at(
-            view.place("checksum"), message, seen=checksum, expected=f"a checksum other than {other}"
-        )
+        place = view.place("checksum")
+        yield CHECKSUM_ORDER.at(place, message, seen=checksum, expected=f"a checksum other than {other}")
 
 
 def _place_faults(view: HintView, hint: Mapping[str, Any], version: int) -> Iterator[Finding]:
@@ -291,9 +287,8 @@ def _form_fault(view: HintView, hint: Mapping[str, Any], here: list[CheckpointIn
             view.place("v2Checkpoint"), message, seen=name, expected=forms, severity=Severity.WARNING
         )
     message = "the hint names a checkpoint of a single file, but the version has one with several parts"
-    return CHECKPOINT_MISSING.at(
-        view.place("parts"), message, seen="no parts", expected=forms, severity=Severity.WARNING
-    )
+    place = view.place("parts")
+    return CHECKPOINT_MISSING.at(place, message, seen="no parts", expected=forms, severity=Severity.WARNING)
 
 
 def _v2_name(hint: Mapping[str, Any]) -> str | None:

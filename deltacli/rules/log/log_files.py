@@ -13,8 +13,6 @@ from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
 from deltacli.rules.framework.views import CommitView, HistoryView, ListingView, StorageView, hidden_names
 
-# -- rules about the files of the log and their names ------------------------------------------------------------------
-
 AREA = Area("log_files", spec="Delta Log Entries")
 
 NOT_A_TABLE = AREA.error(
@@ -193,16 +191,18 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
         if first < base:
             yield _gap(view, first, last, needed=False)
         elif last - first + 2 > LARGEST_JUMP:
-            yield _jump(view, first, last)
+            name = listing.commits[last + 1].name  # above the newest checkpoint every existing version has its commit
+            message = (
+                f"{name} is {last - first + 2} versions after version {first - 1}, which no writer reaches by counting"
+            )
+            yield VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
         elif not view.config.features & CATALOG_FEATURES:
             # The catalog may have the missing versions; `catalog.publish-order` reports them.
             yield _gap(view, first, last, needed=True)
 
 
 def gaps_of(listing: segment.LogListing) -> list[Range]:
-    """Yield runs of versions above the oldest file and below the newest that have neither a commit nor a complete
-    checkpoint.
-    """
+    """Yield runs of versions between the oldest file and the newest that have no commit and no complete checkpoint."""
     present = {*listing.commits, *(instance.version for instance in listing.checkpoints)}
     runs = ranges_of(present)
     return [(before[1] + 1, after[0] - 1) for before, after in pairwise(runs)]
@@ -217,15 +217,8 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
     expected = first if first == last else f"{first}-{last}"
     severity = None if needed else Severity.WARNING
     seen = named_ranges("commit", view.listing.commits)
-    return GAP.at(
-        view.place(segment.commit_name(first), first), message, seen=seen, expected=expected, severity=severity
-    )
-
-
-def _jump(view: ListingView, first: int, last: int) -> Finding:
-    name = view.listing.commits[last + 1].name  # above the newest checkpoint every existing version has its commit
-    message = f"{name} is {last - first + 2} versions after version {first - 1}, which no writer reaches by counting"
-    return VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
+    place = view.place(segment.commit_name(first), first)
+    return GAP.at(place, message, seen=seen, expected=expected, severity=severity)
 
 
 @AREA.check(ListingView, CHECKPOINT_COMMIT_MISSING)
@@ -253,9 +246,8 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
         digits = [digits for digits in match.groups() if digits] if match else []
         if any(int(number) > segment.MAX_VERSION for number in digits):
             message = f"{file.name} has a version above 2^63 - 1"
-            yield VERSION_TOO_LARGE.at(
-                view.place(file.name), message, seen=digits[-1], expected=f"<= {segment.MAX_VERSION}"
-            )
+            place = view.place(file.name)
+            yield VERSION_TOO_LARGE.at(place, message, seen=digits[-1], expected=f"<= {segment.MAX_VERSION}")
         elif file.path.kind not in (segment.LogFileKind.UNPADDED, segment.LogFileKind.OTHER) or _is_known(file.name):
             continue
         elif any(len(number) != 20 for number in digits):
@@ -469,9 +461,8 @@ def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
             "probably copied"
         )
         told = format_timestamp(told_time(first) or 0)
-        yield MTIME_VS_COMMITINFO.at(
-            first.place(), message, seen=format_timestamp(first.modified_ms), expected=f"about {told}"
-        )
+        place = first.place()
+        yield MTIME_VS_COMMITINFO.at(place, message, seen=format_timestamp(first.modified_ms), expected=f"about {told}")
 
 
 def told_time(commit: CommitView) -> int | None:

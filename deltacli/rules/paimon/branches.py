@@ -23,8 +23,6 @@ from deltacli.paimon.types import type_text, walk_fields, with_nullability
 from deltacli.rules.framework.base import Area, Finding, ReadFault, Severity
 from deltacli.rules.paimon.catalogue import BranchesView, BranchView, EvolutionView
 
-# -- rules about the files of a branch ---------------------------------------------------------------------------------
-
 AREA = Area("References", spec="Update Schema")
 
 
@@ -282,9 +280,8 @@ def check_changes(view: EvolutionView) -> Iterator[Finding]:
             severity = Severity.WARNING if change.reason == EXPLICIT_DISABLED else None
             more = "; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
             message = f"{sentence(change)}, since schema {view.before.id}: {change.reason}{more}"
-            yield rule.at(
-                view.place(_key(change)), message, seen=change.after, expected=change.before, severity=severity
-            )
+            place = view.place(_key(change))
+            yield rule.at(place, message, seen=change.after, expected=change.before, severity=severity)
 
 
 def _key(change: Change) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 
 from deltacli.core.errors import Unreadable, Worded, command, parameter
-from deltacli.paimon.schema import CURRENT_VERSION, FIRST_SYSTEM_ID, Schema
+from deltacli.paimon.schema import CURRENT_VERSION, FIRST_SYSTEM_ID
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import (
     AtomicType,
@@ -29,8 +29,6 @@ from deltacli.paimon.types import (
 )
 from deltacli.rules.framework.base import Area, Finding, Fix, ReadFault, Rule, Severity
 from deltacli.rules.paimon.catalogue import Profile, SchemaFileView
-
-# -- rules about the content of one schema file that need no other key of it -------------------------------------------
 
 AREA = Area("Schema files", spec="Schema")
 
@@ -386,26 +384,20 @@ def check_keys(view: SchemaFileView) -> Iterator[Finding]:
     schema = view.schema
     if schema is None:
         return
-    for keys, place, word in (
+    types = {field.name: field.type for field in schema.fields}
+    for keys, key, word in (
         (schema.partition_keys, "partitionKeys", "partition key"),
         (schema.primary_keys, "primaryKeys", "primary key"),
     ):
-        yield from _check_names_of_keys(view, schema, keys, place, word)
+        for name, count in Counter(keys).items():
+            if count > 1:
+                yield KEY_DUPLICATE.at(view.place(key), f"the {word} {name} is named {count} times")
+            if name not in types:
+                yield KEY_MISSING.at(view.place(key), f"the {word} {name} is not a column", seen=name)
+            elif types[name].root in NO_KEY_TYPES:
+                yield KEY_TYPE.at(view.place(key), f"the {word} {name} has the type {types[name].root}")
     if schema.primary_keys and set(schema.primary_keys) <= set(schema.partition_keys):
         yield KEY_IN_PARTITION.at(view.place("primaryKeys"), "all primary keys are partition keys")
-
-
-def _check_names_of_keys(
-    view: SchemaFileView, schema: Schema, keys: Sequence[str], place: str, word: str
-) -> Iterator[Finding]:
-    types = {field.name: field.type for field in schema.fields}
-    for name, count in Counter(keys).items():
-        if count > 1:
-            yield KEY_DUPLICATE.at(view.place(place), f"the {word} {name} is named {count} times")
-        if name not in types:
-            yield KEY_MISSING.at(view.place(place), f"the {word} {name} is not a column", seen=name)
-        elif types[name].root in NO_KEY_TYPES:
-            yield KEY_TYPE.at(view.place(place), f"the {word} {name} has the type {types[name].root}")
 
 
 @FIELD_AREA.check(SchemaFileView, BLOB)
@@ -524,10 +516,6 @@ def _is_whole(text: str, data_type: AtomicType) -> bool:
     return _WHOLE.fullmatch(text.strip()) is not None and -limit <= int(text) < limit
 
 
-def _is_number(text: str, _: AtomicType) -> bool:
-    return _NUMBER.fullmatch(text.strip()) is not None
-
-
 def _is_decimal(text: str, data_type: AtomicType) -> bool:
     """Return True for a number that has the precision after rounding: Java makes others null without an error."""
     precision, scale = map(int, data_type.arguments)
@@ -536,10 +524,6 @@ def _is_decimal(text: str, data_type: AtomicType) -> bool:
     context = Context(prec=len(text) + _MAX_EXPONENT)
     value = Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, context)
     return not value or value.adjusted() < precision - scale
-
-
-def _is_date(text: str, _: AtomicType) -> bool:
-    return _DATE.fullmatch(text.strip()) is not None and _is_day(text.strip())
 
 
 def _is_day(text: str) -> bool:
@@ -555,21 +539,13 @@ def _is_timestamp(text: str, _: AtomicType) -> bool:
     return match is not None and _is_day(match[1])
 
 
-def _is_time(text: str, _: AtomicType) -> bool:
-    return _TIME_OF_DAY.fullmatch(text.strip()) is not None
-
-
-def _is_text(_text: str, _: AtomicType) -> bool:
-    return True
-
-
 _JUDGES: Mapping[Root, Callable[[str, AtomicType], bool]] = {
     Root.BOOLEAN: lambda text, _: text.strip().lower() in _BOOLEANS,
     **dict.fromkeys(_BITS, _is_whole),
-    **dict.fromkeys((Root.FLOAT, Root.DOUBLE), _is_number),
+    **dict.fromkeys((Root.FLOAT, Root.DOUBLE), lambda text, _: _NUMBER.fullmatch(text.strip()) is not None),
     Root.DECIMAL: _is_decimal,
-    **dict.fromkeys((Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY), _is_text),
-    Root.DATE: _is_date,
-    Root.TIME: _is_time,
+    **dict.fromkeys((Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY), lambda _text, _: True),
+    Root.DATE: lambda text, _: _DATE.fullmatch(text.strip()) is not None and _is_day(text.strip()),
+    Root.TIME: lambda text, _: _TIME_OF_DAY.fullmatch(text.strip()) is not None,
     **dict.fromkeys((Root.TIMESTAMP, Root.TIMESTAMP_LTZ), _is_timestamp),
 }

@@ -16,7 +16,6 @@ from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size
 from deltacli.delta.data_files import decode
-from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
     Spelling,
@@ -28,9 +27,7 @@ from deltacli.delta.partitions.values import (
 )
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.rules.framework.base import Area, Finding
-from deltacli.rules.framework.views import FilesView, StateView
-
-# -- the partition values of a view in columns, extracted from their maps once -----------------------------------------
+from deltacli.rules.framework.views import FilesView, StateView, in_files, rows_where
 
 
 @dataclass(frozen=True)
@@ -249,20 +246,19 @@ SMALL_BYTES = 1_000_000
 
 @AREA.check(FilesView, KEY_MISSING, KEY_EXTRA, KEY_CASE, ON_UNPARTITIONED)
 def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
-    """Report keys other than the partition columns. `mapping.partition-key-logical` reports logical names under column
-    mapping.
-    """
+    """Report keys other than the partition columns; `mapping.partition-key-logical` reports mapped logical names."""
     if view.config.metadata is None:
         return
     keys = keys_of(view)
     if not keys.expected:
         rows = keys.rows_with_values()
         if rows:
-            text = f"the table has no partition columns, but the file has partition values{_in_files(rows)}"
+            text = f"the table has no partition columns, but the file has partition values{in_files(len(rows))}"
             seen = ", ".join(keys.names_of(rows[0]))
             yield ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
         return
-    logical = _logical_names(view.config)
+    columns = view.config.partition_columns.items()
+    logical = {column.name: physical for physical, column in columns if column and column.name != physical}
     for row in keys.irregular_rows():
         yield from _judge_keys(view, row, keys, logical)
 
@@ -309,17 +305,13 @@ def texts_of_partition_values(view: FilesView) -> Iterator[Finding]:
         if column.type_name is None:
             continue  # a column that is not in the schema, or of a type that cannot partition
         if not column.is_nullable:
-            yield from _judge_nulls(view, column)
+            null = pc.is_null(column.values)
+            if not is_text(column.type_name):
+                null = pc.or_(null, pc.coalesce(pc.equal(column.values, ""), False))
+            for index in rows_where(null):
+                text = f"partition column {column.name} must not be null, but is null in the file"
+                yield NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
         yield from _judge_texts(view, column)
-
-
-def _judge_nulls(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
-    null = pc.is_null(column.values)
-    if not is_text(column.type_name or ""):
-        null = pc.or_(null, pc.coalesce(pc.equal(column.values, ""), False))
-    for index in pc.indices_nonzero(null).to_pylist():
-        text = f"partition column {column.name} must not be null, but is null in the file"
-        yield NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
 
 
 def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
@@ -343,12 +335,12 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
         else:
             other = spelling.value if spelling is Spelling.REFUSED_BY_KERNEL else "other"
             rule, message, expected = _WORDS[text if text in _WORDS else other]
-            message = message.format(column=column.name) + _in_files(places)
+            message = message.format(column=column.name) + in_files(len(places))
             yield rule.at(view.place(places[0]), message, seen=text, expected=expected)
     for spelling, places in by_spelling.items():
         rule, message, expected = _WORDS[spelling.value]
         first = min(places)
-        message = message.format(column=column.name) + _in_files(places)
+        message = message.format(column=column.name) + in_files(len(places))
         yield rule.at(view.place(first), message, seen=column.text_at(first), expected=expected)
 
 
@@ -379,7 +371,7 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
     type_name = column.type_name or ""
     distinct = pc.unique(column.values)
     if is_text(type_name):
-        odd = pc.is_in(distinct, value_set=_texts(["", HIVE_DEFAULT]))
+        odd = pc.is_in(distinct, value_set=pa.array(["", HIVE_DEFAULT], pa.string()))
         return dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL)
     spellings: dict[str, Spelling] = {}
     rest = pc.filter(distinct, pc.not_equal(distinct, ""))
@@ -418,24 +410,6 @@ def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
             f"the {format_count(files)} files of the partitioned table have an average size of {format_size(average)}"
         )
         yield CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
-
-
-def _logical_names(config: TableConfiguration) -> dict[str, str]:
-    """Return logical name -> physical name of partition columns where mapping makes them differ."""
-    names = {}
-    for physical, column in config.partition_columns.items():
-        if column is not None and column.name != physical:
-            names[column.name] = physical
-    return names
-
-
-def _texts(values: list[str]) -> ArrowArray:
-    return pa.array(values, pa.string())
-
-
-def _in_files(rows: list[int]) -> str:
-    """Return ` in 12 files`, or nothing for one file."""
-    return f" in {format_count(len(rows))} files" if len(rows) > 1 else ""
 
 
 DIR_MISMATCH = AREA.info(
@@ -522,9 +496,7 @@ def _differences(directory: str, texts: Mapping[str, tuple[PartitionColumn, str]
 
 
 def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
-    """Return True if a directory's value and the log's certainly differ. Another rule reports a value that does not
-    parse.
-    """
+    """Return True if a directory's value certainly differs from the log's. Another rule reports what does not parse."""
     is_null, is_logged_null = named in ("", HIVE_DEFAULT), logged in ("", HIVE_DEFAULT)
     if is_null or is_logged_null:
         return is_null != is_logged_null

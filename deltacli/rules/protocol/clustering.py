@@ -26,8 +26,6 @@ from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import FilesView, StateView, TableConfigurationView, stats_of
 from deltacli.rules.schema.schema import fresh
 
-# -- rules about clustering --------------------------------------------------------------------------------------------
-
 AREA = Area("clustering", spec="Clustered Table: Writer Requirements for Clustered Table")
 
 DOMAIN_MISSING = AREA.warning(
@@ -124,7 +122,7 @@ def _partition_findings(view: TableConfigurationView) -> Iterator[Finding]:
     for column in view.config.partition_columns.values():
         if column is not None and column.data_type == PrimitiveType("variant"):
             message = f"the partition column {column.name} is of type variant"
-            yield VARIANT.at(view.place._replace(key=column.name), message, seen="variant")
+            yield VARIANT.at(view.place, message, key=column.name, seen="variant")
 
 
 # -- the rule about statistics of clustering columns -------------------------------------------------------------------

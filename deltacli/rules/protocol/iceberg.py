@@ -103,18 +103,16 @@ def _config_findings(view: TableConfigurationView) -> Iterator[Finding]:
     on = active(config)
     if on and config.mapping_mode not in ("name", "id"):
         message = f"{on[0].feature} is on, but column mapping is not"
-        place = view.place._replace(key=on[0].enabled_by)
-        yield MAPPING_OFF.at(place, message, seen=config.mapping_mode, expected="name or id")
+        yield MAPPING_OFF.at(view.place, message, key=on[0].enabled_by, seen=config.mapping_mode, expected="name or id")
     if len(on) > 1:
         names = ", ".join(each.feature for each in on)
         message = f"{len(on)} versions of Iceberg compatibility are on at the same time: {names}"
-        place = view.place._replace(key=on[-1].enabled_by)
-        yield VERSIONS_CONFLICT.at(place, message, seen=names, expected="one of them")
+        yield VERSIONS_CONFLICT.at(view.place, message, key=on[-1].enabled_by, seen=names, expected="one of them")
     for each in (*on, *active(config, _WRITER_COMPATIBILITIES)):
         for path, name in _types(config.schema or StructType(()), ""):
             if name in each.refuses or (each.allows is not None and name not in each.allows):
                 message = f"column {path} is of type {name}, which {each.feature} does not allow"
-                yield TYPE_NOT_ALLOWED.at(view.place._replace(key=path), message, seen=name)
+                yield TYPE_NOT_ALLOWED.at(view.place, message, key=path, seen=name)
 
 
 def _types(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
@@ -136,9 +134,7 @@ def _family(data_type: DataType) -> str:
 
 @AREA.check(FilesView, NUM_RECORDS)
 def files_without_count(view: FilesView) -> Iterator[Finding]:
-    """Check files added while compatibility is on. Those of a checkpoint may be older, or have statistics in
-    columns.
-    """
+    """Check files added while compatibility is on. Those of a checkpoint may be older, or have parsed statistics."""
     on = active(view.config)
     if not on or view.versions is None or not view.num_records.null_count:
         return

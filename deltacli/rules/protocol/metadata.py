@@ -172,8 +172,7 @@ def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
         if count > 1:
             spellings = [column for column in columns if column.casefold() == name]
             message = f"partitionColumns names the column {' and '.join(spellings)} {count} times"
-            place = view.place._replace(key=spellings[0])
-            yield PARTITION_COLUMN_DUPLICATE.at(place, message, seen=", ".join(columns))
+            yield PARTITION_COLUMN_DUPLICATE.at(view.place, message, key=spellings[0], seen=", ".join(columns))
 
 
 @AREA.check(
@@ -187,13 +186,12 @@ def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Find
     columns = {field.name: field.data_type for field in schema.fields}
     for stray in stray_partitions(view.config):
         rule = PARTITION_COLUMN_NESTED if stray.rule == PARTITION_COLUMN_NESTED.id else PARTITION_COLUMN_UNKNOWN
-        yield rule.at(view.place._replace(key=stray.name), stray.reason, seen=stray.seen, expected=stray.expected)
+        yield rule.at(view.place, stray.reason, key=stray.name, seen=stray.seen, expected=stray.expected)
     for name in dict.fromkeys(metadata.partition_columns):
         if name in columns and not _has_text(columns[name]):
             type_name = simple_name(columns[name])
             message = f"partition column {name} is of type {type_name}, whose values cannot be written as text"
-            place = view.place._replace(key=name)
-            yield PARTITION_COLUMN_TYPE.at(place, message, seen=type_name, expected="a primitive type")
+            yield PARTITION_COLUMN_TYPE.at(view.place, message, key=name, seen=type_name, expected="a primitive type")
     if columns.keys() <= set(metadata.partition_columns):
         message = f"all {plural(len(columns), 'column')} are partition columns, so data files have no columns"
         yield ALL_COLUMNS_PARTITIONED.at(view.place, message, seen=", ".join(columns))

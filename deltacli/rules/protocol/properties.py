@@ -254,9 +254,7 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
     if told and (retentions := state.retentions_out_of_order(view.config.properties)):
         log, files = retentions
         message = f"the log is kept for {log}, deleted files for {files}"
-        yield RETENTION_ORDER.at(
-            view.place._replace(key=state.LOG_RETENTION), message, seen=log, expected=f"at least {files}"
-        )
+        yield RETENTION_ORDER.at(view.place, message, key=state.LOG_RETENTION, seen=log, expected=f"at least {files}")
 
 
 @AREA.check(MetadataView, RETENTION_SHORT, STATS_BOTH_OFF, LOG_CLEANUP_OFF)

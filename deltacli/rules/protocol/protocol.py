@@ -25,8 +25,6 @@ from deltacli.delta.protocol.features import (
 from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Severity
 from deltacli.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
 
-# -- rules about features ----------------------------------------------------------------------------------------------
-
 FEATURE_AREA = Area("protocol", spec="Supported Features")
 
 USED_NOT_SUPPORTED = FEATURE_AREA.error(
@@ -92,9 +90,7 @@ def is_in_range(protocol: Protocol) -> bool:
 
 
 def knows_features(protocol: Protocol) -> bool:
-    """Return True if the protocol determines its supported features: its versions exist, and no required list is
-    missing.
-    """
+    """Return True if the protocol determines its features: its versions exist, and no required list is missing."""
     return (
         is_in_range(protocol)
         and (protocol.min_reader_version < READER_FEATURES_VERSION or protocol.reader_features is not None)
@@ -103,7 +99,6 @@ def knows_features(protocol: Protocol) -> bool:
 
 
 def _supported(config: TableConfiguration) -> frozenset[str]:
-    """Return the stable names of the supported features."""
     return frozenset(stable_name(name) for name in config.features)
 
 
@@ -135,11 +130,11 @@ def properties_turn_on_unsupported_features(view: TableConfigurationView) -> Ite
     protocol = view.config.protocol
     if protocol is None or not knows_features(protocol):
         return
-    supported = _supported(view.config)
+    supported, schema = _supported(view.config), view.config.schema
     for use in property_uses(view.config.properties):
         if use.feature in supported or use.is_judged_elsewhere:
             continue
-        if use.feature == "typeWidening" and _uses_in_schema(view.config, "typeWidening"):
+        if use.feature == "typeWidening" and schema and any(one.feature == use.feature for one in schema_uses(schema)):
             continue  # `typewidening.not-supported` reports it
         message = f"{use.what}, but the protocol does not support {use.feature}"
         place = view.place._replace(key=use.key)
@@ -186,7 +181,8 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     needed = {stable_name(one) for name in named for one in FEATURES[name].requires}
     unused = sorted(name for name in candidates if stable_name(name) not in used | needed)
     if unused:
-        message = f"the protocol lists {', '.join(unused)}, but no visible version uses {_it(unused)}"
+        them = "it" if len(unused) == 1 else "them"
+        message = f"the protocol lists {', '.join(unused)}, but no visible version uses {them}"
         place = view.config.protocol_place or Place(LOG_DIRECTORY)
         yield SUPPORTED_NOT_USED.at(place, message, seen=", ".join(unused))
 
@@ -233,19 +229,11 @@ def old_engines_vacuum(view: CommitView) -> Iterator[Finding]:
         yield OLD_VACUUM.at(view.place(), message, seen=engine, expected="Delta-Lake/3.2 or newer")
 
 
-def _uses_in_schema(config: TableConfiguration, feature: str) -> bool:
-    return config.schema is not None and any(use.feature == feature for use in schema_uses(config.schema))
-
-
 def describe_protocol(protocol: Protocol) -> str:
     """Return the text of a protocol for a finding."""
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     named = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     return f"{versions} with {', '.join(named)}" if named else versions
-
-
-def _it(names: list[str]) -> str:
-    return "it" if len(names) == 1 else "them"
 
 
 # -- rules about protocol actions --------------------------------------------------------------------------------------
@@ -473,26 +461,23 @@ def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
     of_readers, of_writers = set(protocol.reader_features or ()), set(protocol.writer_features)
     for name in sorted(of_readers - of_writers):
         message = f"{name} is in readerFeatures but not in writerFeatures"
-        yield READER_ONLY_FEATURE.at(view.place._replace(key=name), message, expected="in both lists")
+        yield READER_ONLY_FEATURE.at(view.place, message, key=name, expected="in both lists")
     for name in sorted(of_readers & of_writers):
         feature = FEATURES.get(name)
         if feature is not None and feature.kind is FeatureKind.WRITER:
             message = f"{name} is a writer-only feature but is in readerFeatures"
-            yield WRITER_FEATURE_IN_READER.at(view.place._replace(key=name), message)
+            yield WRITER_FEATURE_IN_READER.at(view.place, message, key=name)
     for name in sorted(of_writers - of_readers):
         if _readers_miss(name, protocol):
             message = (
                 f"{name} is a reader feature, but reader version {protocol.min_reader_version} does not require it"
             )
             expected = "reader version 3 with the feature in readerFeatures"
-            yield RW_FEATURE_NOT_IN_READER.at(view.place._replace(key=name), message, expected=expected)
+            yield RW_FEATURE_NOT_IN_READER.at(view.place, message, key=name, expected=expected)
 
 
 def _readers_miss(name: str, protocol: Protocol) -> bool:
-    """Return True if a reader feature is listed only for writers, so that readers do not check it.
-
-    Reader version 2 implies column mapping without a list.
-    """
+    """Return True if a reader feature is listed only for writers; reader version 2 implies column mapping unlisted."""
     feature = FEATURES.get(name)
     if feature is None or feature.kind is FeatureKind.WRITER:
         return False
@@ -569,7 +554,7 @@ def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator
     are_supported = {"icebergCompatV2", "deletionVectors"} <= view.config.features
     if are_supported and view.config.is_on(iceberg) and view.config.is_on(vectors):
         message = f"{iceberg} forbids deletion vectors, but {vectors} is true"
-        yield EXCLUSIVE.at(view.place._replace(key=vectors), message, seen="true", expected="false")
+        yield EXCLUSIVE.at(view.place, message, key=vectors, seen="true", expected="false")
 
 
 @AREA.check(HistoryView, DOWNGRADE)

@@ -22,8 +22,6 @@ from deltacli.delta.schema.types import COLLATIONS, MAX_DEPTH, PLAIN_TYPES, inte
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
-# -- a schemaString in parts -------------------------------------------------------------------------------------------
-
 PRIMITIVES = PLAIN_TYPES | {"decimal", "void", "variant"}
 
 _DECIMAL = pattern(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
@@ -54,10 +52,7 @@ class NotASchema(NamedTuple):
 
 
 def decode(view: MetadataView) -> object:
-    """Return the JSON value of a metadata's schemaString, NotASchema, or None if it has none or it is not text.
-
-    The last one is cached for several checks.
-    """
+    """Return the JSON value of a metadata's schemaString (the last is cached), NotASchema, or None without a text."""
     text = view.raw.get("schemaString")
     if not isinstance(text, str):
         return None
@@ -81,9 +76,7 @@ def _decode(text: str) -> object:
 
 
 def walk_parts(root: object) -> Iterator[TypePart]:
-    """Yield every type of `root`, parents first, in the order of the text. Missing types are skipped, because checks of
-    the parent report them.
-    """
+    """Yield every type of `root`, parents first, in the order of the text. Missing ones are faults of the parent."""
     waiting = [(TypePart("", root, "root"), 0)]
     while waiting:
         part, depth = waiting.pop()
@@ -408,7 +401,6 @@ def _part_faults(view: MetadataView, part: TypePart) -> Iterator[Finding]:
 
 
 def _name_faults(place: Place, part: TypePart, name: str) -> Iterator[Finding]:
-    """Check the name of a primitive type."""
     column = shown_path(part.path)
     digits = decimal_digits(name)
     if digits is not None:
@@ -442,18 +434,14 @@ def _complex_faults(view: MetadataView, place: Place, part: TypePart, value: Map
             message = f"the {kind} {column} contains void, so nothing can be written"
             yield VOID_IN_COMPLEX.at(place, message, seen=f"{key} {value[key]}")
     if kind == "map":
-        yield from _key_faults(place, column, value)
+        parts = walk_parts(value.get("keyType"))
+        if any(isinstance(inner.value, dict) and inner.value.get("type") == "map" for inner in parts):
+            yield MAP_KEY_NULL.at(place, f"the key of the map {column} contains a map", seen="map")
+        if value.get("keyContainsNull") is True:
+            message = f"the key of the map {column} is marked as nullable"
+            yield MAP_KEY_NULL.at(place, message, seen="keyContainsNull true", expected="keys are never null")
     if kind == "struct":
         yield from _struct_faults(view, part, value)
-
-
-def _key_faults(place: Place, column: str, value: Mapping[str, Any]) -> Iterator[Finding]:
-    key = value.get("keyType")
-    if any(isinstance(part.value, dict) and part.value.get("type") == "map" for part in walk_parts(key)):
-        yield MAP_KEY_NULL.at(place, f"the key of the map {column} contains a map", seen="map")
-    if value.get("keyContainsNull") is True:
-        message = f"the key of the map {column} is marked as nullable"
-        yield MAP_KEY_NULL.at(place, message, seen="keyContainsNull true", expected="keys are never null")
 
 
 def _struct_faults(view: MetadataView, part: TypePart, value: Mapping[str, Any]) -> Iterator[Finding]:

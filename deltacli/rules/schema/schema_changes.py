@@ -147,7 +147,8 @@ class _Comparison:
         self._is_mapped = after.mapping_mode != "none"
 
     def structs(self, before: types.StructType, after: types.StructType, path: str) -> Iterator[Finding]:
-        gone = {self._key_before(field): field for field in before.fields}
+        has_names = not (self._was_mapped and self._is_mapped)
+        gone = {field.name if has_names else _mapped_key(field): field for field in before.fields}
         added: list[types.StructField] = []
         for field in after.fields:
             same = gone.pop(self._key_after(field), None)
@@ -169,10 +170,7 @@ class _Comparison:
             elif not field.nullable:
                 message = f"the column {shown_path(here)} is not null, but older rows have no value"
                 yield NEW_NOT_NULL_COLUMN.at(self._at(here), message, seen="nullable false", expected="nullable true")
-        yield from self._dropped(gone_names, path)
-
-    def _dropped(self, gone: Mapping[str, types.StructField], path: str) -> Iterator[Finding]:
-        for field in gone.values():
+        for field in gone_names.values():
             if field.data_type != types.PrimitiveType("void"):
                 here = joined(path, field.name)
                 message = f"the column {shown_path(here)} was removed without column mapping, but files still have it"
@@ -205,11 +203,6 @@ class _Comparison:
     def _tightened(self, path: str, what: str) -> Finding:
         message = f"{shown_path(what)} was nullable before, so older rows may be null"
         return NOT_NULL_TIGHTENED.at(self._at(path), message, seen="not null", expected="nullable")
-
-    def _key_before(self, field: types.StructField) -> object:
-        if not (self._was_mapped and self._is_mapped):
-            return field.name
-        return _mapped_key(field)
 
     def _key_after(self, field: types.StructField) -> object:
         """When mapping begins, the physical name is the old name. A rename may come at the same time."""
@@ -245,9 +238,7 @@ def _is_sound(name: str) -> bool:
 
 
 def _is_recorded(owner: Owner, after: types.DataType) -> bool:
-    """Return True if `delta.typeChanges` records a change to this type. Rules of type widening then check whether it is
-    allowed.
-    """
+    """Return True if `delta.typeChanges` records a change to this type; rules of widening check if it is allowed."""
     changes = owner.field.metadata.get("delta.typeChanges")
     if not isinstance(changes, list) or not isinstance(after, types.PrimitiveType):
         return False

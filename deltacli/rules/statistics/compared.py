@@ -34,6 +34,7 @@ from deltacli.delta.stats.columns import (
     Leaf,
     StatsBlock,
     StatsColumns,
+    as_float,
     as_single,
     dig,
     parse_stats,
@@ -43,10 +44,9 @@ from deltacli.delta.stats.columns import (
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.data_file_views import AnswersView, FootersView, LiveAdds
+from deltacli.rules.framework.views import rows_where
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
 from deltacli.rules.widening import FLOAT_BOUNDS
-
-# -- statistics against footers and rows -------------------------------------------------------------------------------
 
 FOOTER_AREA = Area("statistics", Level.FOOTERS, spec="Per-file Statistics")
 
@@ -143,9 +143,7 @@ def bound_findings(
 def loose_bound_findings(
     place: Place, column: StatColumn, which: tuple[bool, ...], claimed: tuple[Any, Any]
 ) -> Finding:  # Any: values in the form of `comparable_type`
-    """Return the finding for bounds that claim to be tight but occur in no row. `which`: of the minimum and the
-    maximum.
-    """
+    """Return the finding for bounds that claim to be tight but occur in no row. `which`: minimum and maximum."""
     ends = [
         f"{end} {describe_bound(column, bound)}"
         for end, bound, is_loose in zip(("minimum", "maximum"), claimed, which, strict=True)
@@ -161,9 +159,7 @@ def loose_bound_findings(
 def null_findings(
     place: Place, column: StatColumn, seen: int, known: tuple[int | None, int | None], *, loses: bool
 ) -> Finding:
-    """Return the finding for a wrong null count. `known`: the least and the most possible nulls; `loses`: filters lose
-    rows.
-    """
+    """Return the finding for a wrong null count. `known`: least and most possible nulls; `loses`: filters lose rows."""
     true = _between(seen, *known)
     message = f"the statistics of {place.key} record {plural(seen, 'null')} in column {column.name}, which has {true}"
     if not loses:
@@ -273,7 +269,7 @@ class _OneColumn:
         if comparable_type(self._column) is not None:
             beyond = {False: self._beyond(is_high=False), True: self._beyond(is_high=True)}
             for is_high, mask in beyond.items():
-                for row in _rows(mask):
+                for row in rows_where(mask):
                     yield from self._judged(row, is_high=is_high)
             yield from self._loose(pc.or_(beyond[False], beyond[True]))
         yield from self._null_counts()
@@ -288,7 +284,8 @@ class _OneColumn:
             actual = pc.if_else(_may_be_cut(claimed), pc.subtract(actual, CUT_MICROSECONDS), actual)
         outside = _sure(pc.greater(actual, claimed) if is_high else pc.less(actual, claimed))
         if self._column.type_name == "float":
-            outside = pc.and_(outside, self._differ_as_floats(claimed, actual))
+            differ = pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32()))
+            outside = pc.and_(outside, _sure(differ))
         if self._column.kind is StatKind.FLOAT:
             # Here the largest doubles and the infinities are equal.
             at_the_end = pc.and_(
@@ -298,9 +295,6 @@ class _OneColumn:
             if is_high:
                 outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
         return outside
-
-    def _differ_as_floats(self, claimed: Any, actual: Any) -> Any:
-        return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32())))
 
     def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
         """Return the finding for a file, if the exact values in the log are still wrong."""
@@ -336,7 +330,7 @@ class _OneColumn:
 
         low = loose(claim.low, self._is_loose(claim.low, known.floor), known.misses_low)
         high = loose(claim.high, self._is_loose(claim.high, known.ceiling, is_high=True), known.misses_high)
-        for index in _rows(pc.or_(low, high)):
+        for index in rows_where(pc.or_(low, high)):
             row = self._block.row(index)
             written = self._as_written(row)
             given = zip((low, high), written, strict=True)
@@ -364,11 +358,8 @@ class _OneColumn:
         return apart
 
     def _claims_exactness(self) -> Any:
-        block = self._block
-        return pc.and_(pc.coalesce(block.is_tight, True), pc.invert(self._has_vector()))
-
-    def _has_vector(self) -> Any:
-        return self._block.align(pc.is_valid(self._live.adds.column("deletionVector")))
+        has_vector = self._block.align(pc.is_valid(self._live.adds.column("deletionVector")))
+        return pc.and_(pc.coalesce(self._block.is_tight, True), pc.invert(has_vector))
 
     # -- nulls --------------------------------------------------------------------------------------------------------
 
@@ -381,7 +372,7 @@ class _OneColumn:
         every = _sure(pc.and_(is_all, pc.greater(known.values_least, 0)))
         outside = pc.or_kleene(pc.less(nulls, known.nulls_least), pc.greater(nulls, known.nulls_most))
         other = _sure(pc.and_(self._claims_exactness(), outside))
-        for index in _rows(_sure(pc.and_(possible, pc.or_(none, pc.or_(every, other))))):
+        for index in rows_where(_sure(pc.and_(possible, pc.or_(none, pc.or_(every, other))))):
             seen = nulls[index].as_py()
             least, most = (part[index].as_py() for part in (known.nulls_least, known.nulls_most))
             loses = none[index].as_py() or every[index].as_py()
@@ -410,14 +401,7 @@ def _exact_float(column: StatColumn, given: Any) -> float | None:
         return float(given) if given in SPELLED_FLOATS else None
     if isinstance(given, bool) or not isinstance(given, int | Decimal):
         return None
-    return as_single(_double(given)) if column.type_name == "float" else _double(given)
-
-
-def _double(number: int | Decimal) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
+    return as_single(as_float(given)) if column.type_name == "float" else as_float(given)
 
 
 def judge(column: StatColumn, claimed: Any, value: Any, *, is_high: bool, is_single: bool) -> BoundFault | None:
@@ -498,11 +482,6 @@ def _may_be_cut(times: ArrowArray) -> ArrowArray:
 
 def _sure(mask: ArrowArray) -> ArrowArray:
     return pc.fill_null(mask, pa.scalar(False))
-
-
-def _rows(mask: Any) -> list[int]:
-    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return rows
 
 
 AREA = Area("statistics")

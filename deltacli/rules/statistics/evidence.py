@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.typing import ArrowArray, ArrowType
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.columns import comparable_type, decode_bounds
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import StructField, StructType
@@ -77,7 +77,7 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
         return _absent(view, column, is_nested=len(path) > 1)
     index, kind = file_leaf
     leaf = view.schema.leaves[index] if index < len(view.schema.leaves) else None
-    if leaf is None or leaf.max_repetition_level or _is_nested(kind):
+    if leaf is None or leaf.max_repetition_level or pa.types.is_nested(kind):
         return None
     return _FromFooters(view, column, index, kind, may_count_parents=leaf.max_definition_level > 1).known()
 
@@ -96,10 +96,6 @@ def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField]
     return fields
 
 
-def _is_nested(kind: ArrowType) -> bool:
-    return bool(pa.types.is_nested(kind))
-
-
 def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> ColumnEvidence:
     """A column that was added after the files, so it is null in every row."""
     files = len(view.footers)
@@ -113,13 +109,7 @@ def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> Column
 def deleted_rows(adds: ArrowArray) -> ArrowArray:
     """Return how many rows of each file a deletion vector deletes."""
     cardinality = pc.struct_field(adds.column("deletionVector"), ["cardinality"])
-    return (
-        pc.if_else(pc.greater(cardinality, 0), cardinality, 0) if cardinality.null_count == 0 else _filled(cardinality)
-    )
-
-
-def _filled(cardinality: Any) -> Any:
-    given = pc.fill_null(cardinality, 0)
+    given = pc.fill_null(cardinality, 0) if cardinality.null_count else cardinality
     return pc.if_else(pc.greater(given, 0), given, 0)
 
 
@@ -244,7 +234,6 @@ class _FromFooters:
 
     @property
     def _is_empty(self) -> Any:
-        """Return row groups without a value."""
         return pc.fill_null(pc.equal(self._rows.nulls, self._rows.values), False)
 
 

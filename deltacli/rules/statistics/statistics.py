@@ -10,14 +10,14 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import pattern
-from deltacli.core.typing import ArrowArray, ArrowSchema, Json
-from deltacli.core.units import format_count, plural
+from deltacli.core.typing import ArrowArray, ArrowSchema
+from deltacli.core.units import plural
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY
 from deltacli.delta.stats.columns import Z85, Leaf, StatsBlock, dig, read_bound, read_json
-from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
 from deltacli.rules.framework.base import Area, Finding, Severity
-from deltacli.rules.framework.views import CheckpointView, FilesView, stats_of
+from deltacli.rules.framework.views import CheckpointView, FilesView, in_files, rows_where, stats_of
 
 AREA = Area("statistics", spec="Per-file Statistics")
 
@@ -133,7 +133,7 @@ def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
     for block, part, leaf in _leaves_of(view, BOUNDS):
         if leaf.column is None or leaf.column.kind is not StatKind.VARIANT:
             continue
-        for index in _rows(pc.invert(pc.match_substring_regex(leaf.values, Z85))):
+        for index in rows_where(pc.invert(pc.match_substring_regex(leaf.values, Z85))):
             text = f"{part} of variant column {leaf.column.name} is not z85 text"
             seen = leaf.values[index].as_py()
             yield VARIANT_ENCODING.at(view.place(block.row(index)), text, seen=seen, expected="z85")
@@ -141,13 +141,11 @@ def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
 
 @AREA.check(FilesView, NUM_RECORDS_MISSING, NUM_RECORDS_NEGATIVE)
 def counts_of_records(view: FilesView) -> Iterator[Finding]:
-    """Report `numRecords` that is missing from statistics, or negative. Other rules cover the requirements of deletion
-    vectors and Iceberg.
-    """
+    """Report `numRecords` that is missing or negative. Other rules cover what deletion vectors and Iceberg require."""
     stats = stats_of(view)
     mistyped = {fault.row for fault in stats.faults if fault.what == "numRecords"}
     for block in stats.blocks:
-        for index in _rows(pc.less(block.records, 0)):
+        for index in rows_where(pc.less(block.records, 0)):
             seen = block.records[index].as_py()
             text = f"the statistics have numRecords {seen}"
             yield NUM_RECORDS_NEGATIVE.at(view.place(block.row(index)), text, seen=seen, expected="0 or more")
@@ -156,10 +154,10 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
         missing = pc.is_null(block.records)
         if view.rows_with_vectors:
             missing = pc.and_(missing, pc.is_null(block.align(view.adds.column("deletionVector"))))
-        rows = [row for row in map(block.row, _rows(missing)) if row not in mistyped]
+        rows = [row for row in map(block.row, rows_where(missing)) if row not in mistyped]
         if rows:
             severity = Severity.WARNING if "clustering" in view.config.features else None
-            text = f"the statistics have no numRecords{_in_files(rows)}"
+            text = f"the statistics have no numRecords{in_files(len(rows))}"
             yield NUM_RECORDS_MISSING.at(view.place(rows[0]), text, expected="numRecords", severity=severity)
 
 
@@ -167,10 +165,10 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
 def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
     """Report null counts that are out of range, and those that wide bounds make meaningless."""
     for block, _, leaf in _leaves_of(view, (NULL_COUNT,)):
-        if leaf.column is None or not _is_whole(leaf.values):
+        if leaf.column is None or not pa.types.is_integer(leaf.values.type):
             continue
         low, high = pc.less(leaf.values, 0), pc.greater(leaf.values, block.records)
-        for index in _rows(pc.or_(pc.coalesce(low, False), pc.coalesce(high, False))):
+        for index in rows_where(pc.or_(pc.coalesce(low, False), pc.coalesce(high, False))):
             nulls, records = leaf.values[index].as_py(), block.records[index].as_py()
             if records is not None and records < 0 <= nulls:
                 continue  # the record count is wrong instead
@@ -186,9 +184,9 @@ def _worthless_counts(view: FilesView, block: StatsBlock, leaf: Leaf) -> Iterato
     if block.is_tight.null_count == len(block.is_tight) or pc.all(block.is_tight).as_py():
         return
     between = pc.and_(pc.greater(leaf.values, 0), pc.less(leaf.values, block.records))
-    rows = _rows(pc.and_(between, pc.invert(block.is_tight)))
+    rows = rows_where(pc.and_(between, pc.invert(block.is_tight)))
     if rows and leaf.column is not None:
-        text = f"the null count of column {leaf.column.name} has no meaning with wide bounds{_in_files(rows)}"
+        text = f"the null count of column {leaf.column.name} has no meaning with wide bounds{in_files(len(rows))}"
         seen, records = leaf.values[rows[0]].as_py(), block.records[rows[0]].as_py()
         place = view.place(block.row(rows[0]))
         yield NULL_COUNT_WIDE.at(place, text, seen=seen, expected=f"0 or {records}")
@@ -202,7 +200,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
         if stats.schema.is_logical(path) or _may_be_dropped(view, path, unknown.row):
             continue
         name = ".".join(path).encode("utf-8", "replace").decode()  # half a surrogate pair cannot be printed
-        text = f"the statistics have the column {name}, which is not in the schema{_in_files(unknown.files)}"
+        text = f"the statistics have the column {name}, which is not in the schema{in_files(unknown.files)}"
         yield UNKNOWN_COLUMN.at(view.place(unknown.row), text, seen=name, expected="a column of the schema")
     told: set[tuple[str, ColumnPath]] = set()
     for block, part, leaf in _leaves_of(view, PER_COLUMN):
@@ -214,11 +212,11 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
         rule = PARTITION_COLUMN if is_partition else INTERVAL_BOUNDS if is_interval else None
         if rule is None or (rule.id, leaf.path) in told:
             continue
-        rows = _rows(pc.is_valid(leaf.values))
+        rows = rows_where(pc.is_valid(leaf.values))
         if rows:
             told.add((rule.id, leaf.path))
             what = "partition column" if is_partition else "interval column"
-            text = f"the statistics have {part} of {what} {column.name}{_in_files(rows)}"
+            text = f"the statistics have {part} of {what} {column.name}{in_files(len(rows))}"
             yield rule.at(view.place(block.row(rows[0])), text, seen=column.name, expected="none")
 
 
@@ -230,7 +228,7 @@ def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
     vectors = view.adds.column("deletionVector")
     cardinality = pc.struct_field(vectors, ["cardinality"])
     exceeding = pc.and_(pc.greater(cardinality, view.num_records), pc.greater_equal(view.num_records, 0))
-    for row in _rows(exceeding):
+    for row in rows_where(exceeding):
         seen, records = cardinality[row].as_py(), view.num_records[row].as_py()
         text = f"the deletion vector deletes {plural(seen, 'row')} of a file of {plural(records, 'record')}"
         yield CARDINALITY_EXCEEDS.at(view.place(row), text, seen=seen, expected=f"at most {records}")
@@ -239,7 +237,7 @@ def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
         suspicious = pc.and_(deleted, pc.coalesce(block.is_tight, True))
         if not pc.any(suspicious).as_py():
             continue
-        for index in _rows(pc.and_(suspicious, _has_bounds(block))):
+        for index in rows_where(pc.and_(suspicious, _has_bounds(block))):
             text = "the bounds claim to be tight, but a deletion vector may have made them wide"
             seen = "true" if block.is_tight[index].as_py() else "no tightBounds"
             place = view.place(block.row(index))
@@ -275,7 +273,6 @@ def _leaves_of(view: FilesView, parts: tuple[str, ...]) -> Iterator[tuple[StatsB
 
 
 def _has_bounds(block: StatsBlock) -> ArrowArray:
-    """Return rows with a minimum or a maximum of any column."""
     mask: Any = pa.repeat(False, len(block.records))
     for part in BOUNDS:
         for leaf in block.leaves[part]:
@@ -296,22 +293,6 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
         return False
     is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
     return view.versions is None or is_again or path[-1].startswith("col-")
-
-
-def _is_whole(values: ArrowArray) -> bool:
-    return bool(pa.types.is_integer(values.type))
-
-
-def _rows(mask: ArrowArray) -> list[int]:
-    """Return the positions where a mask is true."""
-    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return rows
-
-
-def _in_files(rows: Any) -> str:  # Any: a count, or something that has one
-    """Return ` in 12 files`, or nothing for one file."""
-    count = rows if isinstance(rows, int) else len(rows)
-    return f" in {format_count(count)} files" if count > 1 else ""
 
 
 MIN_GREATER_MAX = AREA.error(
@@ -372,10 +353,11 @@ def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Itera
     if low.column is None or not pc.any(above).as_py():
         return
     name = low.column.name
-    for index in pc.indices_nonzero(above).to_pylist():
+    for index in rows_where(above):
         row = block.row(index)
-        minimum, maximum = _as_written(view, row, low.path)
-        if low.column.kind is StatKind.FLOAT and _are_in_order(low.column, minimum, maximum):
+        value = read_json(view.adds.column("stats")[row].as_py())
+        minimum, maximum = (dig(value.get(part), low.path) for part in BOUNDS)
+        if low.column.kind is StatKind.FLOAT and read_bound(low.column, minimum) <= read_bound(low.column, maximum):
             continue  # the greatest floats replace those without a number
         place = view.place(row)
         if low.column.kind is StatKind.TIMESTAMP and _was_cut(low, high, index):
@@ -404,27 +386,13 @@ def texts_beyond_their_length(view: FilesView) -> Iterator[Finding]:
         most, text = limits[leaf.path[0]]
         longest = most + (part == BOUNDS[1] and most >= _CUT_CHARACTERS)
         is_value = pc.coalesce(block.is_tight, True)  # else it may be that of a deleted row
-        for index in _rows(pc.and_(pc.greater(pc.utf8_length(leaf.values), longest), is_value)):
+        for index in rows_where(pc.and_(pc.greater(pc.utf8_length(leaf.values), longest), is_value)):
             found = leaf.values[index].as_py()
             said = f"{part} of column {leaf.column.name}, a {text.strip()}, has {plural(len(found), 'character')}"
             yield TEXT_TOO_LONG.at(view.place(block.row(index)), said, seen=found, expected=f"at most {most}")
 
 
 def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:
-    """Return True if the maximum has no digits below milliseconds, so that truncation may have put it below the
-    minimum.
-    """
+    """Return True if a maximum without digits below milliseconds may be below the minimum because it was truncated."""
     minimum, maximum = low.values[index].value, high.values[index].value
     return bool(maximum % _CUT_MICROSECONDS == 0 and minimum - maximum < _CUT_MICROSECONDS)
-
-
-def _are_in_order(column: StatColumn, minimum: Json, maximum: Json) -> bool:
-    low, high = read_bound(column, minimum), read_bound(column, maximum)
-    return bool(low <= high)
-
-
-def _as_written(view: FilesView, row: int, path: ColumnPath) -> tuple[Json, Json]:
-    """Return both bounds of a column as in the log."""
-    value = read_json(view.adds.column("stats")[row].as_py())
-    minimum, maximum = (dig(value.get(part), path) for part in BOUNDS)
-    return minimum, maximum

@@ -18,7 +18,6 @@ from deltacli.core.typing import Json
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 
-# -- the errors of the client and of pulls -----------------------------------------------------------------------------
 
 DIFFERS = "share.file-differs"
 ASK_PROVIDER = "ask the provider of the share to validate the table at level storage"
@@ -126,11 +125,8 @@ def too_much(what: str, limit: str) -> AnswerInvalid:
 
 def missing_extra() -> errors.UsageError:
     """Return the error for an installation without the library that connects to servers."""
-    return errors.UsageError(
-        "reading shares requires urllib3, which is not installed",
-        code="usage.missing-extra",
-        hint=errors.install_command("share-client"),
-    )
+    message = "reading shares requires urllib3, which is not installed"
+    return errors.UsageError(message, code="usage.missing-extra", hint=errors.install_command("share-client"))
 
 
 def read_only(address: str) -> errors.UsageError:
@@ -241,9 +237,7 @@ def origin_of(parts: SplitResult) -> Origin | None:
 
 
 def require_endpoint(text: object, what: str = "the endpoint") -> tuple[str, Origin]:
-    """Return a URL of a profile without its last slash, and its origin. Raises UsageError unless it is https, or http
-    on loopback.
-    """
+    """Return a profile's URL without its last slash, and its origin. Raises UsageError unless https, or loopback."""
     try:
         parts = urlsplit(text) if isinstance(text, str) and text.isprintable() else None
     except ValueError:
@@ -285,11 +279,8 @@ def require_reach(host: str, address: str, allowed: frozenset[Reach]) -> None:
     """Raise UrlRefused where a host has an address in a range that is not allowed. Public ones always are."""
     reach = reach_of(address)
     if reach is not Reach.PUBLIC and reach not in allowed:
-        raise UrlRefused(
-            f"the server sent a file URL of a {reach} address",
-            facts={"host": clean(host), "address": address},
-            hint=None,
-        )
+        message = f"the server sent a file URL of a {reach} address"
+        raise UrlRefused(message, facts={"host": clean(host), "address": address}, hint=None)
 
 
 # -- queries that a server answers later -------------------------------------------------------------------------------

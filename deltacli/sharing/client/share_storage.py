@@ -79,7 +79,6 @@ from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 if TYPE_CHECKING:
     from deltacli.sharing.client.shared_directory import DirectoryStorage
 
-# -- bytes of shared files by their URLs -------------------------------------------------------------------------------
 
 FindUrl = Callable[[str, str | None], FileUrl | None]
 """Gets the name of a file and a URL that was not accepted, or None; returns its URL, None for an unknown name."""

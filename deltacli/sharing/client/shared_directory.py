@@ -180,9 +180,7 @@ def _listed(requests: TableRequests) -> TableAccess:
 
 
 class _Vendor:
-    """Asks the server for credentials for one location; `wanted` None: for the main one, which the first answer names.
-    `asked` is sent: None for the main one.
-    """
+    """Asks for credentials for one location. `wanted` None: for the main one, which the first answer names."""
 
     def __init__(self, requests: TableRequests, wanted: str | None, asked: str | None, options: OpenOptions) -> None:
         self._requests, self.wanted, self.asked, self._options = requests, wanted, asked, options
@@ -262,7 +260,6 @@ class SentDirectory:
 
     @property
     def uri(self) -> str:
-        """The location of the table."""
         return self.grants[0].wanted
 
     def open(self) -> Storage:

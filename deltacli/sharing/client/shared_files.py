@@ -34,8 +34,6 @@ from deltacli.sharing.protocol.parameters import ResponseFormat
 from deltacli.storage.base import writing_faults
 from deltacli.work.commits.blocks import count_up_to
 
-# -- the files of answers ----------------------------------------------------------------------------------------------
-
 _LARGEST = 2**63 - 1
 _KINDS_OF_PARQUET = {"file": "add", "add": "add", "remove": "remove", "cdf": "cdc"}
 _KINDS = ("add", "remove", "cdc")
@@ -136,9 +134,7 @@ def _of_parquet(line: ActionLine) -> SharedFile:
 
 
 def _local_vector(vector: object, vector_id: object) -> tuple[Action, str | None, str | None]:
-    """Return a descriptor whose file has a name in the table's directory, the name, and the URL; an inline vector as it
-    is.
-    """
+    """Return a descriptor whose file has a name in the table's directory, the name, and the URL; else an inline one."""
     if not isinstance(vector, dict):
         raise invalid_answer("a deletion vector is not an object")
     if vector.get("storageType") == "i":
@@ -318,9 +314,7 @@ _NUMBERS = ("version", "timestamp", "expirationTimestamp")
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """The adds of a text, and where the files are. `vectors`: the files of deletion vectors, by name, with their URL
-    and when it expires.
-    """
+    """The adds of a text, and where the files are. `vectors`: files of deletion vectors by name, with URL and end."""
 
     adds: pa.RecordBatch
     names: ArrowArray
@@ -332,15 +326,11 @@ class FileColumns:
 
     @property
     def sizes(self) -> Any:
-        """The bytes of each file."""
         return self.adds.column("size")
 
 
 def read_files(text: bytes, form: ResponseFormat, partitions: tuple[str, ...]) -> FileColumns | None:
-    """Return the files of whole lines of `file` actions; None for a text that has to be read line by line.
-
-    `partitions` are the expected keys of partition values.
-    """
+    """Return the files of whole lines of `file` actions; None for a text that has to be read line by line."""
     rows = _count_objects(text)
     schema = _delta_schema(partitions) if form is ResponseFormat.DELTA else _parquet_schema(partitions)
     if rows == 0:
@@ -403,7 +393,6 @@ def _columns_of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
 
 
 def _without_empty(maps: ArrowArray) -> ArrowArray:
-    """Return maps whose empty texts are null. Spec: Partition Value Serialization."""
     items = pc.if_else(pc.equal(maps.items, ""), pa.scalar(None, pa.string()), maps.items)
     return pa.MapArray.from_arrays(maps.offsets, maps.keys, items)
 

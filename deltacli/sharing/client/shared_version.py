@@ -46,7 +46,6 @@ from deltacli.work.parquet_writing import Encoding
 if TYPE_CHECKING:
     import pyarrow
 
-# -- one version of a shared table as the client holds it --------------------------------------------------------------
 
 EARLY_MS = 30_000
 """A URL is replaced this long before it expires."""
@@ -225,7 +224,6 @@ class SharedVersion(RenewedLog):
 
     @property
     def version(self) -> int:
-        """The number of the version."""
         return self.head.version
 
     @property
@@ -447,7 +445,6 @@ class SharedChanges(RenewedLog):
 
     @property
     def version(self) -> int:
-        """The last version."""
         return self.last
 
     @property

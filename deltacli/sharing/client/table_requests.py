@@ -105,9 +105,7 @@ class LineGroup:
 
 
 class LineAnswer:
-    """One answer: `head`, then `groups` or `actions`, then `end`, in this order. `has_files`: False for an answer that
-    ends with its head.
-    """
+    """One answer: `head`, then `groups` or `actions`, then `end`. `has_files`: False where it ends with its head."""
 
     def __init__(
         self, reply: Reply, what: str, limits: AnswerLimits, *, has_files: bool = True, now_ms: int = 0
@@ -225,9 +223,7 @@ def _without_ends(texts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _read_capabilities(reply: Reply) -> tuple[ResponseFormat, bool]:
-    """Return the format of an answer, and whether it promises `endStreamAction`. Servers without the header answer in
-    parquet format.
-    """
+    """Return the format of an answer (parquet without the header), and whether it promises `endStreamAction`."""
     values = {}
     for part in reply.headers.get(wire.HEADER, "").split(";"):
         name, _, value = part.partition("=")
@@ -279,10 +275,7 @@ _TEXT_BYTES = 2 << 20
 
 
 def whole_lines(blocks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
-    """Yield the body in texts of whole lines: the first one as soon as it is there, larger ones later.
-
-    Raises AnswerInvalid for a line longer than `most_bytes`.
-    """
+    """Yield the body in texts of whole lines, small ones first. Raises AnswerInvalid for one above `most_bytes`."""
     held, held_bytes, rest, rest_bytes, least = list[bytes](), 0, list[bytes](), 0, 0
     for block in blocks:
         if end := block.rfind(b"\n") + 1:
@@ -509,9 +502,7 @@ class TableRequests:
         return Request("POST", f"{self._path}{path_of(query_id)}", body={**more, **page}, headers=headers)
 
     def changes(self, query: ChangeQuery, read: Callable[[Pages], Result]) -> Result:
-        """Return what `read` makes of the files of a change data feed. It is called again after an answer that broke
-        off.
-        """
+        """Return what `read` makes of a change data feed. It is called again after an answer that broke off."""
         path, asked = f"{self._path}/changes", query.parameters()
         headers = {wire.HEADER: capabilities(query.formats)}
 
@@ -642,7 +633,6 @@ class ListedTable:
 
     @property
     def full_name(self) -> TableName:
-        """The three names."""
         return TableName(self.share, self.schema, self.name)
 
 
@@ -747,7 +737,6 @@ class ListedEntry:
 
     @property
     def full_name(self) -> str:
-        """The names, joined by dots."""
         return ".".join(name for name in (self.share, self.schema, self.table) if name is not None)
 
 

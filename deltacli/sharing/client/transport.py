@@ -144,11 +144,9 @@ def require_usable(profile: Profile, clock: Clock) -> tuple[str, faults.Origin, 
     problems = problems_of(profile, clock())
     for problem in problems:
         if problem.is_error:
+            message = f"the profile {profile.path} cannot be used: {problem.message}"
             raise UsageError(
-                f"the profile {profile.path} cannot be used: {problem.message}",
-                code=CODE,
-                facts={"problem": problem.code},
-                hint=command("share profile check", profile.path),
+                message, code=CODE, facts={"problem": problem.code}, hint=command("share profile check", profile.path)
             )
     endpoint, origin = faults.require_endpoint(profile.endpoint)
     return endpoint, origin, [f"{profile.path}: {problem.message}" for problem in problems]
@@ -167,11 +165,8 @@ def credentials_of(profile: Profile, post: PostForm, clock: Clock) -> Credential
             return FixedCredentials(f"Basic {base64.b64encode(pair).decode()}")
         case "oauth_client_credentials":
             return OAuthCredentials(fields, post, clock)
-    raise UsageError(
-        f"the profile {profile.path} has credentials of type {profile.kind[:60]}, which is not supported",
-        code=CODE,
-        facts={"supported": "bearer_token, oauth_client_credentials, basic"},
-    )
+    message = f"the profile {profile.path} has credentials of type {profile.kind[:60]}, which is not supported"
+    raise UsageError(message, code=CODE, facts={"supported": "bearer_token, oauth_client_credentials, basic"})
 
 
 # -- requests to a sharing server --------------------------------------------------------------------------------------
@@ -341,9 +336,7 @@ class Transport:
         return self.ask(request, read)
 
     def ask(self, request: Request, read: Callable[[Reply], Result]) -> Result:
-        """Send a request and return what `read` makes of the answer. A body that breaks off is asked for again, so
-        `read` may be called more than once.
-        """
+        """Return what `read` makes of the answer; it is called again where a body breaks off and is asked for again."""
         target = self.endpoint + request.path
         if request.query:
             target += "?" + urlencode(request.query)
@@ -434,7 +427,9 @@ class Transport:
             try:
                 if reply.status in _REDIRECTS:
                     raise faults.invalid_answer("the URL of a file redirects", {"host": host, "status": reply.status})
-                self._require_not_busy(reply, host)
+                if reply.status in PASSING_STATUS:
+                    fault = faults.ServerUnavailable(f"{host} answered with status {reply.status}")
+                    raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
                 return read(reply)
             finally:
                 reply.close()
@@ -530,13 +525,7 @@ class Transport:
         except urllib3.exceptions.HTTPError as fault:
             raise _unreachable(host, fault) from fault
 
-    def _require_not_busy(self, reply: Reply, host: str) -> None:
-        if reply.status in PASSING_STATUS:
-            fault = faults.ServerUnavailable(f"{host} answered with status {reply.status}")
-            raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
-
     def _require_done(self, reply: Reply, who: str) -> None:
-        """Raise the error for a status other than 200."""
         if reply.status == 200:
             return
         code, message = _error_of(reply, self.limits)

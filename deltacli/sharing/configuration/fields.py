@@ -61,17 +61,12 @@ Node = Scalar | Sequence | Mapped
 
 
 def read_yaml(data: bytes) -> Node:
-    """Return the only document of a YAML file; null for an empty one. Raises YamlFault, and UsageError where the parser
-    is not installed.
-    """
+    """Return the only document of a YAML file, null if empty. Raises YamlFault, and UsageError without a parser."""
     try:
         import yaml
     except ImportError as fault:
-        raise UsageError(
-            "the configuration needs the package PyYAML, which is not installed",
-            code="usage.missing-extra",
-            hint=install_command("share"),
-        ) from fault
+        message = "the configuration needs the package PyYAML, which is not installed"
+        raise UsageError(message, code="usage.missing-extra", hint=install_command("share")) from fault
     if len(data) > MOST_BYTES:
         raise YamlFault(f"the file is larger than {MOST_BYTES >> 20} MiB", 1)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Any: a class of either parser
@@ -363,10 +358,7 @@ class Fields:
         return tuple(node.text for node in found if isinstance(node, Scalar) and node.text)
 
     def secret(self, key: str) -> tuple[str | None, bool]:
-        """Return a secret, and whether the file itself contains it. `${NAME}` and `file:PATH` refer to it elsewhere.
-
-        Raises UsageError, which never has the value.
-        """
+        """Return a secret, and whether it is in the file or referred to (`${NAME}`, `file:PATH`). Raises UsageError."""
         text = self.text(key)
         if text is None:
             return None, False

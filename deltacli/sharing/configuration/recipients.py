@@ -23,9 +23,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.secrets import create_token, digest_token, locked, write_private
-from deltacli.sharing.model import Catalog, Grant
-
-# -- recipients --------------------------------------------------------------------------------------------------------
+from deltacli.sharing.model import Catalog, Grant, Share
 
 _NO_DIGEST = bytes(32)
 
@@ -386,23 +384,14 @@ def add_recipient(
 ) -> Recipients:
     """Add a recipient without tokens. Raises UsageError for an invalid name, or one that exists."""
     if reason := fault_in_name(name, may_have_dots=True):
-        raise UsageError(
-            f"the name {name[:60]!r} is refused: {reason}",
-            code="share.recipient",
-            hint=command("share recipient add", "acme"),
-        )
+        message = f"the name {name[:60]!r} is refused: {reason}"
+        raise UsageError(message, code="share.recipient", hint=command("share recipient add", "acme"))
     if comment is not None and not (0 < len(comment) <= 1_000 and comment.isprintable()):
-        raise UsageError(
-            f"{parameter('share recipient add.comment')} is empty, longer than 1,000 characters, or not one line",
-            code="share.recipient",
-            hint=command("share recipient add", name),
-        )
+        message = f"{parameter('share recipient add.comment')} is empty, longer than 1,000 characters, or not one line"
+        raise UsageError(message, code="share.recipient", hint=command("share recipient add", name))
     if known := recipients.find(name):
-        raise UsageError(
-            f"the recipient {known.name!r} exists already",
-            code="share.recipient",
-            hint=command("share token create", known.name),
-        )
+        message = f"the recipient {known.name!r} exists already"
+        raise UsageError(message, code="share.recipient", hint=command("share token create", known.name))
     return recipients.put(Recipient(name, epoch=now_ms, comment=comment).with_grants(grants))
 
 
@@ -417,10 +406,7 @@ def grant_to(recipients: Recipients, name: str, grants: Iterable[Grant]) -> Reci
 
 
 def revoke_from(recipients: Recipients, name: str, grants: Sequence[Grant]) -> Recipients:
-    """Remove grants from a recipient. Raises UsageError for one that it does not have as such.
-
-    A part of a larger grant cannot be removed: the larger one has to be replaced.
-    """
+    """Remove grants from a recipient. Raises UsageError for one it lacks; a part of a larger one cannot be removed."""
     recipient = find_recipient(recipients, name)
     for grant in grants:
         if not recipient.has_grant(grant):
@@ -497,7 +483,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
             facts={"meanings": ", ".join(sorted(map(spelled, readings)))},
             hint=f"use slashes, such as {quoted(min(map(spelled, readings)))}",
         )
-    known = [name for share in catalog.shares for name in _names_in(share.name, catalog)]
+    known = [name for share in catalog.shares for name in _names_in(share)]
     nearest = nearest_name(text.replace(".", "/"), known, ignores_case=True)
     raise UsageError(
         f"nothing is shared as {text!r}",
@@ -565,9 +551,7 @@ def _named(parts: Sequence[str], catalog: Catalog) -> Grant | None:
     return None if table is None else Grant(share.name, schema.name, table.name)
 
 
-def _names_in(share_name: str, catalog: Catalog) -> Iterable[str]:
-    share = catalog.find_share(share_name)
-    assert share is not None
+def _names_in(share: Share) -> Iterable[str]:
     yield share.name
     for schema in share.schemas:
         yield f"{share.name}/{schema.name}"

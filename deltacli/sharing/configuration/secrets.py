@@ -34,8 +34,6 @@ from deltacli.sharing.model import Problem
 from deltacli.storage.base import writing_faults
 from deltacli.storage.local_write import LockedDraft, sweep
 
-# -- bearer tokens -----------------------------------------------------------------------------------------------------
-
 PREFIX = "dct_"
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_BYTES = 32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -62,7 +62,8 @@ def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[_S
                 "set ssl.certificateFile and ssl.certificateKeyFile; clients must trust the certificate",
             )
         )
-    if settings.tls is None and not is_local and not _is_behind_tls(settings):
+    is_behind_tls = settings.behind_proxy and urlsplit(settings.public_url or "").scheme == "https"
+    if settings.tls is None and not is_local and not is_behind_tls:
         refusals.append(
             _StartRefusal(
                 "share.plain-http",
@@ -71,10 +72,6 @@ def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[_S
             )
         )
     return tuple(refusals)
-
-
-def _is_behind_tls(settings: Settings) -> bool:
-    return settings.behind_proxy and urlsplit(settings.public_url or "").scheme == "https"
 
 
 def _is_local_url(url: str | None) -> bool:
@@ -110,7 +107,6 @@ class TableReport:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats in which the table can be shared."""
         if self.version is None:
             return ()
         return ("delta",) if self.needs.not_in_parquet else ("parquet", "delta")
@@ -173,7 +169,7 @@ def check_configuration(
     progress: Progress = SILENT,
 ) -> CheckReport:
     """Return what is wrong with a configuration, its tables and its recipients. Raises nothing."""
-    tables = list(_tables_of(configuration))
+    tables = [table for share in configuration.catalog.shares for schema in share.schemas for table in schema.tables]
     places, snapshots = configuration.lines, SharedSnapshots(max_bytes=0)
     proxy = configuration.settings.proxy_files
     with progress.step("checking tables", unit="tables", total=len(tables)) as step:
@@ -215,12 +211,6 @@ def check_table(
     return TableReport(table, place, snapshot.version, needs, clients, problems)
 
 
-def _tables_of(configuration: Configuration) -> Iterator[SharedTable]:
-    for share in configuration.catalog.shares:
-        for schema in share.schemas:
-            yield from schema.tables
-
-
 def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:
     """Yield what is wrong with `startVersion` and `historyShared`."""
     name = table.full_name
@@ -233,7 +223,8 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
     readable = set(list_log(storage).reconstructable)
     missing = [version for version in range(table.start_version, snapshot.version + 1) if version not in readable]
     if missing:
-        message = f"the history of {name} is shared, but its log can no longer rebuild {_versions(missing)}"
+        versions = f"{'version' if len(missing) == 1 else 'versions'} {format_ranges(missing)}"
+        message = f"the history of {name} is shared, but its log can no longer rebuild {versions}"
         yield Problem("share.history-gone", message, is_error=False)
     if not snapshot.config.is_on(CHANGE_FEED):
         message = f"the history of {name} is shared without a change data feed, which changes and streams need"
@@ -257,9 +248,7 @@ def _directory_problems(
 
 
 def _catalog_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:
-    """Yield a warning for a table that a catalog manages and that is shared by its path: recipients get what is
-    published.
-    """
+    """Yield a warning for a catalog-managed table that is shared by its path: recipients get what is published."""
     if snapshot.protocol.is_catalog_managed and managed_store(storage) is None:
         message = (
             f"a catalog manages {table.full_name}, and newer commits may exist there; "
@@ -278,10 +267,6 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
         if line := recover_command(without_secrets(table.location)):
             message += f"; {line} shows what can come back"
         yield Problem("share.files", message)
-
-
-def _versions(versions: Sequence[int]) -> str:
-    return f"{'version' if len(versions) == 1 else 'versions'} {format_ranges(versions)}"
 
 
 def _client_problems(table: SharedTable, needs: ReadingNeeds, clients: Iterable[_ClientAccess]) -> Iterator[Problem]:
@@ -394,9 +379,7 @@ class _ClientAccess(NamedTuple):
 
 
 def _access_of(client: _Client, features: Collection[str], not_in_parquet: Collection[str]) -> _ClientAccess:
-    """Return the access of a client to a table that needs `features`, and whose parts `not_in_parquet` the parquet
-    format cannot express.
-    """
+    """Return a client's access to a table that needs `features`; parquet cannot express its parts `not_in_parquet`."""
     if "parquet" in client.formats and not not_in_parquet:
         return _ClientAccess(client.name, "parquet")
     if "delta" not in client.formats:

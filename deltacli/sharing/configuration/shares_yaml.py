@@ -35,8 +35,6 @@ from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import is_secret_name, remember_secrets
 from deltacli.storage.signing.values import LEAST_SECONDS
 
-# -- how the shares are served -----------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -150,7 +148,6 @@ class Configuration:
 
     @property
     def is_authenticated(self) -> bool:
-        """Return True if requests need a token."""
         return self.bearer_token is not None or self.recipients_file is not None
 
 
@@ -658,9 +655,7 @@ def _audit(top: Fields) -> Audit | None:
 
 
 def _credential_lifetime(top: Fields) -> int:
-    """Return the seconds of a credential; 0 is the default, as on the reference server, and no cloud gives less than
-    900.
-    """
+    """Return seconds of a credential; 0 is the default, as on the reference server. No cloud gives less than 900."""
     seconds = top.whole("temporaryCredentialValiditySeconds", 0, most=7 * 86_400)
     return max(seconds, LEAST_SECONDS) if seconds else Settings.credential_lifetime_seconds
 

@@ -62,11 +62,8 @@ def _tables_below(directory: str, depth: int) -> Iterable[str]:
 
 def _nothing_in(directory: str) -> NotATable:
     if directory[:5].lower() == "uc://":
-        return NotATable(
-            f"{directory}: a table of a catalog is shared by a configuration, not by its address",
-            code="table.path-missing",
-            hint=command("share init", directory),
-        )
+        message = f"{directory}: a table of a catalog is shared by a configuration, not by its address"
+        return NotATable(message, code="table.path-missing", hint=command("share init", directory))
     kind = LocalStorage(os.path.abspath(directory)).kind_of("")
     if kind is PathKind.MISSING:
         return NotATable(f"{directory}: no such directory", code="table.path-missing", hint=command("share serve", "."))
@@ -119,7 +116,6 @@ class StartedTable(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """The name as clients know it."""
         return f"{self.share}.{self.schema}.{self.name}"
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from deltacli.storage.grants import Grant
     from deltacli.table.version import Snapshot
 
-# -- what is announced -------------------------------------------------------------------------------------------------
 
 ACCESS_AREA = Rules("Directory access", Level.API)
 
@@ -304,7 +303,6 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
 
 
 def _check_refusals(vendor: _Vendor, access: directories.TableAccess, first: WireAnswer) -> None:
-    """Ask for what must not be granted."""
     table, root = vendor.table, directories.cloud_location(access.location)[0]
     if (answer := vendor.post(None, token="")) is not None:
         words = "a request for credentials without a token"
@@ -401,9 +399,7 @@ def _check_table(table: SharedTableTest, credential: directories.VendedCredentia
 def _files(
     snapshot: Snapshot, access: directories.TableAccess, uri: str
 ) -> tuple[int, list[tuple[str, int]], list[str]]:
-    """Return the number of files, the first ones below the root with their sizes, and those outside all locations.
-    `uri` is that of the store of the root.
-    """
+    """Return how many files there are, the first ones below the root with sizes, and those outside all locations."""
     allowed = [directories.cloud_location(one)[0] for one in (access.location, *access.auxiliary)]
     count, inside, outside = 0, list[tuple[str, int]](), list[str]()
     for batch in snapshot.files():

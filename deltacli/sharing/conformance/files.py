@@ -29,8 +29,6 @@ from deltacli.sharing.conformance.lines import (
 from deltacli.sharing.conformance.versions import ALL_FEATURES, HEADERS, SharedTableTest, header_of
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Wire, WireAnswer
 
-# -- the formats of answers --------------------------------------------------------------------------------------------
-
 FORMATS_AREA = Rules("Formats", Level.API)
 
 DEFAULT_FORMAT = FORMATS_AREA.row("""error share.format-default | Without the capabilities header, and with

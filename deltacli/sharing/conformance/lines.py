@@ -17,8 +17,6 @@ from deltacli.rules.framework.base import Level, Rule
 from deltacli.rules.log.commit_lines import faults_of
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer
 
-# -- answers in lines, in either format --------------------------------------------------------------------------------
-
 VERSION_HEADER = "delta-table-version"
 PARQUET, DELTA = "parquet", "delta"
 

@@ -22,8 +22,6 @@ from deltacli.sharing.conformance.wire import (
 )
 from deltacli.sharing.protocol.directories import read_share_metadata
 
-# -- every answer ------------------------------------------------------------------------------------------------------
-
 ANSWERS_AREA = Rules("Answers", Level.API)
 
 NO_ANSWER = ANSWERS_AREA.row("""error share.no-answer | Every request gets a complete answer. | REST APIs | clients

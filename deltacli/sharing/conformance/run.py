@@ -202,9 +202,7 @@ _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 
 @dataclass
 class ConformanceRun:
-    """Tests a server. `takes` chooses the rules; `on_suite` is called before each suite and returns what takes its
-    findings.
-    """
+    """Tests a server. `takes` chooses rules; `on_suite` is called before each and returns what takes its findings."""
 
     wire: Wire
     scope: lists.Scope
@@ -257,7 +255,6 @@ class ConformanceRun:
         return kind(name, uri, base, takes, self.on_suite(uri), **own)
 
     def _require_server(self) -> None:
-        """Raise the fault that keeps everything from being tested."""
         try:
             answer = self.wire.send(WireRequest("shares", {"maxResults": "1"}))
         except NoAnswerError as fault:
@@ -267,11 +264,8 @@ class ConformanceRun:
                 hint="check the endpoint in the profile, and whether the server runs",
             ) from fault
         if answer.status in (401, 403):
-            raise UsageError(
-                f"the server {self.wire.endpoint} refuses the token of the profile: {answer.status}",
-                code="share.refused-token",
-                hint=command("share profile check", "FILE"),
-            )
+            message = f"the server {self.wire.endpoint} refuses the token of the profile: {answer.status}"
+            raise UsageError(message, code="share.refused-token", hint=command("share profile check", "FILE"))
         if answer.status == 404:
             raise Unreadable(
                 f"{self.wire.endpoint} is not the endpoint of a Delta Sharing server: GET /shares is answered with 404",

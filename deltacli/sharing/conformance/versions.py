@@ -28,8 +28,6 @@ from deltacli.sharing.protocol.directories import TableAccess
 from deltacli.storage import Storage
 from deltacli.storage.grants import Renew
 
-# -- one shared table under test ---------------------------------------------------------------------------------------
-
 ALL_FEATURES = ",".join(
     sorted(name.lower() for name, feature in FEATURES.items() if feature.kind is FeatureKind.READER_WRITER)
 )
@@ -50,9 +48,7 @@ OpenStore = Callable[[str, "Renew"], "Storage"]
 
 @dataclass(kw_only=True)
 class SharedTableTest(Suite):
-    """A table under test, and the findings about it. `wholes`: all files of the newest version, by format, as far as
-    the server has it in that format.
-    """
+    """A table under test, and the findings about it. `wholes`: by format, all files of the newest version."""
 
     tester: Tester
     named: NamedTable

@@ -160,9 +160,7 @@ class Wire:
         self._sleep(seconds)
 
     def send(self, request: WireRequest) -> WireAnswer:
-        """Return the answer to a request of the API; waits where the server asks for it. Raises BudgetSpentError,
-        NoAnswerError.
-        """
+        """Return the answer to a request; waits if the server asks for it. Raises BudgetSpentError, NoAnswerError."""
         value = self._authorize() if request.token is None else f"Bearer {request.token}" if request.token else ""
         headers = {**({"Authorization": value} if value else {}), **request.headers}
         query = f"?{urlencode(request.query)}" if request.query else ""
@@ -176,9 +174,7 @@ class Wire:
         return answer
 
     def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> WireAnswer:
-        """Return the answer of a file URL, which never gets the token. Raises what `send` raises, and UrlRefused for an
-        address inside a private network.
-        """
+        """Return the answer of a URL, without the token. Raises as `send` does; UrlRefused for a private address."""
         headers = {} if byte_range is None else {"Range": f"bytes={byte_range}"}
         return self._exchange(WireRequest(urlsplit(url).path, headers=headers, token=""), url, headers, most)
 

@@ -258,7 +258,7 @@ def _read_sql(text: str, schema: StructType) -> Reading:
     except UsageError as fault:
         return Reading(None, (fault.reason,))
     parse = parse_expression.__wrapped__  # without the cache: strangers would fill it with large trees
-    nodes = list(_nodes(parse(text).root))
+    nodes = list(parse(text).nodes())
     if problem := _ambiguity(nodes, condition, bare):
         return Reading(None, (problem,))
     zoneless = {Kind.TIMESTAMP, Kind.NTZ, *((Kind.DATE,) if any(map(_is_zoned, nodes)) else ())}
@@ -267,14 +267,6 @@ def _read_sql(text: str, schema: StructType) -> Reading:
 
 def _described(found: str) -> str:
     return {_STAND_IN: "two strings in a row", "'": "a quote in a string", '"': "double quotes"}.get(found[0], found)
-
-
-def _nodes(root: Node | None) -> Iterator[Node]:
-    waiting = [root] if root else []
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += node.parts
 
 
 def _ambiguity(nodes: list[Node], condition: Condition, bare: str) -> str | None:

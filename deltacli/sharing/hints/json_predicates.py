@@ -69,9 +69,7 @@ def named_columns(condition: Condition) -> Iterator[Column]:
 
 
 def for_any_client(condition: Condition, zoneless: Set[Kind] = frozenset()) -> Condition:
-    """Return a condition without what clients evaluate differently. Literals next to columns of the `zoneless` kinds
-    are times in an unknown zone.
-    """
+    """Return a condition all clients evaluate alike. Literals at `zoneless` columns are times in an unknown zone."""
     match condition:
         case Not(Compare(column) as part) if column.kind is Kind.FLOAT:
             # This is how > and >= arrive. NaN is above the literal for some clients, and not for others.

@@ -25,9 +25,7 @@ CLOUD_FAMILIES = frozenset({"s3", "gs", "abfss"})
 
 
 class AccessFault(NamedTuple):
-    """A deviation from the protocol. `rule`: the id of the rule of `share test` without `share.`; `is_fatal`: what was
-    said cannot be used.
-    """
+    """A deviation from the protocol. `rule`: its id in `share test` without `share.`; `is_fatal`: this is unusable."""
 
     rule: str
     message: str
@@ -55,7 +53,6 @@ class TableAccess(NamedTuple):
 
     @property
     def has_urls(self) -> bool:
-        """Whether URLs of its files are offered."""
         return self.modes is None or URL in self.modes
 
     @property
@@ -142,9 +139,7 @@ def cloud_location(given: Json) -> tuple[Location | None, str]:
 
 
 class Cloud(NamedTuple):
-    """A member of `credentials`: the store that it is for, its fields with their storage options, and those of them
-    that may be missing.
-    """
+    """A member of `credentials`: its store, its fields with their storage options, and those that may be missing."""
 
     family: str
     options: Mapping[str, str]

@@ -40,8 +40,6 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, Protocol, stable_name
 
-# -- the errors of the wire --------------------------------------------------------------------------------------------
-
 
 class ErrorCode(StrEnum):
     """The value of `errorCode`. The first five are those of the reference server."""
@@ -182,7 +180,6 @@ class Point:
 
     @property
     def is_newest(self) -> bool:
-        """Return True where no version was chosen."""
         return self.version is None and self.timestamp_ms is None
 
     def fields(self, version: str = "version", timestamp: str = "timestamp") -> dict[str, str | int]:
@@ -268,10 +265,7 @@ def parse_changes(parameters: Mapping[str, str]) -> ChangesRequest:
 
 
 def parse_query(body: bytes, most_levels: int) -> QueryRequest:
-    """Return the query in a body, nested at most so many levels deep; an empty one asks for the newest version.
-
-    Raises WireError.
-    """
+    """Return the query in a body nested at most so deep; an empty one asks for the newest version. Raises WireError."""
     fields = _read_object(body, most_levels)
     choice, starting = parse_choice(fields), _number(fields, "startingVersion", _INT64)
     ending = _number(fields, "endingVersion", _INT64)
@@ -433,10 +427,7 @@ class Capabilities:
 
 
 def parse_capabilities(header: str | None) -> Capabilities:
-    """Return the capabilities of a client; without the header it reads parquet only.
-
-    Raises WireError where it names formats, but none that exists.
-    """
+    """Return a client's capabilities, parquet only without the header. Raises WireError if no named format exists."""
     values: dict[str, list[str]] = {}
     for part in (header or "").split(";"):
         key, separator, listed = part.partition("=")
@@ -465,9 +456,7 @@ def answer_header(chosen: ResponseFormat, *, end_stream_action: bool, is_later: 
 
 @dataclass(frozen=True, slots=True)
 class ReadingNeeds:
-    """Reader features that are used, by their stable names, sorted; and why the parquet format cannot express the
-    table, empty if it can.
-    """
+    """The stable names of used reader features, sorted, and why the parquet format cannot express the table (or '')."""
 
     features: tuple[str, ...]
     not_in_parquet: tuple[str, ...]
@@ -482,7 +471,9 @@ class ReadingNeeds:
                 "express; ask for responseformat=delta (Python: use_delta_format=True; "
                 'Spark: .option("responseFormat", "delta"))'
             )
-        lacking = [name for name in self.features if name.lower() not in _of_client(client)]
+        stable_names = {name.lower(): stable_name(name).lower() for name in FEATURES}
+        listed = {stable_names.get(name, name) for name in client.reader_features}
+        lacking = [name for name in self.features if name.lower() not in listed]
         if lacking:
             raise unsupported(
                 f"the table {table} uses {', '.join(lacking)}, which the client does not list in readerfeatures; use a "
@@ -492,22 +483,13 @@ class ReadingNeeds:
         return ResponseFormat.DELTA
 
 
-def _of_client(client: Capabilities) -> frozenset[str]:
-    """Return the features of a client by their stable names, in lower case."""
-    known = {name.lower(): stable_name(name).lower() for name in FEATURES}
-    return frozenset(known.get(name, name) for name in client.reader_features)
-
-
 def find_needs(config: TableConfiguration, *, has_vectors: bool) -> ReadingNeeds:
     """Return what reading the files of a version needs."""
     return ReadingNeeds(*used_features(config, has_vectors=has_vectors))
 
 
 def handed_out_protocol(protocol: Protocol, raw: Mapping[str, Any], needs: ReadingNeeds) -> dict[str, Any]:
-    """Return the protocol action for clients, with the reader features that they need only.
-
-    It is the original where nothing has to be left out.
-    """
+    """Return the protocol action with the reader features that clients need only: the original if it has no others."""
     implied = ("columnMapping",) if protocol.min_reader_version == 2 else ()
     original = protocol.reader_features if protocol.reader_features is not None else implied
     needed = [name for name in original if stable_name(name) in needs.features]

@@ -53,9 +53,7 @@ _readers = local()
 
 @dataclass(frozen=True, slots=True)
 class WantedFile:
-    """A file to download. `size_bytes` and `rows` are None where they are unknown; a file of deletion vectors has
-    `vectors`, the descriptors of those that are needed.
-    """
+    """A file to download. `size_bytes`, `rows`: None where unknown. `vectors`: those needed of a file of vectors."""
 
     name: str
     size_bytes: int | None = None
@@ -176,11 +174,6 @@ MOST_UNSIZED_BYTES = 4 << 30
 
 class _StoppedError(Exception):
     """Another download failed, or the run was interrupted."""
-
-
-def _replaced(name: str) -> DataUnreadable:
-    """Return the error for a file whose content keeps changing."""
-    return DataUnreadable(f"{name} was replaced while it was downloaded", code=faults.DIFFERS, facts={"file": name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +336,8 @@ class UrlDownloads(Downloads):
                 case _Stale():
                     stale += 1
                     if stale > _MOST_STALE:
-                        raise _replaced(wanted.name)
+                        message = f"{wanted.name} was replaced while it was downloaded"
+                        raise DataUnreadable(message, code=faults.DIFFERS, facts={"file": wanted.name})
                     self._forget(part)
                     part.restart(None, is_large=False)
                 case _Cut(fault):
@@ -456,9 +450,7 @@ class _RangedDownload:
         return self.wanted.size_bytes
 
     def run(self, workers: Executor) -> int | None:
-        """Receive the ranges that are not there and return their bytes. None: the part is empty, and the file has to be
-        received in one stream.
-        """
+        """Receive the missing ranges and return their bytes; None: the part is empty, and the file takes one stream."""
         self._journal, received = _read_journal(self.part, self.size_bytes), 0
         try:
             if self._journal is None:

@@ -44,8 +44,6 @@ from deltacli.table.version import Snapshot
 if TYPE_CHECKING:
     import pyarrow
 
-# -- the actions of the local table ------------------------------------------------------------------------------------
-
 APP_ID = "deltacli.share.pull"
 """The transaction whose version is the version of the shared table."""
 TAG = "deltacli.share"
@@ -97,7 +95,6 @@ class PullSource:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Return the properties that record it."""
         return {ENDPOINT: self.endpoint, TABLE: self.table}
 
 
@@ -226,7 +223,6 @@ class Part:
 
     @property
     def can_continue(self) -> bool:
-        """Return True where the bytes so far can be continued."""
         return self.size_bytes > 0 and self.tag is not None
 
     def restart(self, tag: str | None, *, is_large: bool) -> None:
@@ -315,9 +311,7 @@ def _open(place: str) -> int | None:
 
 
 def lock_named(place: str, operation: int) -> int | None:
-    """Return the locked descriptor of a file, which is made if it is missing; None where another file, or none, has the
-    name by then. Raises OSError.
-    """
+    """Return the locked descriptor of a file, made if missing; None if it has lost its name by then. Raises OSError."""
     descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     is_named = False
     try:
@@ -362,7 +356,6 @@ class Workspace:
 
     @property
     def place(self) -> str:
-        """The path of the workspace."""
         return f"{self.directory}/{WORKSPACE}"
 
     def mark(self, source: PullSource, version: int) -> None:
@@ -376,7 +369,9 @@ class Workspace:
             found = read_unfinished(self.directory)
             if found is not None and found.source != source:
                 os.unlink(draft)
-                raise unfinished_other(self.directory, found)
+                message = f"{self.directory} has an unfinished pull of another table"
+                hint = "pull into another directory, or delete this one"
+                raise PullRefused(message, facts=found.source.facts, hint=hint)
             os.replace(draft, marker)
 
     def close(self, *, is_done: bool) -> None:
@@ -423,15 +418,6 @@ def read_unfinished(directory: str) -> Unfinished | None:
         return Unfinished(source, int(found["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def unfinished_other(directory: str, found: Unfinished) -> PullRefused:
-    """Return the refusal of a target where another table is being pulled."""
-    return PullRefused(
-        f"{directory} has an unfinished pull of another table",
-        facts=found.source.facts,
-        hint="pull into another directory, or delete this one",
-    )
 
 
 # -- the target directory of a pull ------------------------------------------------------------------------------------

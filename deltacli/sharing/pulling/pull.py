@@ -602,7 +602,5 @@ def _require_allowed(snapshot: Snapshot, removed: int, directory: str) -> None:
     """Raise PullRefused where the local table was changed so that a pull cannot commit to it."""
     for key in (APPEND_ONLY, "delta.enableRowTracking"):
         if is_true(snapshot.properties, key) and (removed or key != APPEND_ONLY):
-            raise PullRefused(
-                f"the local table does not allow this pull: {key} is true",
-                hint=errors.command("properties set", {key: "false"}, table=directory),
-            )
+            message = f"the local table does not allow this pull: {key} is true"
+            raise PullRefused(message, hint=errors.command("properties set", {key: "false"}, table=directory))

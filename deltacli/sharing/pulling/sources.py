@@ -102,9 +102,7 @@ class DirectoryVersion:
 
 
 class DirectoryDownloads(Downloads):
-    """Downloads files from a directory, each in one stream that continues where an earlier one of the same content
-    ended.
-    """
+    """Downloads files from a directory, each in one stream that continues an earlier one of the same content."""
 
     def __init__(self, to: Destination, places: Callable[[str], Iterator[tuple[ReadStorage, str]]]) -> None:
         super().__init__(to)

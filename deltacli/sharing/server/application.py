@@ -53,8 +53,6 @@ from deltacli.sharing.server.table_answers import Answer, ChangeAnswers, Pinned,
 from deltacli.sharing.server.vending import DirectoryAnswers, NotGiven
 from deltacli.sharing.signing.keys import SEGMENT, Bound
 
-# -- lists of shares, schemas and tables, page by page -----------------------------------------------------------------
-
 PAGE_LIFETIME_MS = 24 * 3_600_000
 _KIND = "list"
 
@@ -80,7 +78,14 @@ class Lists:
     def schemas(self, access: Access, share: str, request: ListRequest) -> Document:
         """Return a page of the schemas of a share."""
         found = find_share(access, share)
-        return self._page(access, found.name, found.schemas, request, lambda schema: schema.name, _each(_schema_item))
+        return self._page(
+            access,
+            found.name,
+            found.schemas,
+            request,
+            lambda schema: schema.name,
+            _each(lambda schema: {"name": schema.name, "share": schema.share}),
+        )
 
     def tables(self, access: Access, share: str, schema: str, request: ListRequest) -> Document:
         """Return a page of the tables of a schema."""
@@ -101,7 +106,7 @@ class Lists:
             given = zip(shown, members, strict=True)
             return [_table_item(table, share) | dict(more) for table, more in given if more is not None]
 
-        return self._page(access, scope, tables, request, _full_name, show)
+        return self._page(access, scope, tables, request, lambda table: f"{table.schema}/{table.name}", show)
 
     def _page(
         self,
@@ -161,17 +166,9 @@ def _share_item(share: Share) -> Document:
     return {"name": share.name} | ({} if share.share_id is None else {"id": share.share_id}) | dict(share.about)
 
 
-def _schema_item(schema: SharedSchema) -> Document:
-    return {"name": schema.name, "share": schema.share}
-
-
 def _table_item(table: SharedTable, share: Share) -> Document:
     item = {"name": table.name, "schema": table.schema, "share": table.share, "id": table.table_id}
     return item | ({} if share.share_id is None else {"shareId": share.share_id})
-
-
-def _full_name(table: SharedTable) -> str:
-    return f"{table.schema}/{table.name}"
 
 
 # -- the ASGI application ----------------------------------------------------------------------------------------------
@@ -413,7 +410,6 @@ _TABLE_ACTIONS: Mapping[str, _TableAction] = {
 
 
 async def _in_thread(table: SharedTable, work: Callable[[], Any]) -> Any:  # Any: the result of the work
-    """Return the result of work that reads a table."""
     with _table_faults(table):
         return await run_in_threadpool(work)
 

@@ -253,7 +253,6 @@ class Connections:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits at the moment."""
         return self._settings().limits
 
     @property
@@ -309,12 +308,8 @@ class Connections:
     async def run(self) -> None:
         """Sweep until cancelled."""
         if self.most < self.limits.connections:
-            _LOG.warning(
-                "the limit of %d open files allows %d connections (limits.connections: %d)",
-                self._descriptors,
-                self.most,
-                self.limits.connections,
-            )
+            message = "the limit of %d open files allows %d connections (limits.connections: %d)"
+            _LOG.warning(message, self._descriptors, self.most, self.limits.connections)
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self.sweep()

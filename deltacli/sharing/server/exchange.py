@@ -74,9 +74,7 @@ class TokenSeal:
         return self.inner.seal(kind, payload, bound=bound, expires_ms=expires_ms, now_ms=self.clock())
 
     def open(self, kind: str, token: str, *, bound: Bound) -> Mapping[str, Any]:
-        """Return the payload of a token. Raises WireError unless it was made for the same `kind` and `bound`, and has
-        not expired.
-        """
+        """Return the payload of a token. Raises WireError for another `kind` or `bound`, and for one that expired."""
         try:
             return self.inner.open(kind, token, bound=bound, now_ms=self.clock())
         except TokenRefused as refused:
@@ -274,9 +272,7 @@ class Exchange:
 
 
 def note_route(scope: Scope, route: str | None, **details: Any) -> None:
-    """Add what the application finds out, for the audit log and the metrics, to the exchange of a request, where there
-    is one.
-    """
+    """Add what the application finds out to the exchange of a request, if any, for the audit log and the metrics."""
     exchange = exchange_of(scope)
     if exchange is not None:
         exchange.route = route or exchange.route

@@ -42,7 +42,6 @@ class Span:
 
     @property
     def length(self) -> int:
-        """Return the number of bytes."""
         return self.last - self.first + 1
 
 
@@ -267,12 +266,10 @@ class DiskFile:
 
     @property
     def modified_ms(self) -> int:
-        """Return when it was last written, in epoch milliseconds."""
         return self.modified_ns // 1_000_000
 
     @property
     def tag(self) -> str:
-        """Return the validator of its content, in quotes."""
         return f'"{self.modified_ns:x}-{self.size_bytes:x}"'
 
     def read(self, offset: int, length: int) -> bytes:

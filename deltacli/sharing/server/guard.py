@@ -57,8 +57,6 @@ from deltacli.sharing.server.exchange import (
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-# -- what the server serves at a moment --------------------------------------------------------------------------------
-
 EVERYONE = "anonymous"
 """The name of the recipient where requests need no token."""
 
@@ -311,10 +309,8 @@ class Reloader:
 def _require_same_guard(current: Configuration, changed: Configuration) -> None:
     """Raise UsageError where a reload would end authentication: that needs a restart, which checks the address."""
     if current.is_authenticated and not changed.is_authenticated:
-        raise UsageError(
-            f"{changed.path} has neither authorization nor recipients any more; restart the server for that",
-            code="share.unauthenticated",
-        )
+        message = f"{changed.path} has neither authorization nor recipients any more; restart the server for that"
+        raise UsageError(message, code="share.unauthenticated")
 
 
 def _signature(paths: Iterable[Path]) -> Signature:
@@ -369,10 +365,7 @@ class RequestGuard:
         return self._entered(request.scope, _authenticate(request.scope["headers"], self._state(), self.clock()))
 
     def look_again(self, request: Request) -> Access:
-        """Return the access of an admitted request as it is now: a token or a grant may have been revoked since.
-
-        Raises WireError (401).
-        """
+        """Return the access of an admitted request as it is now. Raises WireError (401) where it was revoked since."""
         return _authenticate(request.scope["headers"], self._state(), self.clock())
 
     def readmit(self, name: str, token_epoch: int, request: Request | None = None) -> Access:
@@ -393,7 +386,6 @@ class RequestGuard:
 
     @property
     def limits(self) -> Limits:
-        """Return the limits at the moment."""
         return self._state().configuration.settings.limits
 
     def check(self, scope: Scope) -> None:
@@ -434,7 +426,6 @@ class GuardedApplication:
         self._refused = (0.0, 0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -563,9 +554,7 @@ def _authenticate(headers: Iterable[tuple[bytes, bytes]], state: ServingState, n
 
 
 def _authorize_url(name: str, token_epoch: int, state: ServingState, now_ms: int) -> Access:
-    """Return the access of the token that a signed URL was made with. Raises WireError (403) where the token is no
-    longer valid, or its recipient was removed.
-    """
+    """Return the access of a signed URL's token. Raises WireError (403) where it ended or its recipient was removed."""
     if state.is_open and name == EVERYONE:
         return Access(Caller(EVERYONE), state.configuration.catalog)
     recipient = state.find_recipient(name)

@@ -50,7 +50,6 @@ class TryOut:
 
     @property
     def endpoint(self) -> str:
-        """Return the endpoint of profiles."""
         return self._configuration.settings.base_url
 
     @property
@@ -84,9 +83,7 @@ class Overrides:
         return replace(configuration, settings=replace(settings, **changed, behind_proxy=is_behind))
 
     def read(self, path: Path) -> Configuration:
-        """Return the configuration that a server would start with. Raises UsageError where it must not, and
-        StorageFailed.
-        """
+        """Return the configuration a server would start with. Raises UsageError if it must not, and StorageFailed."""
         configuration = self.apply(read_configuration(path))
         require_startable(configuration)
         return configuration
@@ -94,9 +91,7 @@ class Overrides:
 
 @dataclass(frozen=True)
 class Configured:
-    """A service of what a configuration shares, kept up to date with its files. `keys` are used where the configuration
-    names no key file.
-    """
+    """A service of what a configuration shares, updated with its files. `keys`: used where it names no key file."""
 
     path: Path
     overrides: Overrides
@@ -128,9 +123,7 @@ def _keys_of(settings: Settings, keys: ServerKeys, clock: Clock, known: ServerKe
 
 @dataclass(frozen=True)
 class Inherited:
-    """What a server uses when one of its workers begins: what is served, what is read at the start of the server only,
-    and the keys of its key file.
-    """
+    """What a server uses when a worker begins: what is served, what only its start reads, and the keys of its file."""
 
     state: ServingState
     started: Settings
@@ -329,7 +322,6 @@ class AdminApplication:
         self._readiness = readiness
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] == "lifespan":
             await _live(receive, send)
             return

@@ -51,11 +51,8 @@ def require_server() -> None:
     """Raise UsageError unless the packages of the server are installed."""
     for name in ("starlette", "uvicorn", "httptools", "yaml", "prometheus_client"):
         if find_spec(name) is None:
-            raise errors.UsageError(
-                f"the server needs the package {name}, which is not installed",
-                code="usage.missing-extra",
-                hint=errors.install_command("share"),
-            )
+            message = f"the server needs the package {name}, which is not installed"
+            raise errors.UsageError(message, code="usage.missing-extra", hint=errors.install_command("share"))
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -137,16 +134,12 @@ def run_service(service: Service, sockets: Sockets) -> None:
     """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
     with _tls_options(service.certificate) as options:
         server = _server(service.application, service.connections, options)
-    _import_what_queries_need()
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(_run(service, server, sockets))
-
-
-def _import_what_queries_need() -> None:
-    """Import it before the first request: all other requests would wait for half a second, while one imports it."""
+    # What queries need, before the first request: all others would wait for half a second while one imports it.
     import_module("deltacli.api.table")
     import_module("pyarrow")
     action_schemas()
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_run(service, server, sockets))
 
 
 async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:

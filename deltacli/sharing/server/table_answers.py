@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -139,11 +139,7 @@ class FileGroup:
     rows: int
     open: Callable[[], Iterable[tuple[LineStyle, pa.RecordBatch]]]
     before: bytes = b""
-    join: Callable[[], AbstractContextManager[Steps]] = lambda: nullcontext(_alone)
-
-
-def _alone(_step: Hashable, work: Callable[[], bytes]) -> bytes:
-    return work()
+    join: Callable[[], AbstractContextManager[Steps]] = lambda: nullcontext(lambda _step, work: work())
 
 
 @dataclass(frozen=True)
@@ -268,9 +264,7 @@ _HINTS_HEADER = "deltacli-hints"
 
 @dataclass(frozen=True)
 class Answer:
-    """Headers and the parts of the body, and what the audit log says about it. `waits`: making the parts waits for
-    other machines.
-    """
+    """Headers and parts of the body, and what the audit log says of them. `waits`: they wait for other machines."""
 
     headers: Mapping[str, str]
     parts: Iterable[bytes]
@@ -492,9 +486,7 @@ class RecentRanges:
         self._lock = Lock()
 
     def read(self, snapshots: SharedSnapshots, table: SharedTable, first: int, last: int, *, is_feed: bool) -> Changes:
-        """Return the changes of a range, as `read_changes` does; without reading where the commits are still those
-        that were checked.
-        """
+        """Return changes of a range, as `read_changes` does; commits that were checked before are not read again."""
         key = (place_of(table), first, last, is_feed)
         with self._lock:
             known = self._known.get(key)

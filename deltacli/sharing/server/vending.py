@@ -186,10 +186,7 @@ class DirectoryAnswers:
         return found | ({"auxiliaryLocations": [uri_of(other) for other in others]} if others else {})
 
     def credentials(self, access: Access, table: SharedTable, location: str | None) -> Vended:
-        """Return a credential for a directory of a table; without a location, for its root.
-
-        Raises WireError, and what reading the table raises.
-        """
+        """Return a credential for a location of a table, else its root. Raises WireError, and as reading does."""
         name = table.full_name
         if AccessMode.DIR not in table.access_modes:
             raise unsupported(f"the table {name} is not shared by its directory; query it instead")

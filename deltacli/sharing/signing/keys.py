@@ -31,11 +31,8 @@ from typing import Any, NamedTuple, Protocol
 
 from deltacli.core.errors import StorageFailed, UsageError, command
 from deltacli.core.made_once import cached_property
-from deltacli.core.typing import Json
 from deltacli.sharing.configuration.secrets import write_atomically
 from deltacli.sharing.signing.choose import SignedUrls, hmac_states
-
-# -- the secret keys of the server, in a file that only its owner can read ---------------------------------------------
 
 SECRET_BYTES = 32
 ID_BYTES = 4
@@ -124,11 +121,8 @@ class ServerKeys:
         try:
             return _read(path)
         except FileNotFoundError:
-            raise UsageError(
-                f"the key file {path} does not exist; the server creates it when it starts",
-                code=_CODE,
-                hint=command("share serve"),
-            ) from None
+            message = f"the key file {path} does not exist; the server creates it when it starts"
+            raise UsageError(message, code=_CODE, hint=command("share serve")) from None
         except OSError as fault:
             raise _unusable(path, fault) from fault
 
@@ -262,20 +256,16 @@ def _read(path: Path) -> ServerKeys:
             )
         content = file.read(_LARGEST_FILE)
     try:
-        return ServerKeys(tuple(_parsed(key) for key in _listed(json.loads(content))))
+        document = json.loads(content)
+        if document["version"] != 1 or not document["keys"]:
+            raise ValueError
+        return ServerKeys(tuple(_parsed(key) for key in document["keys"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(
             f"the key file {path} is damaged",
             code=_CODE,
             hint=f"delete {path}: a new key is made, and recipients have to repeat their queries",
         ) from None
-
-
-def _listed(document: Json) -> Sequence[Json]:
-    if document["version"] != 1 or not document["keys"]:
-        raise ValueError
-    keys: Sequence[Any] = document["keys"]
-    return keys
 
 
 def _parsed(key: Any) -> ServerKey:
@@ -298,11 +288,8 @@ def _written(keys: ServerKeys) -> bytes:
 
 
 def _unusable(path: Path, fault: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"the key file {path} cannot be read or created: {fault.strerror or fault}",
-        code=_CODE,
-        hint="name a file in a directory that only the server can write to",
-    )
+    message = f"the key file {path} cannot be read or created: {fault.strerror or fault}"
+    return StorageFailed(message, code=_CODE, hint="name a file in a directory that only the server can write to")
 
 
 # -- what only this server checks --------------------------------------------------------------------------------------

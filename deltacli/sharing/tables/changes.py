@@ -44,8 +44,6 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, find_range, version_at
 from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
 
-# -- which versions of a table a recipient may choose ------------------------------------------------------------------
-
 
 def require_history(table: SharedTable, what: str) -> None:
     """Raise WireError unless the history of a table is shared, which `what` needs."""
@@ -206,7 +204,6 @@ class Changes:
 
     @property
     def file_count(self) -> int:
-        """Return the number of changed files."""
         return sum(commit.file_count for commit in self.commits)
 
     @property
@@ -228,7 +225,6 @@ class Changes:
 
     @property
     def has_vectors(self) -> bool:
-        """Return True if a file has a deletion vector."""
         return any(commit.has_vectors for commit in self.commits)
 
     def lacks_sizes(self) -> bool:
@@ -332,7 +328,7 @@ class _RangeReading:
         count, size_bytes, has_vectors, lacks_sizes = 0, 0, False, False
         for kind, batch in batches:
             count += batch.num_rows
-            has_vectors = has_vectors or _has_vectors(kind, batch)
+            has_vectors = has_vectors or (kind != "cdc" and batch.column("deletionVector").null_count < batch.num_rows)
             lacks_sizes = lacks_sizes or (kind == "remove" and bool(batch.column("size").null_count))
             size_bytes += int(batch.nbytes) + _BATCH_BYTES
             if held is not None and size_bytes <= self._left_bytes:
@@ -347,13 +343,6 @@ class _RangeReading:
 
 def _plain(action: Action | None) -> Action | None:
     return None if action is None else state.plain_action(action)
-
-
-def _has_vectors(kind: str, batch: pa.RecordBatch) -> bool:
-    if kind == "cdc":
-        return False
-    vectors = batch.column("deletionVector")
-    return bool(vectors.null_count < len(vectors))
 
 
 def _require_feed(table: SharedTable, metadata: state.Metadata, version: int) -> None:

@@ -66,9 +66,7 @@ def _of_account(table: SharedTable, root: Location) -> str | None:
 
 
 def _outside(snapshot: SharedSnapshot, uri: str, others: tuple[Location, ...]) -> str | None:
-    """Return why readers could not get all files of a version: one is neither below the table nor below its auxiliary
-    locations.
-    """
+    """Return why readers would not get all files: one is neither below the table nor below its auxiliary locations."""
     for batch in snapshot.files.to_batches():
         if not all(_is_below(path, others) for path in _strangers(batch, uri)):
             return "its log names files outside the table and its auxiliaryLocations"

@@ -97,7 +97,6 @@ class SharedSteps:
 
     @property
     def kept_bytes(self) -> int:
-        """Return the size of the results that are kept."""
         return self._kept_bytes
 
     @contextmanager
@@ -390,9 +389,7 @@ def batches_of(files: pa.Table, rows: int) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class WholeLog:
-    """The listing of a log from its start. It may have commits that were deleted since. `at` is when it began, in
-    seconds.
-    """
+    """The listing of a log from its start, begun `at` (seconds). It may have commits that were deleted since."""
 
     listing: LogListing
     at: float

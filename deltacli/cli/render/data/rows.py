@@ -504,7 +504,7 @@ def json_column(column: pa.Array) -> pa.Array:
     if pa.types.is_map(kind):
         return _json_map(column)
     if _is_nested(kind):
-        return value_text.join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
+        return value_text.json_lists(json_column(pc.list_flatten(column)), column)
     text = _plain(column)
     if pa.types.is_string(kind):
         return value_text.quoted(value_text.escaped(text))

@@ -21,8 +21,6 @@ from deltacli.delta.schema.types import Kind
 from deltacli.delta.sql.translation import values
 from deltacli.delta.sql.translation.operators import concatenate
 
-# -- functions and patterns of strings ---------------------------------------------------------------------------------
-
 _LARGEST = (1 << 31) - 1
 
 
@@ -36,11 +34,8 @@ def like(value: values.Value, arguments: list[values.Value]) -> values.Value:
     except NoValueError as fault:
         raise values.NotTranslated(str(fault)) from None
     text, escape = _text("LIKE", value), words[1] if len(words) > 1 else "\\"
-    return values.made(
-        f"({text.sql} LIKE {values.text_literal(words[0]).sql} ESCAPE {values.text_literal(escape).sql})",
-        values.BOOLEAN,
-        text,
-    )
+    sql = f"({text.sql} LIKE {values.text_literal(words[0]).sql} ESCAPE {values.text_literal(escape).sql})"
+    return values.made(sql, values.BOOLEAN, text)
 
 
 def regex_match(value: values.Value, pattern: values.Value) -> values.Value:

@@ -36,8 +36,6 @@ from deltacli.delta.sql.translation.values import (
     number_literal,
 )
 
-# -- operators on numbers and strings ----------------------------------------------------------------------------------
-
 EXACT = frozenset({Kind.WHOLE, Kind.DECIMAL})
 _NUMBERS = frozenset({*EXACT, Kind.FLOAT})
 

@@ -146,10 +146,7 @@ def translate_condition(text: str, schema: types.StructType) -> Translation:
 
 
 def translate_generated(text: str, schema: types.StructType, data_type: types.DataType) -> Translation:
-    """Return whether a value equals an expression (`<=>`); the value's name in the query is `given`.
-
-    Raises NotTranslated.
-    """
+    """Return whether a value, `given` in the query, equals an expression (`<=>`). Raises NotTranslated."""
     if not isinstance(data_type, types.PrimitiveType):
         raise values.NotTranslated(f"a generated column has the unsupported type {types.simple_name(data_type)}")
     translator = _Translator(text, schema)
@@ -368,9 +365,7 @@ class _Translator:
 
 
 def _all_or_any(name: str, parts: list[values.Value]) -> values.Value:
-    """Return conditions joined by AND or OR. Parts that may raise are evaluated only for rows that the parts before
-    leave undecided.
-    """
+    """Return conditions joined by AND or OR. Parts that may raise see only rows that those before leave undecided."""
     joined = f" {name.upper()} ".join(part.sql for part in parts)
     if not any(part.can_fail for part in parts[1:]):
         return values.made(f"({joined})", values.BOOLEAN, *parts)

@@ -17,8 +17,6 @@ from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema import types
 from deltacli.delta.sql.parser import Node
 
-# -- values of a translated expression ---------------------------------------------------------------------------------
-
 
 class NotTranslated(Exception):
     """A text whose meaning may differ elsewhere. The message names the construct and completes a sentence."""
