@@ -122,7 +122,16 @@ def test_a_second_run_must_not_do_anything(monkeypatch: pytest.MonkeyPatch) -> N
 def test_nothing_happens_between_a_look_and_an_act(call: str, since_look: int, takes_next: bool, acts: bool) -> None:
     actor = Actor("admin", lambda: None, random.Random(1), call=call, since_look=since_look)
 
-    assert acts == actor.acts_by_look(takes_next=takes_next)
+    assert acts == actor.acts_by_look(takes_next=takes_next, of_files=False)
+
+
+def test_a_look_at_the_log_is_none_at_the_files() -> None:
+    look = "t: stat _delta_log/00000000000000000007.json"
+    acts = {of: Actor("admin", lambda: None, random.Random(1), call=look, since_look=2) for of in (True, False)}
+
+    assert {True: True, False: False} == {
+        of: actor.acts_by_look(takes_next=False, of_files=of) for of, actor in acts.items()
+    }
 
 
 def test_chains_are_made_of_what_there_is() -> None:
