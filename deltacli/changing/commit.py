@@ -227,8 +227,8 @@ def commit(
                     return found
                 made = found
             _require_allowed(storage, made.request, made.base)
-            if isinstance(made.past, LogFile):  # other writers may have committed since the plan
-                require_clock(table, 0, made.past)
+            if isinstance(made.past, LogFile) and made.request.body is not None and not made.request.is_blind_append:
+                require_clock(table, 0, made.past)  # others may have committed since the plan, and this one has removes
             attempt += 1
             if look is not None and not look():
                 made = None
