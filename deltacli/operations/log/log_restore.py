@@ -16,9 +16,10 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
-from deltacli.changing.basis import Act, Basis, past_of
+from deltacli.changing.basis import TOO_OLD, Act, Basis, past_of
 from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core.errors import (
+    NOTHING_CHANGED,
     CommitCorrupt,
     ConflictLost,
     FileMissing,
@@ -41,6 +42,7 @@ from deltacli.delta.log.segment import (
     LogFileKind,
     LogListing,
     commit_name,
+    parse_log_path,
     read_hint,
 )
 from deltacli.engine.base import Engine
@@ -528,6 +530,7 @@ class LogRestore:
         listing = versioned((list_whole_log(storage) or {}).values())
         gate.look(listing=listing)
         _require_absent(plan, storage, listing)
+        _require_not_cleaned(plan, listing)
         require_real_directories(storage, [item.file.name for item in plan.writes])
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
@@ -551,6 +554,21 @@ def _require_absent(plan: LogRestorePlan, storage: Storage, listing: LogListing)
         is_there = adds and item.version in listing.commits
         if is_there and _digest_of(storage, log_location(item.file.name)) != item.file.sha256:
             _give_way(plan, storage, item, [])  # before the first commit is written, which is one above it
+
+
+def _require_not_cleaned(plan: LogRestorePlan, listing: LogListing) -> None:
+    """Raise Refused where commits that the log had are gone by now: what was missing before had expired, too."""
+    planned = {item.file.name for item in (*plan.writes, *plan.kept)}
+    for name in sorted(plan.listed.files.keys() - planned):
+        path = parse_log_path(name)
+        if path.kind is LogFileKind.COMMIT and path.version not in listing.commits:
+            raise Refused(
+                f"{name} was deleted since this was planned",
+                said_first=NOTHING_CHANGED,
+                code=TOO_OLD,
+                facts={"why": "the log is being cleaned up, or loses files"},
+                hint=command("log restore", plan.backup, dry_run=True),
+            )
 
 
 def _read(source: ReadStorage, item: RestoreItem) -> bytes:
