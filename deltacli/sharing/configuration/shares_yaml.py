@@ -29,7 +29,7 @@ from deltacli.sharing.configuration.directory_access import (
 )
 from deltacli.sharing.configuration.fields import ConfigurationFile, Fields, Node, fault_in_name
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
-from deltacli.sharing.signing.choose import Proxy
+from deltacli.sharing.signing.choose import LONGEST_SECONDS, Proxy
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import is_secret_name, remember_secrets
@@ -542,7 +542,7 @@ def read_settings(top: Fields) -> Settings:
         admin_host=admin_host,
         admin_port=top.whole("adminPort", 0, least=1, most=65_535) if "adminPort" in top else None,
         tls=_tls(top),
-        url_lifetime_seconds=whole("preSignedUrlTimeoutSeconds", Settings.url_lifetime_seconds, most=7 * 86_400),
+        url_lifetime_seconds=whole("preSignedUrlTimeoutSeconds", Settings.url_lifetime_seconds, most=LONGEST_SECONDS),
         page_size=whole("queryTablePageSizeLimit", Settings.page_size, most=10_000_000),
         page_token_lifetime_seconds=_seconds(top, "queryTablePageTokenTtlMs", Settings.page_token_lifetime_seconds),
         refresh_token_lifetime_seconds=_seconds(top, "refreshTokenTtlMs", Settings.refresh_token_lifetime_seconds),
