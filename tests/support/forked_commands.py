@@ -188,6 +188,8 @@ class _SharedFork:
         """Let the fork end, and return its exit code."""
         if self._channel is None:
             return 0
+        with suppress(OSError):  # a program that was forked meanwhile has the socket, too
+            self._channel.shutdown(socket.SHUT_RDWR)
         self._channel.close()
         self._channel = None
         return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])

@@ -24,7 +24,6 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
-from deltacli.changing.plan import OnTable
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.machine import Machine
@@ -110,7 +109,7 @@ def is_unreadable(file: RefusedFile) -> bool:
 
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
 @dataclass(frozen=True, eq=False, repr=False)
-class OptimizePlan(OnTable):
+class OptimizePlan:
     """What an optimization would do. Nothing has been done."""
 
     basis: Basis
@@ -128,6 +127,10 @@ class OptimizePlan(OnTable):
     """
     refusals: tuple[Refusal, ...] = ()
     """Errors of the table that forbid to rewrite anything."""
+
+    @property
+    def table(self) -> TableHandle:
+        return self.basis.table
 
     @property
     def is_noop(self) -> bool:

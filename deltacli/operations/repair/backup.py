@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
@@ -476,7 +476,11 @@ def _require_rebuilt(
             file = after.get(commit_name(version))
             if file is not None and file.name not in put and fault_of_log_file(table.storage, file) is not None:
                 broken.add(version)
-    lost = sorted(set(before.readable_without(broken)) - set(rest.readable_without(broken)))
+    kept = [
+        replace(one, commits={version: file for version, file in one.commits.items() if version not in broken})
+        for one in (before, rest)
+    ]
+    lost = sorted(set(kept[0].reconstructable) - set(kept[1].reconstructable))
     if lost:
         raise Refused(
             f"{named_ranges('version', lost)} could not be rebuilt any more, because "
