@@ -219,6 +219,10 @@ class Oracle(Truth):
                 self._data_deleted(path, before, actor, doing)
             case Kind.DATA:
                 self._data_written(path, before, after, actor, doing)
+                if self._believed and path not in self._lost:  # its rows were not known as long as it was missing
+                    self._rows.clear()
+                    self.truth.clear()
+                    self._follow()
             case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and doing.is_believed:
                 self.truth.clear()  # its commits came before, and say more with it
                 self._follow()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from tests.simulation.judging import (
     Version,
@@ -183,6 +184,10 @@ class Truth:
             if base is None and version > 0 and version in starts:
                 self._believe_checkpoint(starts[version])
                 self.truth[version].data = files[path].data
+                with suppress(Damaged):
+                    stamp = info_of(lines_of(files[path].data)).get("inCommitTimestamp")
+                    is_stamped = is_on(self.truth[version].state, "delta.enableInCommitTimestamps")
+                    self.truth[version].time_ms = stamp if is_stamped and stamp else files[path].modified_ms
                 continue
             try:
                 made = self._made(version, files[path], base)
