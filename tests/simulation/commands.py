@@ -458,8 +458,8 @@ def _answer(fault: DeltacliError) -> Answer:
             return Answer.UNKNOWN
         case ConflictLost() | StorageFailed():
             return Answer.GAVE_UP
-        case _:  # new files that could not be deleted are named
-            return Answer.GAVE_UP if "new file 1" in fault.facts else Answer.REFUSED
+        case _:  # what could not be deleted is named
+            return Answer.REFUSED if fault.facts.keys().isdisjoint(("new file 1", "not deleted")) else Answer.GAVE_UP
 
 
 def rows_of(table: Table, version: int | None = None) -> tuple[int, Counter[tuple[tuple[str, object], ...]]]:

@@ -461,4 +461,38 @@ FOUND: tuple[Found, ...] = (
             has_backup=True,
         ),
     ),
+    Found(
+        "a vacuum went on where its START was lost, so that a clone did not wait for its end",
+        Scenario(
+            27187738,
+            False,
+            (
+                Item("admin1", "vacuum-quarantine", 1791426102, 0.1),
+                Item("admin2", "clone", 3338146364, 60.0, 20.0, is_standing=False),
+                Item("admin3", "clone", 276557143, 2.0, 1.0),
+                Item("writer1", "append", 923525180, 2.0, 3600.0),
+                Item("world", "overtake", 4293818368, 0.0, 130.0, 108, is_standing=False),
+            ),
+            (),
+            {},
+            has_copy=True,
+            has_backup=False,
+        ),
+    ),
+    Found(
+        "a vacuum deleted files after a log was rolled back while it read a newer version of the table",
+        Scenario(
+            27197118,
+            True,
+            (
+                Item("admin1", "widen", 1918101544, 2.0, 130.0),
+                Item("admin2", "vacuum-quarantine", 40206613, 0.0, 3600.0, is_standing=False),
+                Item("world", "roll-back", 3190149457, 0.0, 4.0, 120),
+            ),
+            (),
+            {},
+            has_copy=True,
+            has_backup=False,
+        ),
+    ),
 )

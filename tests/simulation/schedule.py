@@ -23,6 +23,8 @@ LANDING = "waits for what is on its way"
 _REAL_SECONDS, _MOST_WAITS = 30, 4
 """An actor that makes no step for so often so long waits for a lock that another one holds over a call."""
 _MOST_STEPS = 60_000
+_LATE_SECONDS = 180
+"""No request is on its way for longer."""
 _MOST_LOOKS, _LOOKING = 500, 3
 _CLOCK = "looks at the clock"
 _LOOK = re.compile(r": (?:stat .*|(?:list|read) _delta_log/?)")
@@ -155,7 +157,7 @@ class Schedule:
         self._faults = {place: kind for one in faults for place, kind in one.kinds().items()}
         self._actors: list[Actor] = []
         self._current: Actor | None = None
-        self._late: list[tuple[int, Callable[[], object]]] = []
+        self._late: list[tuple[int, float, Callable[[], object]]] = []
         self._over = threading.Event()
         self._stays = self.random.choice((0.0, 0.3, 0.6, 0.9, 0.97))
         self._has_priorities = self.random.random() < 0.5
@@ -319,8 +321,9 @@ class Schedule:
             self.step(LANDING)
 
     def later(self, effect: Callable[[], object], *, is_long: bool = False) -> None:
-        """Let something happen some steps later."""
-        self._late.append((self.steps + self.random.choice((100, 400) if is_long else (1, 5, 20, 100)), effect))
+        """Let something happen some steps later, and within minutes."""
+        at = self.steps + self.random.choice((100, 400) if is_long else (1, 5, 20, 100))
+        self._late.append((at, self._seconds + _LATE_SECONDS, effect))
 
     def note(self, what: str, actor: str | None = None) -> None:
         """Add a line to the trace."""
@@ -375,9 +378,9 @@ class Schedule:
     def _deliver(self, *, everything: bool = False) -> None:
         if not self._late:
             return
-        due = [effect for at, effect in self._late if everything or at <= self.steps]
-        self._late = [] if everything else [one for one in self._late if one[0] > self.steps]
-        for effect in due:
+        due = [one for one in self._late if everything or one[0] <= self.steps or one[1] <= self._seconds]
+        self._late = [one for one in self._late if one not in due]
+        for _, _, effect in due:
             effect()
 
 

@@ -604,7 +604,6 @@ def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
         refusals = [refusal]
     if refusals:
         raise Refused.by(refusals)
-    _require_as_read(plan, whole)
     return permit(table.stores, table.machine.now_ms())
 
 
@@ -662,6 +661,7 @@ def unproven(plan: ExpiryPlan, whole: WholeLog) -> Refusal | None:
     """
     try:
         _prove(plan, whole)
+        _require_as_read(plan, whole)
     except _Unproven as fault:
         return Refusal(fault.code, fault.message, hint=fault.hint)
     return None

@@ -117,7 +117,7 @@ class Backup:
                 self.store.remove_directory(directory)
         except DeltacliError:
             if isinstance(fault, DeltacliError):
-                fault.facts.setdefault("new file 1", self.below(MANIFEST))
+                fault.facts.setdefault("not deleted", self.uri)
         self.kept.clear()
 
     def note_versions(self, versions: Iterable[int]) -> None:
@@ -412,13 +412,7 @@ def _require_no_commit(present: int, noted: BackupManifest) -> None:
     ended = [path.version for path in map(parse_log_path, noted.log) if path.kind is LogFileKind.COMMIT]
     newest = max([*(ended or [-1 if noted.version is None else noted.version]), *noted.committed])
     if present > newest:
-        raise Refused(
-            f"version {present} was committed after the repair, which ended at {newest}",
-            said_first=NOTHING_CHANGED,
-            code="repair.log-moved-on",
-            facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
-            hint=command("history", limit=10),
-        )
+        raise _log_moved_on(f"version {present} was committed after the repair, which ended at {newest}")
 
 
 def _require_no_gap(present: int, waiting: Iterable[BackupFile]) -> None:
@@ -427,14 +421,21 @@ def _require_no_gap(present: int, waiting: Iterable[BackupFile]) -> None:
     paths = (parse_log_path(name) for name in names)
     for version in sorted(path.version for path in paths if path.kind is LogFileKind.COMMIT):
         if version > present + 1:
-            raise Refused(
-                f"the repair replaced commit {version}, and the newest is {present} now: the log was rolled back since",
-                said_first=NOTHING_CHANGED,
-                code="repair.log-moved-on",
-                facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
-                hint=command("history", limit=10),
+            what = (
+                f"the repair replaced commit {version}, and the newest is {present} now: the log was rolled back since"
             )
+            raise _log_moved_on(what)
         present = max(present, version)
+
+
+def _log_moved_on(what: str) -> Refused:
+    return Refused(
+        what,
+        said_first=NOTHING_CHANGED,
+        code="repair.log-moved-on",
+        facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
+        hint=command("history", limit=10),
+    )
 
 
 def _require_rebuilt(

@@ -736,6 +736,7 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
             hint=command("vacuum", log_entries=False),
         ) from fault
     assert isinstance(made, Committed)  # `make` never returns None
+    newer.start = made.past
     return made.version
 
 

@@ -5,12 +5,22 @@ Files that newer commits need again are spared. A saved plan is compared with it
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.changing.basis import Basis, digest_of, past_of, require_clock, require_committable, require_same
+from deltacli.changing.basis import (
+    Basis,
+    OwnCommit,
+    digest_of,
+    past_of,
+    require_clock,
+    require_committable,
+    require_past,
+    require_same,
+)
 from deltacli.core.errors import Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
@@ -84,6 +94,8 @@ class NewerCommits:
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
         self._known = {one.table_id for one in plan.protected}
         self._needed: ArrowArray = None
+        self.start: OwnCommit | None = None
+        """VACUUM START of this run, until the first look behind it: without it, clones and restores do not wait."""
         self._streams: StreamWatch | None = None
         if plan.streams is not None:
             from deltacli.operations.streams.guard import StreamWatch
@@ -121,8 +133,11 @@ class NewerCommits:
                 hint=command("vacuum", dry_run=True),
             )
 
-    def _require_retention(self, other: Snapshot) -> None:
-        """Raise Refused where a protected table keeps removed files by now that the plan deletes."""
+    def _require_protectable(self, other: Snapshot) -> None:
+        """Raise Refused where a protected table has features by now that are not supported, or keeps removed files that
+        the plan deletes.
+        """
+        require_committable(other)
         kept_ms = deleted_file_retention_ms(other.properties)
         if self._plan.cutoff_ms > self._table.clock() - kept_ms and kept_ms > self._plan.retention_ms:
             raise Refused(
@@ -144,22 +159,19 @@ class NewerCommits:
 
     def _read_on(self) -> None:
         self._require_known_clones()
-        references, is_other = self._own.read_on()
-        if is_other:
-            self.require_same(read_snapshot(self._table))
-        self._take(references)
+        for references in _read_all(self._own, self.require_same):
+            self._take(references)
+        with with_codes_of_vacuum():
+            require_past(self._table.storage, self.start)
+        self.start = None  # from here on it is among the commits that were read
         # Take what queries need that the plan does not keep for them: those that began, went back or were ignored.
         for units in () if self._streams is None else self._streams.units():
             self._take_names(*(units.column(name).combine_chunks() for name in ("path", "dv_id")))
         for tail in self._others:
             with of_protected(tail.table.uri):
-                references, is_other = tail.read_on()
-                if is_other:
-                    snapshot = read_snapshot(tail.table)
-                    require_committable(snapshot)
-                    self._require_retention(snapshot)
                 root = encoded_root(tail.table.uri)
-                self._take([rows._replace(path=made_absolute(rows.path, root)) for rows in references])
+                for references in _read_all(tail, self._require_protectable):
+                    self._take([rows._replace(path=made_absolute(rows.path, root)) for rows in references])
 
     def _require_known_clones(self) -> None:
         """Raise Refused where a shallow clone is new or cannot be opened: only a new plan knows what it needs."""
@@ -252,6 +264,18 @@ class _LogTail:
             code="vacuum.plan-too-old",
             hint=command("vacuum", dry_run=True),
         )
+
+
+def _read_all(tail: _LogTail, require: Callable[[Snapshot], None]) -> Iterator[list[FileReferences]]:
+    """Yield the files that unread commits name. Where these change more than files, the version is read and judged,
+    and the log listed again, as that may take long.
+    """
+    is_other = True
+    while is_other:
+        references, is_other = tail.read_on()
+        yield references
+        if is_other:
+            require(read_snapshot(tail.table))
 
 
 def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
