@@ -169,6 +169,7 @@ class EncodedItems:
 
 
 def block_of(texts: pyarrow.StringArray) -> EncodedItems:
+    """Return a column of texts without nulls as one block, end to end."""
     from deltacli.delta.encoding.value_text import join_texts
 
     return EncodedItems(len(texts), join_texts(texts))

@@ -253,7 +253,7 @@ def content_of(paths: pa.BinaryArray) -> bytes:
 
 
 def partition_of(paths: pa.BinaryArray) -> pa.StringArray:
-    """Return the unmodified directories `key=value` of each path for display, joined by `/`; null if there are none."""
+    """Return the unmodified directories `key=value` of each path for display, joined by `/`; null without any."""
     directories = directories_of(paths)
     texts = []
     for path in directories.dictionary.to_pylist():

@@ -108,6 +108,7 @@ def with_nullability(data_type: DataType, nullable: bool) -> DataType:
 
 
 def is_same_but_for_nullability(first: DataType, second: DataType) -> bool:
+    """Return True if two types differ at most in the nullability of the whole."""
     return with_nullability(first, True) == with_nullability(second, True)
 
 

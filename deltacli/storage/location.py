@@ -38,6 +38,7 @@ class StoreLocation(NamedTuple):
         return cls(uri, tuple(sorted((options or {}).items())), allowed, retry_seconds)
 
     def open(self) -> Storage:
+        """Open the store. Raises what `open_storage` raises, and Refused where another directory is at its path."""
         store = self.open_other(self.uri)
         return store.held(self.place) if self.place is not None and isinstance(store, StoreWithPlace) else store
 

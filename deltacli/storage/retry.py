@@ -39,6 +39,7 @@ class Prices(NamedTuple):
     per_thousand: Mapping[Call, float]
 
     def of(self, calls: Mapping[Call, int]) -> float:
+        """Return the price of calls in US dollars."""
         return sum(count * self.per_thousand.get(call, 0.0) for call, count in calls.items()) / 1_000
 
 

@@ -145,6 +145,7 @@ def _in_camel_case(kind: Json, left: int = _DEEPEST) -> Json:
 
 
 def latest_of(name: TableName, found: Json) -> int:
+    """Return the newest ratified version. Raises CatalogAnswerInvalid."""
     if found is None:
         raise invalid(name, "latest-table-version is missing")
     return _number(name, "the latest version", found)

@@ -208,7 +208,10 @@ class Calls:
         *,
         method: str = "GET",
     ) -> Json:
-        """Return the JSON object of an answer that changes nothing, repeated within the budget. Raises HttpFault."""
+        """Return the JSON object of an answer to a request that changes nothing, repeated within the budget.
+
+        Raises HttpFault, RefusedCall for an answer without success, and what a token server makes of it.
+        """
         request = self._request(method, path, query, None if body is None else orjson.dumps(body))
         return self._repeated(lambda: self._fields(self._with_token(request)), self._transport.host)
 

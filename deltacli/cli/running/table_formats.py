@@ -291,6 +291,7 @@ class PaimonHandle(_Handle):
     def widen_type(
         self, words: Sequence[str], _asked: Asked[WidenRequest], *, mode: Mode, branch: str | None, allow_lossy: bool
     ) -> None:
+        """Give columns wider types. Raises UsageError."""
         from deltacli.paimon.evolution.requests import widening
 
         self._alter(widening(words), mode=mode, branch=branch, allow_lossy=allow_lossy, command="widen-type")
@@ -313,6 +314,7 @@ class PaimonHandle(_Handle):
         return validate_paimon_table(self.at(None), request, profile=reader, with_manifests=refs, on_finding=on_finding)
 
     def explain(self, request: ExplainRequest) -> Explanation:
+        """Return which clients read and write the table. Raises UsageError for supposed changes."""
         from deltacli.operations.paimon.facts import explain_paimon
 
         return explain_paimon(self.at(None), request)

@@ -83,6 +83,7 @@ class LiveProgress:
         self._notice: str | None = None
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[StepState]:
+        """Begin a step; one with nothing to do is not shown."""
         return self._run(StepState(what, unit, total))
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[StepState]:

@@ -168,6 +168,7 @@ def again_without_limit(arguments: Sequence[str]) -> CommandLine:
 
 
 def again(arguments: Sequence[str]) -> CommandLine:
+    """Return the current command line, without its secrets."""
     return CommandLine(" ".join(["deltacli", *map(quoted, repeatable(arguments))]))
 
 

@@ -384,6 +384,7 @@ class Footer:
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
+        """Return the row groups, built at the first call."""
         if self._groups is None:
             values = self._values
             self._groups = tuple(

@@ -521,7 +521,7 @@ HISTOGRAM_LISTS = ("sortedBinBoundaries", "fileCounts", "totalBytes")
 
 @lru_cache(maxsize=1)
 def read_checksum(data: bytes) -> JsonObject | None:
-    """Return the object in a checksum, or None if there is none; the last is cached for the next check."""
+    """Return the object in a checksum, or None without one; the last is cached for the next check."""
     try:
         value = json.loads(data.decode())
     except (ValueError, RecursionError):

@@ -396,7 +396,7 @@ def cut_below(text: str, *, is_whole: bool = True) -> str | None:
 
 
 def cut_above(text: str, *, is_whole: bool = True) -> str | None:
-    """Return a short text not less than a text, None if there is none, or the known beginning is too short."""
+    """Return a short text not less than a text; None without one, or where the known beginning is too short."""
     if len(text) <= _SHORT:
         return text if is_whole else None
     for length in range(_SHORT, _LONGEST + 1):

@@ -386,4 +386,5 @@ class Sender:
 
 
 def make_sender(webhook: Webhook | None, clock: Callable[[], int]) -> Sender | None:
+    """Return the sender of a policy file, None where it has no webhook. Raises UsageError."""
     return None if webhook is None else Sender(webhook, read_secret(webhook, os.environ), clock)

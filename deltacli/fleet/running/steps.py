@@ -99,6 +99,7 @@ def attempt(work: StepWork) -> StepOutcome:
 
 
 def carry_out(work: StepWork) -> StepOutcome:
+    """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
     opened = work.table()
     if work.kind not in model.UNCHANGING:
         require_writable(opened.storage)

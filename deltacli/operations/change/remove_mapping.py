@@ -57,7 +57,7 @@ def _sizes(adds: RecordBatch) -> list[int]:
 
 
 def remove_mapping(gate: Gate[Any, Any], commit_metadata: Mapping[str, str]) -> int | None:
-    """Commit a version without column mapping, and return it; None if there is none to remove.
+    """Commit a version without column mapping, and return it; None without one to remove.
 
     Raises Refused, also for a file that cannot be copied exactly; what `Gate.commit_one` raises; StorageFailed. New
     files are deleted where their commit certainly did not happen; an error names those that are left.

@@ -223,7 +223,10 @@ class _TextReader(LiveReader):
 
 
 def live_state(snapshot: Snapshot, expected: int) -> LiveState:
-    """Return the live files of a version, about `expected` many. Raises what reading them raises."""
+    """Return the live files of a version. `expected`: about how many there are.
+
+    Raises CommitCorrupt, CheckpointUnreadable, StorageFailed.
+    """
     try:
         return _live_state(snapshot, LiveReader(snapshot, None), expected, is_typed=True)
     except DataUnreadable:

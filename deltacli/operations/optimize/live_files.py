@@ -343,7 +343,10 @@ class LiveFiles:
 
 
 def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
-    """Return the live files of a version that a condition chooses. Raises DataUnreadable, and what reading raises."""
+    """Return the live files of a version that a condition chooses.
+
+    Raises DataUnreadable (`partition.*`), CommitCorrupt, CheckpointUnreadable, StorageFailed.
+    """
     with_ids = FEATURE in snapshot.config.features
     reader = LiveReader(snapshot, condition, with_ids=with_ids)
     fields = [*dict.fromkeys((*LIVE_FIELDS, *(ROW_ID_FIELDS if with_ids else ())))]

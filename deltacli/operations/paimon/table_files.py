@@ -135,6 +135,7 @@ def read_schemas(
 
 
 def read_newest_if_possible(storage: ReadStorage, engine: Engine, branch: str) -> Schema | None:
+    """Return the newest schema of a branch, None where it cannot be read."""
     found = read_schemas(storage, engine, list_schemas(storage, branch).ids[-1:], branch).values()
     return next((schema for schema in found if isinstance(schema, Schema)), None)
 

@@ -197,6 +197,7 @@ def _fault_of_footer(read: file_facts.FooterRead, expected: int | None) -> Fault
 
 
 def without_nulls(descriptor: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a deletion vector that are stated."""
     return {name: value for name, value in descriptor.items() if value is not None}
 
 

@@ -458,6 +458,7 @@ class RepairOutcome:
 
     @property
     def backup_uri(self) -> str | None:
+        """Return where replaced files were kept, None where none was replaced."""
         return self.backup.uri if self.backup is not None and self.backup.kept else None
 
     @property

@@ -319,7 +319,10 @@ class Difference:
 
 
 def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Difference:
-    """Return what differs between two versions, of the files that `where` chooses. Raises what reading them raises."""
+    """Return what differs between two versions of a table, of the files that `where` chooses.
+
+    Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
+    """
     return difference_of(read_keyed_files(now, where), read_keyed_files(target, where))
 
 

@@ -266,6 +266,7 @@ class DiskFile:
 
     @property
     def modified_ms(self) -> int:
+        """Return when it was last written, in epoch milliseconds."""
         return self.modified_ns // 1_000_000
 
     @property

@@ -95,6 +95,7 @@ class ShareStreamOptions:
 
 
 def access_of(name: str, value: str) -> AccessChoice:
+    """Return how a shared table is read. Raises UsageError."""
     try:
         return AccessChoice(value.strip().lower())
     except ValueError:
