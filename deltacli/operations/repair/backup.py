@@ -409,8 +409,9 @@ def _listed(table: TableHandle) -> LogListing:
 
 
 def _require_no_commit(present: int, noted: BackupManifest) -> None:
-    ended = [path.version for path in map(parse_log_path, noted.log) if path.kind is LogFileKind.COMMIT]
-    newest = max([*(ended or [-1 if noted.version is None else noted.version]), *noted.committed])
+    begun = -1 if noted.version is None else noted.version
+    ended = versioned(StoredFile(name, 1, 0) for name in noted.log).newest_version if noted.log else begun
+    newest = max([ended, *noted.committed])
     if present > newest:
         raise _log_moved_on(f"version {present} was committed after the repair, which ended at {newest}")
 
