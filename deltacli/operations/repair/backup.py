@@ -409,8 +409,10 @@ def _listed(table: TableHandle) -> LogListing:
 
 
 def _require_no_commit(present: int, noted: BackupManifest) -> None:
-    begun = -1 if noted.version is None else noted.version
-    ended = versioned(StoredFile(name, 1, 0) for name in noted.log).newest_version if noted.log else begun
+    if "" in noted.log:  # the log at the end of the repair is not known
+        ended = -1 if noted.version is None else noted.version
+    else:
+        ended = versioned(StoredFile(name, 1, 0) for name in noted.log).newest_version
     newest = max([ended, *noted.committed])
     if present > newest:
         raise _log_moved_on(f"version {present} was committed after the repair, which ended at {newest}")

@@ -74,6 +74,21 @@ def test_a_checkpoint_of_another_state_is_not_put_back_either(tmp_path: Path) ->
         put_back(opened(table), kept)
 
 
+def test_a_version_that_a_checkpoint_alone_has_is_not_one_of_others(tmp_path: Path) -> None:
+    table = grown(tmp_path / "t", 5)
+    for version in (3, 5):
+        opened(table).checkpoint(version=version)
+    (table.root / commit(5)).unlink()
+    damaged = b"PAR1 damaged PAR1"
+    (table.root / CHECKPOINT).write_bytes(damaged)
+    done = execute_repair(plan_repair(opened(table), request(level="log")))
+    assert done.backup_uri is not None
+
+    put_back(opened(table), done.backup_uri)
+
+    assert damaged == (table.root / CHECKPOINT).read_bytes()
+
+
 def test_what_an_undo_replaces_is_kept_and_can_be_put_back(tmp_path: Path) -> None:
     table, kept = repaired(tmp_path / "t")
     sound = (table.root / CHECKPOINT).read_bytes()
