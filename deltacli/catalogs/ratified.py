@@ -6,12 +6,11 @@ Spec: Catalog-managed tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified, invalid
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.log import segment
 from deltacli.storage.base import RETRY_BUDGET, FileStat
 

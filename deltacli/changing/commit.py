@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from threading import Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import orjson
 
@@ -33,6 +33,7 @@ from deltacli.changing.basis import (
 )
 from deltacli.core import errors
 from deltacli.core.machine import Machine
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.release import VERSION
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.log.actions import NO_METADATA, require_free

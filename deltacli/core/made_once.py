@@ -1,5 +1,6 @@
 """Attributes and patterns that are made when they are first used, and modules that libraries import only then: a
-command uses few of those that it loads. Digests of small data for which OpenSSL is not loaded.
+command uses few of those that it loads. Named tuples that are made fast. Digests of small data for which OpenSSL is
+not loaded.
 """
 
 from __future__ import annotations
@@ -7,12 +8,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import active_count
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, AnyStr, cast
 
 # -- attributes that are computed on first use, without a lock ---------------------------------------------------------
@@ -65,6 +66,68 @@ class _Pattern:
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a pattern that is compiled at its first use."""
     return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
+
+
+# -- named tuples, whose `__new__` is not compiled for each class ------------------------------------------------------
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple  # noqa: PLC0414  (not private here)
+else:
+    from collections import _tuplegetter
+
+    class _NamedTuples(type):
+        """Makes classes as `typing.NamedTuple` does, in a tenth of the time: 10 µs. A start makes a hundred."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], given: Mapping[str, Any]) -> type:
+            names = tuple(given.get("__annotations__", ()))
+            defaults = {one: given[one] for one in names if one in given}
+            if (*defaults,) != names[len(names) - len(defaults) :]:
+                raise TypeError(f"{name}: a field without a default follows one with a default")
+            template = _creating(len(names))
+            code = template.__code__.replace(co_varnames=("_cls", *names))
+            create = FunctionType(code, template.__globals__, "__new__", tuple(defaults.values()))
+            create.__qualname__, create.__annotations__ = f"{name}.__new__", given.get("__annotations__", {})
+            fields = {"__new__": create, "_fields": names, "_field_defaults": defaults, "__match_args__": names}
+            getters = {one: _tuplegetter(index, None) for index, one in enumerate(names)}
+            above = tuple(tuple if one is NamedTuple else one for one in bases)
+            return type(name, above, {"__slots__": (), **_OF_ALL, **given, **fields, **getters})
+
+    _templates: dict[int, FunctionType] = {}
+
+    def _creating(count: int) -> FunctionType:
+        """Return `__new__` of so many fields, which get their names for each class."""
+        if count not in _templates:
+            names = "".join(f"_{index}, " for index in range(count))
+            _templates[count] = eval(f"lambda _cls, {names}: _new(_cls, ({names}))", {"_new": tuple.__new__})
+        return _templates[count]
+
+    def _make(cls: Any, values: Iterable[Any]) -> Any:
+        made = tuple.__new__(cls, values)
+        if len(made) != len(cls._fields):
+            raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+        return made
+
+    def _replace(self: Any, /, **changed: Any) -> Any:
+        made = self._make(map(changed.pop, self._fields, self))
+        if changed:
+            raise ValueError(f"Got unexpected field names: {[*changed]!r}")
+        return made
+
+    def _values(self: Any) -> tuple[Any, ...]:
+        return tuple(self)
+
+    def _repr(self: Any) -> str:
+        shown = (f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    _OF_ALL = {
+        "_make": classmethod(_make),
+        "_replace": _replace,
+        "_asdict": lambda self: dict(zip(self._fields, self, strict=True)),
+        "__repr__": _repr,
+        "__getnewargs__": _values,
+    }
+    NamedTuple = type.__new__(_NamedTuples, "NamedTuple", (), {"__doc__": "The base of a named tuple."})
 
 
 # -- modules that libraries import for few programs --------------------------------------------------------------------

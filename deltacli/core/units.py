@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from deltacli.core.errors import Duration, UsageError, nearest_name, require_path
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
@@ -20,6 +20,7 @@ from deltacli.changing.basis import Act, Basis, basis_of, notes_on_lost_versions
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, Json, RecordBatch

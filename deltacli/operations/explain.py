@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import (
@@ -23,6 +22,7 @@ from deltacli.core.errors import (
     parameter,
     quoted_table,
 )
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import short_repr

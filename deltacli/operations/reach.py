@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch

@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from deltacli.core.errors import Unreadable
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.paimon.types import (
     BadType,

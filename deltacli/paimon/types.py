@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from deltacli.core.errors import sql_name
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 
 MAX_LENGTH = 2_147_483_647

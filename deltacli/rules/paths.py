@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated

@@ -28,13 +28,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core import errors
 from deltacli.core.machine import system_clock
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
 from deltacli.delta.data_files import canonical, decode
 from deltacli.delta.schema.types import StructField, simple_name

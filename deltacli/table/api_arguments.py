@@ -13,9 +13,10 @@ from datetime import UTC, date, datetime
 from functools import cache, wraps
 from numbers import Real
 from reprlib import Repr
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from deltacli.core import errors
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import epoch_ms, require_number
 from deltacli.storage.secrets import without_secrets
 

@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 from urllib.parse import quote
 
 from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.units import some_of
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.log import segment
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.core import errors
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import reported
 from deltacli.core.units import format_timestamp, named_ranges
 from deltacli.delta.log.file_actions import FileBatch, Survivors, decided_keys, narrow_batches, reconcile_commit

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import canonical

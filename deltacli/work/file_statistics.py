@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Section, choose, exact, exactly, unknown_column, usual
@@ -21,7 +21,7 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core import units
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import CommitTime, TimestampSource
 from deltacli.operations.read.history import PROVENANCE_FIELDS, ActionCounts, History, HistoryItem

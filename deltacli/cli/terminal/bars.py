@@ -6,7 +6,6 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
@@ -17,6 +16,7 @@ from rich.text import Text
 from deltacli.cli.render.terminal.console import speaks_utf8
 from deltacli.cli.terminal.steps import Facts, Shown, facts_of, format_seconds
 from deltacli.cli.terminal.term import cells, shorten
+from deltacli.core.made_once import NamedTuple
 
 _LEAST_BAR, _WIDEST_BAR = 10, 40
 _WHOLE = 1_000

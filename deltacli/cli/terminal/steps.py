@@ -6,8 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import format_count, format_size
 
 

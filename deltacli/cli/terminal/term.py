@@ -17,12 +17,12 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from threading import Timer
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from deltacli.cli.invocation import AT, colour_of_environment, give_up, invocation
 from deltacli.core import tempfiles
 from deltacli.core.documents import dumps
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 
 if TYPE_CHECKING:
     import logging

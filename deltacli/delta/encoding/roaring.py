@@ -10,9 +10,10 @@ import struct
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import pa
+from deltacli.core.made_once import NamedTuple
 
 PORTABLE, NATIVE = 1_681_511_377, 1_681_511_376
 "The magic numbers of a vector. The second is an older layout of the reference implementation, which reads both."

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.core import made_once
+from deltacli.core.made_once import NamedTuple
 from deltacli.delta.footers import thrift
 from deltacli.delta.schema.file_columns import hybrid_types
 

@@ -17,13 +17,13 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowType, Json
 from deltacli.core.units import has_bytes
 

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent, command
-from deltacli.core.made_once import cached_property, new_digest, pattern
+from deltacli.core.made_once import NamedTuple, cached_property, new_digest, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 

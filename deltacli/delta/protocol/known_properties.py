@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
 
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.log.state import (
     DEFAULT_CHECKPOINT_INTERVAL,
     DEFAULT_RETENTIONS,

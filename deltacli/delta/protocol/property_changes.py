@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.units import DURATIONS_MS, UNITS_MS, has_bytes
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, SUSPENDED

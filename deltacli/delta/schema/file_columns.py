@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, command
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.type_changes import Convert, conversion, file_type_mismatch

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, Unreadable, command
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from deltacli.core.errors import Unreadable, command
-from deltacli.core.made_once import cached_property, pattern
+from deltacli.core.made_once import NamedTuple, cached_property, pattern
 from deltacli.core.typing import Json, JsonObject
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from deltacli.core.errors import Unreadable, UsageError, command, nearest_type
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.schema import type_changes

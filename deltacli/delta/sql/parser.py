@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
 
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 
 
 class Form(StrEnum):

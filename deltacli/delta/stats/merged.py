@@ -9,10 +9,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
+from deltacli.core.made_once import NamedTuple
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED

@@ -14,9 +14,10 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deltacli.core import errors
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json

@@ -13,10 +13,11 @@ from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.request_fields import Kind, Option, option
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS, UNITS_MS, Window, format_duration

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from html import escape, unescape
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from deltacli.core.errors import command
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.release import VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import (

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Event, Lock, Semaphore
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.core import errors
 from deltacli.core.machine import Clock, exhausted_by, fixed_clock, is_exhaustion, system_clock
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY

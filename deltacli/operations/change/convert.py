@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 from deltacli.arrow import pa
@@ -38,6 +38,7 @@ from deltacli.core.errors import (
     nearest_type,
     parameter,
 )
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural

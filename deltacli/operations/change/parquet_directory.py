@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.core.errors import Refused, command
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.data_files import VECTOR_FILE, decode
 from deltacli.delta.log.segment import LOG_DIRECTORY

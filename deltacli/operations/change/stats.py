@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -27,6 +27,7 @@ from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Shortfall
 from deltacli.changing.preflight import TWICE
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural

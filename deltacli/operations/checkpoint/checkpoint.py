@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import Gate, require_derivable
@@ -25,6 +25,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from deltacli.changing.basis import LOOK_SECONDS, Act
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.machine import raise_open_files
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural, short_repr

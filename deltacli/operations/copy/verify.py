@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import key_text

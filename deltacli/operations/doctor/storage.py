@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from deltacli.core.errors import (
@@ -25,6 +25,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.machine import Clock
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.typing import Json
 from deltacli.core.units import CLOCK_SKEW_MS, plural

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -26,6 +26,7 @@ from deltacli.core.errors import (
     UsageError,
     command,
 )
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import DAY_MS, format_duration, format_size, plural, some_of
 from deltacli.delta.checkpoint.layout import Layout, choose_layout

@@ -13,9 +13,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, Step, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp

@@ -17,13 +17,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed, Unreadable, command
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr

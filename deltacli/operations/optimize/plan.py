@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -27,7 +27,7 @@ from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.machine import Machine
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural, short_repr
 from deltacli.delta.clustering.clustering_columns import clustering_paths

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, StorageFailed, command
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_ranges
 from deltacli.delta.encoding.digests import MultisetDigest

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core import errors
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import canonical, key_text

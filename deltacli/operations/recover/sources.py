@@ -14,11 +14,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable, UsageError, parameter
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.core.units import plural

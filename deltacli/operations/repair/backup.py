@@ -11,7 +11,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import in_flight
@@ -28,6 +28,7 @@ from deltacli.core.errors import (
     VersionAbsent,
     command,
 )
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.segment import (

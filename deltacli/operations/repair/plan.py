@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.changing.plan import Amount, OnTable
 from deltacli.core.documents import dumps
@@ -23,6 +23,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr

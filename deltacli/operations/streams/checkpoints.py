@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from deltacli.core import errors
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta import streams
 from deltacli.storage.base import PARALLEL_READS, FileStat, ReadStorage, StoreOfPrefix, StoreOfVersions

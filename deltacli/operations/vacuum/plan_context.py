@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -33,6 +33,7 @@ from deltacli.changing.basis import (
 from deltacli.changing.change import files_of_manifests
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import (
     CLOCK_SKEW_MS,

@@ -20,7 +20,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -29,6 +29,7 @@ from deltacli.changing.plan import Amount
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, gaps_in, plural, ranges_of
 from deltacli.delta.encoding.digests import sha256_rows

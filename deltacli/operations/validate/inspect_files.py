@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, tee
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import pa
 from deltacli.core.errors import PathExternal, Unreadable
 from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import Progress, WeighedStep, weighed
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema, read_schema

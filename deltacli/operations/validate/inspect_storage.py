@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.core.errors import FileMissing, NotATable
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import Plan, Progress, planned, reported
 from deltacli.delta.data_files import decode, key_text
 from deltacli.delta.log import segment

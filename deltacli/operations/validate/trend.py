@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import UsageError
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
 

@@ -6,11 +6,11 @@ Spec: Change Data Files; Row Tracking, Row IDs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical_column
 from deltacli.delta.encoding.many_values import Repeated

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration

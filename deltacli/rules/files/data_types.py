@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import pa
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.footers.columns import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration, parse_integer

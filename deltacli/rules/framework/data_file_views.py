@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema
 from deltacli.delta.footers.parse import ChunkFacts, Footer, collect_leaf_columns

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.core.errors import command, is_shared
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.rules.framework.base import Finding, Level, Rule, Severity
 
 # -- the consequences of violated rules, in a few classes --------------------------------------------------------------

@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from deltacli.core.errors import Worded, command
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.actions import (
     FIELDS,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
+from deltacli.core.made_once import NamedTuple
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType, walk_fields
 from deltacli.rules.framework.base import Area, Finding, Fix, Rule

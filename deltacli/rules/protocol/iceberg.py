@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration

@@ -13,9 +13,9 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.log.segment import Place
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import COLLATIONS, MAX_DEPTH, PLAIN_TYPES, interval_name

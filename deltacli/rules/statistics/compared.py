@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import date_text, moment_text

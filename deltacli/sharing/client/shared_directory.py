@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from threading import Lock
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 from deltacli.core.errors import StorageFailed, UsageError, adding, parameter
 from deltacli.core.machine import Clock, system_clock
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import BinaryFile
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress

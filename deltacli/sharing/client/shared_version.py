@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import Unreadable
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
 from deltacli.core.machine import is_loopback
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.pools import ThreadPool
 from deltacli.sharing.configuration.directory_access import (
     Inherited,

@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import some_of
 from deltacli.rules.framework.base import Level, Rule

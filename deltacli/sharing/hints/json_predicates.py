@@ -17,11 +17,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from deltacli.core.errors import UsageError
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment

@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import BoundedSemaphore, Event, Lock, local
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import FileMissing
+from deltacli.core.made_once import NamedTuple
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError
 from deltacli.sharing.server.connections import url_revoked

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.arrow import pa
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.operations.read.changes import Break
 from deltacli.sharing.configuration.shares_yaml import Settings

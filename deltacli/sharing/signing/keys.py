@@ -27,10 +27,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from deltacli.core.errors import StorageFailed, UsageError, command
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.sharing.configuration.secrets import write_atomically
 from deltacli.sharing.signing.choose import SignedUrls, hmac_states
 

@@ -16,10 +16,11 @@ from datetime import datetime
 from email.utils import formatdate
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import AzureCredential
 from deltacli.storage.grants import SOURCE, HeldGrant
 from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session

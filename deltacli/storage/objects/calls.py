@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from deltacli.core.errors import StorageFailed, UsageError
+from deltacli.core.made_once import NamedTuple
 from deltacli.storage.objects.http import Body, Dialect, Fate, HttpFault, passing_cause
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry

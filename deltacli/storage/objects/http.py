@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from http.client import HTTPException, HTTPResponse
 from threading import Lock
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, parameter
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS

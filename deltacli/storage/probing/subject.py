@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from deltacli.core.made_once import NamedTuple
 from deltacli.storage.objects.calls import ObjectCalls
 from deltacli.storage.outcomes import Deletion
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, RecordBatch
 from deltacli.delta.data_files import FEW_FILES, no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import hash_column

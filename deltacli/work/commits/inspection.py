@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.data_files import sidecar_location

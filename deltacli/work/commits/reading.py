@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, command
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.log.actions import (
     MAX_LINE_BYTES,
     Action,

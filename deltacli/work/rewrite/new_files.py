@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, Refused, StorageFailed
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.tempfiles import forget, remember
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import Digest, RowDigest

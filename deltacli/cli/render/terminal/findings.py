@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -17,6 +16,7 @@ from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_s
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import format_count, plural, some_of
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity

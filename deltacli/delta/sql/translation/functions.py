@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from deltacli.core.made_once import NamedTuple
 from deltacli.delta.predicate.columns import TIMES
 from deltacli.delta.predicate.conditions import Pattern
 from deltacli.delta.predicate.literals import NoValueError
