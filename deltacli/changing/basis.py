@@ -8,12 +8,12 @@ Spec: Delta Log Entries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
-from deltacli.core.made_once import NamedTuple, new_digest
+from deltacli.core.made_once import NamedTuple, dataclass, new_digest
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.delta.protocol.features import require_committable as require_committable_version

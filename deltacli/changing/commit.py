@@ -13,7 +13,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from threading import Lock
@@ -33,7 +32,7 @@ from deltacli.changing.basis import (
 )
 from deltacli.core import errors
 from deltacli.core.machine import Machine
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.release import VERSION
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.log.actions import NO_METADATA, require_free

@@ -9,7 +9,7 @@ Spec: Delta-Spark: GENERATE symlink_format_manifest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from urllib.parse import unquote_to_bytes
 
@@ -18,7 +18,7 @@ from deltacli.arrow import pa
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar, cast
@@ -40,7 +40,7 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Cleaning, Style, Terminal, cells, encoded, folded_command, shorten, visible
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import dataclass, pattern
 from deltacli.core.typing import Json, JsonObject
 
 _LONGEST = (1 << 63) - 1

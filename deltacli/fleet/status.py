@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import orjson
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone, Unreadable, command, parameter
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_duration, format_limit, format_size, format_timestamp, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES

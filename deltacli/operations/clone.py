@@ -10,7 +10,7 @@ Spec: Add File and Remove File; Deletion Vectors; Row Tracking.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from deltacli.changing.basis import Act, Basis, basis_of, notes_on_lost_versions
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file

@@ -13,7 +13,6 @@ Delta-Spark allows it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
@@ -23,7 +22,7 @@ from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from deltacli.core.errors import sql_name
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_files_are_lost, why_option_is_refused
 from deltacli.paimon.types import (

@@ -12,12 +12,12 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from deltacli.core.errors import Unreadable, UsageError, command, install_command
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowTable, JsonObject
 from deltacli.paimon.schema import BadJson, read_object
 

@@ -7,10 +7,10 @@ Concepts; Names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import cached_property, dataclass
 from deltacli.storage.signing.values import Delegation
 
 

@@ -23,7 +23,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import count
@@ -35,7 +34,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core import errors
 from deltacli.core.machine import system_clock
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
 from deltacli.delta.data_files import canonical, decode
 from deltacli.delta.schema.types import StructField, simple_name

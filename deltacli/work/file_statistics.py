@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema

@@ -20,7 +20,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 from urllib.parse import unquote, unquote_to_bytes
 
@@ -31,7 +31,7 @@ from deltacli.arrow import pa
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import some_of
 from deltacli.delta.data_files import decode_column

@@ -11,14 +11,14 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from deltacli.core.errors import parameter
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.core.made_once import cached_property, pattern
+from deltacli.core.made_once import cached_property, dataclass, pattern
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, decode, without_dots
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage, path_external

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from deltacli.cli.command_tree import HERE
@@ -17,7 +16,7 @@ from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quoted, quoted_table
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_size, plural
 from deltacli.delta.protocol.clients import OTHERS, VERSIONS, Blocker, invalid_versions
 from deltacli.operations.explain import ChangeKind, Explained, ExplainRequest, Explanation, WayOut

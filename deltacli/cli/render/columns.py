@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
 
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, pasted_lines, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED, UsageError, nearest_name
-from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.made_once import NamedTuple, dataclass, pattern
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_size, parse_names, plural, without_middle
 

@@ -9,7 +9,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,7 +21,7 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core import units
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import CommitTime, TimestampSource
 from deltacli.operations.read.history import PROVENANCE_FIELDS, ActionCounts, History, HistoryItem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,7 +24,7 @@ from deltacli.cli.render.columns import (
 )
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import dumps, envelope
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import dataclass, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import (
     format_age,

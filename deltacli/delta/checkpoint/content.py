@@ -7,12 +7,11 @@ Value Serialization; V2 Spec.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import read_null_counts
 from deltacli.delta.log import state

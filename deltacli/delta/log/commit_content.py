@@ -12,7 +12,7 @@ import json
 import typing
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 import orjson
@@ -20,7 +20,7 @@ import orjson
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import NOTHING_CHANGED, DoubleQuoted, Refused, command
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, unique_id, unique_id_column
 from deltacli.delta.log import state

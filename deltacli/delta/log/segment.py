@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent, command
-from deltacli.core.made_once import NamedTuple, cached_property, new_digest, pattern
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass, new_digest, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from deltacli.core.made_once import NamedTuple, cached_property, pattern
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass, pattern
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
 from deltacli.delta.log.actions import Action, missing, shown, wrong_type

@@ -7,11 +7,11 @@ one of these names needs no quotes, but the returned path has them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from deltacli.core.errors import UsageError, command, in_backticks, nearest_path
-from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.made_once import NamedTuple, dataclass, pattern
 from deltacli.core.units import some_of
 from deltacli.delta.schema import types
 

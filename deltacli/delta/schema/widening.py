@@ -13,10 +13,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command, parameter
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import parse_moment

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.made_once import NamedTuple, dataclass, pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, read_lines

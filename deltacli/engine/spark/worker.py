@@ -18,7 +18,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, spelled, spelling
 from deltacli.core.machine import system_clock
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in

@@ -12,7 +12,7 @@ UNBACKFILL; Delta-Spark: ALTER TABLE … DROP FEATURE.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +23,7 @@ from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Unopposed, Whole
 from deltacli.core.errors import Refused, command
+from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
 from deltacli.delta.evolution.draft import fields_within, uses_mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, adding, command
+from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from deltacli.changing.basis import LOOK_SECONDS, Act
@@ -16,7 +16,7 @@ from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.machine import raise_open_files
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural, short_repr

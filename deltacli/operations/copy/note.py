@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from deltacli.core.errors import FileMissing, Unreadable
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.storage import ReadStorage

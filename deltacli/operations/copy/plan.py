@@ -8,7 +8,7 @@ newest version needs is a refusal. Data comes first, then commits, so that the t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from deltacli.arrow import compute as pc
@@ -17,7 +17,7 @@ from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_ve
 from deltacli.changing.commit import require_possible
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import plural, short_repr, some_of
 from deltacli.delta.data_files import are_absolute, key_text, no_vector_ids, unique_id_column

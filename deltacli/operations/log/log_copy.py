@@ -12,11 +12,11 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, Step, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp

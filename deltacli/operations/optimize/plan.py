@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
@@ -27,7 +27,7 @@ from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.machine import Machine
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural, short_repr
 from deltacli.delta.clustering.clustering_columns import clustering_paths

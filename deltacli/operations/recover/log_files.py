@@ -6,13 +6,13 @@ Spec: Delta Log Entries, Checkpoints, Metadata Cleanup.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import canonical, key_text

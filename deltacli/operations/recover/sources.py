@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable, UsageError, parameter
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.core.units import plural

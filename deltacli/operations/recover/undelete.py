@@ -7,7 +7,7 @@ reader may see a commit whose files are not there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
@@ -16,7 +16,7 @@ from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import Gate, in_flight
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural, short_repr

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act, Basis, past_of
@@ -28,7 +28,7 @@ from deltacli.core.errors import (
     VersionAbsent,
     command,
 )
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.segment import (

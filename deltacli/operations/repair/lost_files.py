@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -22,7 +21,7 @@ from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, decode, key_text
 from deltacli.delta.encoding.digests import MultisetDigest

@@ -8,14 +8,13 @@ encoded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import FileMissing, PathExternal, parameter
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.progress import SILENT
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural

@@ -5,13 +5,12 @@ that needs none of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import reduce
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import key_text, unique_id_column
 from deltacli.delta.listing import PathKeys

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import FRESH_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.data_files import encoded_root, made_absolute
 from deltacli.delta.listing import PathKeys

@@ -6,7 +6,7 @@ Spec: Add File and Remove File; Add CDC File; Deletion Vectors; Metadata Cleanup
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import encoded_root, key_text, made_absolute
 from deltacli.delta.listing import FileKind, HiddenNames, LogKeys, PathKeys, TableRoots, is_among, kinds, partition_of

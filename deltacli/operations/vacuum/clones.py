@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from deltacli.core.errors import DeltacliError, FileMissing, OutcomeUnknown, Refusal, Refused, Unreadable
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY

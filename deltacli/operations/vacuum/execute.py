@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -37,7 +37,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp
 from deltacli.delta.listing import PathKeys

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, adding, command, parameter, require_path
-from deltacli.core.made_once import NamedTuple, cached_property, pattern
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass, pattern
 from deltacli.core.request_fields import (
     ALLOW_STREAM_LOSS,
     COMMIT_METADATA,

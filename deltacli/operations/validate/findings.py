@@ -6,7 +6,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import UsageError, Worded, adding, command, parameter
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place

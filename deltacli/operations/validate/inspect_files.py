@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, groupby, islice, tee
 from math import ceil
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from deltacli.arrow import pa
 from deltacli.core.errors import PathExternal, Unreadable
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress, WeighedStep, weighed
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema, read_schema

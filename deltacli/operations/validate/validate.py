@@ -7,12 +7,13 @@ checked as far as they are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import ProtocolUnsupported, StorageFailed, parameter
+from deltacli.core.made_once import dataclass
 from deltacli.core.progress import Progress
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import MANIFESTS, named_by

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.paimon import types
 from deltacli.paimon.evolution import requests
 from deltacli.paimon.schema import (

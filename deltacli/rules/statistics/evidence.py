@@ -7,7 +7,6 @@ deleted. Only facts that hold for every writer are used.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.columns import comparable_type, decode_bounds
 from deltacli.delta.log.state import TableConfiguration

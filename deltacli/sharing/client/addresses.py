@@ -7,11 +7,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 
 CODE = "share.address"
 FORM = "PROFILE#SHARE.SCHEMA.TABLE"

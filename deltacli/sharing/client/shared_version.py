@@ -12,7 +12,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +20,7 @@ import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import Unreadable
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path

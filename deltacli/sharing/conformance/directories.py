@@ -9,14 +9,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.delta.data_files import key_text, locate
 from deltacli.rules.framework.base import Level, Severity

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import DeltacliError
+from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.sharing.model import URL_ONLY, AccessMode, Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.lines import json_line

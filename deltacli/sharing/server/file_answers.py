@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import formatdate, parsedate_to_datetime
 from threading import Lock
 from typing import Protocol
@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import FileMissing
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError
 from deltacli.sharing.server.connections import url_revoked

@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from deltacli.core.errors import DeltacliError, StorageFailed
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import dataclass, pattern
 from deltacli.sharing.configuration.secrets import locked, write_private
 from deltacli.sharing.configuration.shares_yaml import AsyncQueries
 from deltacli.sharing.model import SharedTable

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
+from deltacli.core.made_once import dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.sharing.configuration.share_check import refusals_to_start
 from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings, read_configuration

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
+from deltacli.core.made_once import dataclass
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import canonical
 from deltacli.delta.log import state

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, auto
 from http.client import HTTPException, HTTPResponse
 from threading import Lock
@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, parameter
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS

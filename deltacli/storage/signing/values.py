@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import dataclass, pattern
 from deltacli.core.typing import Json
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core import tempfiles
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import decode_column
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch

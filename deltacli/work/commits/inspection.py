@@ -6,7 +6,7 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.data_files import sidecar_location

@@ -14,13 +14,12 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import Unreadable, UsageError, install_command
-from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.made_once import NamedTuple, dataclass, pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.parse import Predicate, parse_predicate

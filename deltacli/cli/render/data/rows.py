@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -34,6 +34,7 @@ from deltacli.cli.results import (
 )
 from deltacli.cli.terminal.term import CONTROL, Style, Terminal, cells, encoded, visible
 from deltacli.core.documents import envelope
+from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowType, Json, JsonObject
 from deltacli.core.units import SIZE_UNITS, format_count, format_size, format_timestamp, plural
 from deltacli.delta.encoding import value_text

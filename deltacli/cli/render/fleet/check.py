@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
@@ -11,7 +10,7 @@ from deltacli.cli import results
 from deltacli.cli.render.columns import Column, Row, Section
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem, short_name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from rich.console import RenderableType
@@ -16,7 +15,7 @@ from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_s
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_count, plural, some_of
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity
