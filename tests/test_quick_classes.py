@@ -220,3 +220,17 @@ def test_data_classes_are_as_those_of_the_standard_library(
 
     addresses = r" at 0x[0-9a-f]+"
     assert re.sub(addresses, "", repr(expected)) == re.sub(addresses, "", repr(found))
+
+
+def test_a_class_of_others_may_have_one_of_the_product_for_its_base() -> None:
+    @made_once.dataclass(frozen=True)
+    class Base:
+        one: int
+
+    @dataclasses.dataclass(frozen=True)
+    class Derived(Base):
+        two: int
+
+    assert Derived(1, 2) == dataclasses.replace(Derived(1, 3), two=2)
+    with pytest.raises(TypeError, match="frozen"):
+        made_once.dataclass(type("Other", (Base,), {}))

@@ -147,7 +147,14 @@ else:
         own = {*vars(cls)}
         if "__eq__" in own and vars(cls)["__hash__"] is None:
             own.remove("__hash__")  # which Python has set
+        above = [vars(base)["__dataclass_params__"] for base in cls.__mro__ if "__dataclass_params__" in vars(base)]
+        if any(one.frozen != frozen for one in above):
+            raise TypeError(f"{cls.__name__}: a class and its base are frozen, or none")
+        for one in above:
+            one.frozen = False
         made = dataclasses.dataclass(init=False, repr=False, eq=False, **how)(cls)
+        for one in (*above, made.__dataclass_params__):
+            one.frozen = frozen
         fields, has_slots = dataclasses.fields(made), how.get("slots", False)
         methods: dict[str, Any] = {"__init__": _initial(made, fields, frozen=frozen, has_slots=has_slots)}
         if repr:
