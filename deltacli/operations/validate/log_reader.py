@@ -187,6 +187,8 @@ class LogReader:
 
 _MOST_ROWS = 16_384
 _VIEWS_AT_ONCE = 6
+_FEW_ROWS = 4_096
+"""Checked before threads would have begun."""
 _HALF_KNOWN = TableConfiguration()
 
 
@@ -260,7 +262,8 @@ class FileRows:
     def reconcile(self) -> None:
         """Run the checks on the pending views, several at a time, and collect the findings in order."""
         waiting, self._waiting = self._waiting, []
-        for findings in self._engine.run(self._judge, waiting):
+        at_once = 1 if sum(view.adds.num_rows for view in waiting) < _FEW_ROWS else None
+        for findings in self._engine.run(self._judge, waiting, at_once=at_once):
             self._collector.take(findings)
 
     def _show(self, view: FilesView) -> None:
