@@ -147,6 +147,7 @@ else:
         own = {*vars(cls)}
         if "__eq__" in own and vars(cls)["__hash__"] is None:
             own.remove("__hash__")  # which Python has set
+        cls.__doc__ = cls.__doc__ or cls.__name__  # else `inspect` is imported, for a signature
         above = [vars(base)["__dataclass_params__"] for base in cls.__mro__ if "__dataclass_params__" in vars(base)]
         if any(one.frozen != frozen for one in above):
             raise TypeError(f"{cls.__name__}: a class and its base are frozen, or none")
