@@ -163,6 +163,12 @@ class Own:
 
 class Plain(Base):
     pass
+
+@dataclass(frozen={frozen})
+class WithoutSlots(Base):
+    \"\"\"Other options than those of its base.\"\"\"
+
+    six: int = 6
 """
 
 
@@ -170,7 +176,7 @@ def made_by(maker: Any, options: str, name: str, monkeypatch: pytest.MonkeyPatch
     module = ModuleType(name)
     vars(module).update(dataclass=maker, field=dataclasses.field, ClassVar=typing.ClassVar)
     monkeypatch.setitem(sys.modules, name, module)
-    exec(CLASSES.format(options=options), vars(module))
+    exec(CLASSES.format(options=options, frozen="frozen=True" in options), vars(module))
     return module
 
 
@@ -184,7 +190,7 @@ def told(act: Any) -> object:
 
 def said(module: ModuleType) -> list[object]:
     found: list[object] = []
-    for name in ("Base", "Derived", "Own", "Plain"):
+    for name in ("Base", "Derived", "Own", "Plain", "WithoutSlots"):
         kind = getattr(module, name)
         made, equal, other = kind(1), kind(1), kind(one=2)
         found += [
@@ -192,8 +198,8 @@ def said(module: ModuleType) -> list[object]:
             [(one.name, one.type, repr(one.default), one.init, one.kw_only) for one in dataclasses.fields(kind)],
             kind.__match_args__,
             [hasattr(made, "__dict__"), hasattr(kind, "four"), kind.__doc__],
-            [repr(made), repr(other)],
-            [made == equal, made == other, made != equal, made == 1],
+            told(lambda made=made, other=other: [repr(made), repr(other)]),
+            told(lambda made=made, equal=equal, other=other: [made == equal, made == other, made != equal, made == 1]),
             told(lambda made=made, equal=equal: hash(made) == hash(equal)),
             told(lambda made=made: repr(dataclasses.replace(made, one=5))),
             told(lambda made=made: dataclasses.asdict(made)),
@@ -202,7 +208,7 @@ def said(module: ModuleType) -> list[object]:
             told(lambda made=made: setattr(made, "one", 7)),
             told(lambda kind=kind: kind(1, 2, 3, 4, 5, 6, 7, 8)),
             *(told(lambda kind=kind, given=given: repr(kind(**given))) for given in ({}, {"one": 1, "unknown": 2})),
-            [getattr(other, one.name) for one in dataclasses.fields(kind)],
+            told(lambda kind=kind, other=other: [getattr(other, one.name) for one in dataclasses.fields(kind)]),
             told(lambda other=other: delattr(other, "one")),
         ]
     return found

@@ -84,8 +84,8 @@ else:
             if (*defaults,) != names[len(names) - len(defaults) :]:
                 raise TypeError(f"{name}: a field without a default follows one with a default")
             template = _creating(len(names))
-            code = template.__code__.replace(co_varnames=("_cls", *names))
-            create = FunctionType(code, template.__globals__, "__new__", tuple(defaults.values()))
+            named = template.__code__.replace(co_varnames=("_cls", *names))
+            create = FunctionType(named, template.__globals__, "__new__", tuple(defaults.values()))
             create.__qualname__, create.__annotations__ = f"{name}.__new__", given.get("__annotations__", {})
             fields = {"__new__": create, "_fields": names, "_field_defaults": defaults, "__match_args__": names}
             getters = {one: _tuplegetter(index, None) for index, one in enumerate(names)}
@@ -224,9 +224,11 @@ else:
         return {"__eq__": is_equal, "__hash__": hash_of if is_hashed else None}
 
     def _frozen(made: type, names: Sequence[str], *, has_slots: bool) -> dict[str, Any]:
+        import dataclasses
+
         def refuse(self: Any, what: str, name: str) -> None:
             if type(self) is made or name in names:
-                raise import_module("dataclasses").FrozenInstanceError(f"cannot {what} field {name!r}")
+                raise dataclasses.FrozenInstanceError(f"cannot {what} field {name!r}")
 
         def not_set(self: Any, name: str, value: object) -> None:
             refuse(self, "assign to", name)
@@ -237,11 +239,11 @@ else:
             super(made, self).__delattr__(name)
 
         def state(self: Any) -> list[Any]:
-            return [getattr(self, name) for name in names]
+            return [getattr(self, one.name) for one in dataclasses.fields(self)]  # also those of a derived class
 
         def set_state(self: Any, state: Sequence[Any]) -> None:
-            for name, value in zip(names, state, strict=True):
-                object.__setattr__(self, name, value)
+            for one, value in zip(dataclasses.fields(self), state, strict=True):
+                object.__setattr__(self, one.name, value)
 
         methods = {"__setattr__": not_set, "__delattr__": not_deleted}
         return methods | {"__getstate__": state, "__setstate__": set_state} if has_slots else methods
