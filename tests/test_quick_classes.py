@@ -169,6 +169,9 @@ class WithoutSlots(Base):
     \"\"\"Other options than those of its base.\"\"\"
 
     six: int = 6
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "six", 7)
 """
 
 
