@@ -171,6 +171,7 @@ class WithoutSlots(Base):
     six: int = 6
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "four", 8)
         object.__setattr__(self, "six", 7)
 """
 
