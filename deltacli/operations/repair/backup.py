@@ -8,7 +8,6 @@ quarantine. A file is in the manifest before it is touched. Commits are not in i
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -45,7 +44,7 @@ from deltacli.operations.recover.copies import copy_file, refuse_sparse
 from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.sources import FileMap, MappedFile
 from deltacli.operations.vacuum.quarantine import open_quarantine
-from deltacli.storage import Created, ReadStorage, Storage, is_address_of
+from deltacli.storage import Created, Failed, ReadStorage, Storage, is_address_of
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import live_keys
 from deltacli.table.find_log import Log, list_log
@@ -83,17 +82,34 @@ class BackupFile(NamedTuple):
         }
 
 
+class Past(NamedTuple):
+    """The newest version of a log: its number, its commit or checkpoint, and the SHA-256 of that; None without one."""
+
+    version: int
+    name: str | None
+    sha256: str | None
+
+
+def _past_at(table: TableHandle, listing: LogListing, version: int) -> Past:
+    file = past_of(listing, version)
+    return Past(version, file and file.name, file and digest_at(table.storage, log_location(file.name)))
+
+
 @dataclass(eq=False)
 class Backup:
-    """The backup of one run; nothing is written before the first file is kept."""
+    """The backup of one run; nothing is written before the first file is kept. `newest` is the version at which the
+    log ended when the run was planned.
+    """
 
     table: TableHandle
     version: int | None
+    newest: int
     store: Storage
     directory: str
     kept: list[BackupFile] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
     log_files: list[str] | None = None
+    past: Past | None = None
     _copies: list[str] = field(default_factory=list)
 
     @property
@@ -105,26 +121,36 @@ class Backup:
         names = {one.path for one in self.kept}
         fresh = [one for path in dict.fromkeys(paths) if path not in names and (one := self._copy(path)) is not None]
         if fresh:
+            if self.past is None:
+                self.past = self._past()
             self.kept += fresh
             self._write_manifest()
 
     def discard(self, fault: BaseException) -> None:
         """Delete what was kept, as nothing was replaced; an error names the backup that cannot be deleted."""
+        left: list[str] = []
         try:
-            deque(self.store.delete_many([*self._copies, self.below(MANIFEST)] if self._copies else ()), maxlen=0)
+            gone = self.store.delete_many([*self._copies, self.below(MANIFEST)] if self._copies else ())
+            left += [path for path, answer in gone if isinstance(answer, Failed)]
             names = [path.split("/") for path in self._copies]
             parents = {"/".join(parts[:count]) for parts in names for count in range(1, len(parts))}
             for directory in sorted(parents, reverse=True):
                 self.store.remove_directory(directory)
         except DeltacliError:
-            if isinstance(fault, DeltacliError):
-                fault.facts.setdefault("not deleted", self.uri)
+            left.append(self.directory)
+        if left and isinstance(fault, DeltacliError):
+            fault.facts.setdefault("not deleted", self.uri)
         self.kept.clear()
 
     def note_versions(self, versions: Iterable[int]) -> None:
         """Record versions that this run committed or brought back: they do not prevent that files are put back."""
         self.committed += versions
+        self.note_past()
+
+    def note_past(self) -> None:
+        """Record what the newest version is that this run knows of: what was replaced belongs to no other past."""
         if self.kept:
+            self.past = self._past()
             self._write_manifest()
 
     def note_end(self) -> None:
@@ -132,6 +158,10 @@ class Backup:
         if self.kept:
             self.log_files = sorted(list_whole_log(self.table.storage) or {})
             self._write_manifest()
+
+    def _past(self) -> Past:
+        version = max([self.newest, *self.committed])
+        return _past_at(self.table, _listed(self.table), version)
 
     def below(self, name: str) -> str:
         """Return the path of a further file of the backup."""
@@ -164,16 +194,20 @@ class Backup:
         }
         if self.log_files is not None:
             manifest["logFiles"] = list(self.log_files)
+        if self.past is not None:
+            manifest["past"] = self.past._asdict()
         self.store.put(self.below(MANIFEST), json.dumps(manifest, indent=2).encode() + b"\n")
 
 
-def open_backup(table: TableHandle, version: int | None, table_id: str | None, quarantine: str | None) -> Backup:
+def open_backup(
+    table: TableHandle, version: int | None, newest: int, table_id: str | None, quarantine: str | None
+) -> Backup:
     """Return the backup of a new run. Raises what `open_quarantine` raises."""
     run = f"repair-{format_timestamp(table.clock())[:19].replace(':', '').replace('-', '')}Z-{table.machine.new_hex(4)}"
     if quarantine is None:
-        return Backup(table, version, table.writable(), f"{BACKUP_DIRECTORY}/{run}")
+        return Backup(table, version, newest, table.writable(), f"{BACKUP_DIRECTORY}/{run}")
     store = open_quarantine(table, quarantine, table_id or "unknown-table")
-    return Backup(table, version, store, f"{table_id or 'unknown-table'}/{run}")
+    return Backup(table, version, newest, store, f"{table_id or 'unknown-table'}/{run}")
 
 
 class BackupManifest(NamedTuple):
@@ -182,6 +216,8 @@ class BackupManifest(NamedTuple):
     files: Sequence[BackupFile]
     log: frozenset[str]
     """The names of the files of the log at the end of the repair; one that no log has, where that is not known."""
+    past: Past | None
+    """None in a backup that an older version made."""
 
 
 def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> BackupManifest:
@@ -193,6 +229,7 @@ def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Ba
         ]
         version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
         log = frozenset(map(str, found.get("logFiles", [""])))
+        past = Past(**found["past"]) if "past" in found else None
     except FileMissing:
         said = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
         raise Unreadable(said, code="repair.backup-missing") from None
@@ -206,7 +243,7 @@ def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Ba
             code="repair.backup-of-another",
             facts={"of": str(of_table), "this table": table.uri},
         )
-    return BackupManifest(version, committed, files, log)
+    return BackupManifest(version, committed, files, log, past)
 
 
 def digest_at(storage: ReadStorage, path: str) -> str | None:
@@ -297,7 +334,8 @@ class Undo:
         gate.look()
         plan, table = gate.plan, gate.table
         agreed = {one.kept.path: one.replaced for one in plan.puts}
-        backup = open_backup(table, plan.basis.version if plan.basis.version >= 0 else None, None, None)
+        newest = plan.basis.version
+        backup = open_backup(table, newest if newest >= 0 else None, newest, None, None)
         try:
             backup.keep(agreed)
             again = self.plan(table)
@@ -320,6 +358,7 @@ class Undo:
                 raise
             so_far = gate.outcome
             gate.outcome = so_far._replace(files=so_far.files + 1, size_bytes=so_far.size_bytes + one.kept.size_bytes)
+        backup.note_past()
 
 
 def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
@@ -337,7 +376,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     listing = _listed(table)
     newest = listing.newest_version
     if of_log:
-        _require_no_commit(newest, noted)
+        _require_same_past(table, listing, noted)
     oldest = min(listing.reconstructable, default=0)
     waiting = [
         one
@@ -409,14 +448,20 @@ def _listed(table: TableHandle) -> LogListing:
         return LogListing({}, ())
 
 
-def _require_no_commit(present: int, noted: BackupManifest) -> None:
-    if "" in noted.log:  # the log at the end of the repair is not known
-        ended = -1 if noted.version is None else noted.version
-    else:
-        ended = versioned(StoredFile(name, 1, 0) for name in noted.log).newest_version
-    newest = max([ended, *noted.committed])
-    if present > newest:
-        raise _log_moved_on(f"version {present} was committed after the repair, which ended at {newest}")
+def _require_same_past(table: TableHandle, listing: LogListing, noted: BackupManifest) -> None:
+    """Raise Refused where the log does not end as at the end of the repair, or as an undo cut short left it."""
+    present, past = listing.newest_version, noted.past
+    ended = max([-1 if noted.version is None else noted.version, *noted.committed]) if past is None else past.version
+    if present > ended:
+        raise _log_moved_on(f"version {present} was committed after the repair, which ended at {ended}")
+    if past is None:
+        return
+    if present < ended:
+        raise _log_moved_on(f"the repair ended at version {ended}, and the newest is {present} now: it was rolled back")
+    now = _past_at(table, listing, present)
+    kept = [(one.path.removeprefix(f"{LOG_DIRECTORY}/"), one.sha256) for one in noted.files]
+    if now != past and (now.name, now.sha256) not in kept:
+        raise _log_moved_on(f"version {present} is another one than at the end of the repair: the log has another past")
 
 
 def _require_no_gap(present: int, waiting: Iterable[BackupFile]) -> None:

@@ -258,6 +258,8 @@ class RepairPlan(OnTable):
     is_partial: bool = False
     backup: str | None = None
     """Where replaced files are kept; None where nothing is replaced."""
+    newest: int = -1
+    """The version at which the log ended, damaged files included."""
 
     @property
     def is_noop(self) -> bool:

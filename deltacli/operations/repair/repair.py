@@ -174,6 +174,7 @@ def _planned(
         refusals=tuple(found.refusals),
         notes=tuple(found.notes),
         is_partial=bool(found.work) and (bool(log.work) or now is None),
+        newest=versioned(files.values()).newest_version,
     )
     return refuse_guarded_steps(_without(plan, diverged), data, table)
 
@@ -539,7 +540,7 @@ class Repair:
         Raises what the only change raises, what planning again raises, and OutcomeUnknown.
         """
         plan, outcome = gate.plan, gate.outcome
-        backup = open_backup(gate.table, plan.version, plan.table_id, self.request.quarantine)
+        backup = open_backup(gate.table, plan.version, plan.newest, plan.table_id, self.request.quarantine)
         outcome.backup = backup
         run = Run(gate, self.request, backup, outcome.put)
         tried: set[str] = set()
@@ -551,6 +552,7 @@ class Repair:
                 tried |= fresh
                 gate.look_at_past(plan.basis)
                 is_whole = _execute(plan, run, outcome, fresh)
+                backup.note_past()
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)
                 plan = outcome.plan = plan_repair(gate.table, self.request)
                 if not is_whole or not plan.planned or not self._may_follow(gate, plan):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused
-from deltacli.operations.repair import backup
+from deltacli.operations.repair import backup, repair
 from deltacli.operations.repair.backup import Put, plan_undo
-from deltacli.operations.repair.plan import read_repair_plan, save_repair_plan
+from deltacli.operations.repair.plan import RepairPlan, read_repair_plan, save_repair_plan
 from deltacli.operations.repair.repair import plan_repair
-from deltacli.storage import LocalStorage, ReadStorage, Storage
+from deltacli.storage import Failed, LocalStorage, ReadStorage, Storage
 from tests.operations.recover.test_proofs import Branch, commit, grown
 from tests.support.reading import open_at
 from tests.support.repairing import execute_repair, put_back, request
@@ -128,6 +130,74 @@ def test_an_expiry_after_the_plan_is_seen_and_nothing_is_left_behind(tmp_path: P
     assert "repair.undo-loses-versions" == error.value.code
     assert sound == (table.root / CHECKPOINT).read_bytes()
     assert before == sorted(table.root.rglob("*"))
+
+
+def restored_commit(root: Path) -> tuple[Branch, str]:
+    """A table whose torn commit 3 came back from a copy, and the backup of the repair."""
+    table = grown(root, 5)
+    copy = table.copied(root.with_name("copy"), "a")
+    path = table.root / commit(3)
+    path.write_bytes(path.read_bytes()[:90])
+    done = execute_repair(plan_repair(opened(table), request(level="log", sources=[copy.root])))
+    assert done.backup_uri is not None
+    return table, done.backup_uri
+
+
+@pytest.mark.parametrize("made", [repaired, restored_commit])
+@pytest.mark.parametrize(("newest", "said"), [(2, "rolled back"), (5, "another past"), (6, "was committed")])
+def test_what_belongs_to_another_past_is_not_put_back(
+    made: Callable[[Path], tuple[Branch, str]], newest: int, said: str, tmp_path: Path
+) -> None:
+    """The log was rolled back to version 2 since, as by an archive, and another writer went on."""
+    table, kept = made(tmp_path / "t")
+    for path in (table.root / "_delta_log").iterdir():
+        if path.name.startswith("_") or int(path.name[:20]) > 2:
+            path.unlink()
+    other = Branch(table.root, "other", newest=2)
+    while other.newest < newest:
+        other.append()
+    before = {path: path.read_bytes() for path in table.root.rglob("*") if path.is_file()}
+
+    with pytest.raises(Refused, match=said) as error:
+        put_back(opened(table), kept)
+
+    assert "repair.log-moved-on" == error.value.code
+    assert before == {path: path.read_bytes() for path in table.root.rglob("*") if path.is_file()}
+
+
+def test_a_commit_of_others_while_the_repair_validates_again_stops_its_undo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = grown(tmp_path / "t", 5)
+    copy = table.copied(tmp_path / "copy", "a")
+    path = table.root / commit(5)
+    path.write_bytes(path.read_bytes()[:90])
+    plan = plan_repair(opened(table), request(level="log", sources=[copy.root]))
+
+    def again(*given: Any) -> RepairPlan:
+        opened(table).set_properties({"of": "others"})
+        return plan_repair(*given)
+
+    monkeypatch.setattr(repair, "plan_repair", again)
+    done = execute_repair(plan)
+    assert done.backup_uri is not None
+
+    with pytest.raises(Refused, match="version 6 was committed after the repair, which ended at 5"):
+        put_back(opened(table), done.backup_uri)
+
+
+def test_a_backup_that_cannot_be_deleted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, kept = repaired(tmp_path / "t")
+    plan = opened(table).plan_undo_repair(kept)
+    (table.root / CHECKPOINT).write_bytes(b"another writer's")
+    refused = Failed("the store allows no deletion")
+    monkeypatch.setattr(LocalStorage, "delete_many", lambda _, paths: ((path, refused) for path in paths))
+
+    with pytest.raises(Refused) as error:
+        opened(table).execute_undo_repair(plan)
+
+    (left,) = {path.parent for path in table.root.rglob("manifest.json")} - {Path(kept.removeprefix("file://"))}
+    assert left.as_uri() == error.value.facts["not deleted"]
 
 
 def test_a_hint_that_others_have_written_since_the_plan_stays(tmp_path: Path) -> None:
