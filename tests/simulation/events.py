@@ -88,13 +88,16 @@ def _written_on(scene: Scene, commits: int) -> Files:
 def _rolled_back(scene: Scene, count: int) -> None:
     files, newest = scene.tree.files, scene.newest
     kept = max(newest - count, min(commits_of(files), default=0))
-    gone = [
-        path
-        for path in files
-        if (name := name_of(path)).kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.CHECKSUM, Kind.COMPACTION)
-        and max(name.version, name.last) > kept
-    ]
-    scene.tree.happen(dict.fromkeys(gone))
+
+    def is_newer(path: str) -> bool:
+        name = name_of(path)
+        is_of_log = name.kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.CHECKSUM, Kind.COMPACTION)
+        return is_of_log and max(name.version, name.last) > kept
+
+    scene.tree.happen(dict.fromkeys(filter(is_newer, files)))
+    for place, path in list(scene.lost):  # what had been lost belongs to another past now
+        if place is scene.tree and is_newer(path):
+            del scene.lost[place, path]
 
 
 def lose_commit(scene: Scene) -> None:

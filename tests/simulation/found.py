@@ -495,4 +495,21 @@ FOUND: tuple[Found, ...] = (
             has_backup=False,
         ),
     ),
+    Found(
+        "a repair whose checkpoint was written, and whose hint was refused, said that nothing was changed",
+        Scenario(
+            1188,
+            True,
+            (
+                Item("admin1", "checkpoint", 1839787619, 0.0, 130.0, is_standing=False),
+                Item("admin1", "cut-checkpoint", 273968520, 0.0, 1.0, is_standing=False),
+                Item("admin1", "repair", 2210414765, 5.0),
+                Item("world", "switch-link", 250335851, 0.0, 1.0, 103),
+            ),
+            (),
+            {},
+            has_copy=True,
+            has_backup=False,
+        ),
+    ),
 )

@@ -342,8 +342,11 @@ class WriteCheckpoint:
         plan = plan_for_version(
             snapshot, listing, CheckpointRequest(version=self.version, force=True), was_parsed=False
         )
-        written = {file.path for file in write_checkpoint(plan).files}
-        run.gate.has_begun = True
+
+        def begin(_: str) -> None:
+            run.gate.has_begun = True
+
+        written = {file.path for file in write_checkpoint(plan, tell=begin).files}
         run.move([name for name in names if name not in written])
 
 
