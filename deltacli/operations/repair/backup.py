@@ -110,6 +110,7 @@ class Backup:
     committed: list[int] = field(default_factory=list)
     log_files: list[str] | None = None
     past: Past | None = None
+    left: dict[str, str | None] = field(default_factory=dict)
     _copies: list[str] = field(default_factory=list)
 
     @property
@@ -145,12 +146,17 @@ class Backup:
     def note_versions(self, versions: Iterable[int]) -> None:
         """Record versions that this run committed or brought back: they do not prevent that files are put back."""
         self.committed += versions
-        self.note_past()
-
-    def note_past(self) -> None:
-        """Record what the newest version is that this run knows of: what was replaced belongs to no other past."""
         if self.kept:
             self.past = self._past()
+            self._write_manifest()
+
+    def note_left(self) -> None:
+        """Record the newest version that this run knows of, and what is in the places of the files now: what was
+        replaced belongs to no other past, and goes over no other file.
+        """
+        if self.kept:
+            self.past = self._past()
+            self.left = {one.path: digest_at(self.table.storage, one.path) for one in self.kept}
             self._write_manifest()
 
     def note_end(self) -> None:
@@ -195,7 +201,7 @@ class Backup:
         if self.log_files is not None:
             manifest["logFiles"] = list(self.log_files)
         if self.past is not None:
-            manifest["past"] = self.past._asdict()
+            manifest |= {"past": self.past._asdict(), "left": dict(self.left)}
         self.store.put(self.below(MANIFEST), json.dumps(manifest, indent=2).encode() + b"\n")
 
 
@@ -218,6 +224,8 @@ class BackupManifest(NamedTuple):
     """The names of the files of the log at the end of the repair; one that no log has, where that is not known."""
     past: Past | None
     """None in a backup that an older version made."""
+    left: Mapping[str, str | None]
+    """The SHA-256 of what the repair left in the places of files, as far as it came: None for nothing."""
 
 
 def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> BackupManifest:
@@ -229,7 +237,7 @@ def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Ba
         ]
         version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
         log = frozenset(map(str, found.get("logFiles", [""])))
-        past = Past(**found["past"]) if "past" in found else None
+        past, left = Past(**found["past"]) if "past" in found else None, dict(found.get("left", {}))
     except FileMissing:
         said = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
         raise Unreadable(said, code="repair.backup-missing") from None
@@ -243,7 +251,7 @@ def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Ba
             code="repair.backup-of-another",
             facts={"of": str(of_table), "this table": table.uri},
         )
-    return BackupManifest(version, committed, files, log, past)
+    return BackupManifest(version, committed, files, log, past, left)
 
 
 def digest_at(storage: ReadStorage, path: str) -> str | None:
@@ -358,7 +366,7 @@ class Undo:
                 raise
             so_far = gate.outcome
             gate.outcome = so_far._replace(files=so_far.files + 1, size_bytes=so_far.size_bytes + one.kept.size_bytes)
-        backup.note_past()
+        backup.note_left()
 
 
 def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
@@ -378,11 +386,15 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     if of_log:
         _require_same_past(table, listing, noted)
     oldest = min(listing.reconstructable, default=0)
-    waiting = [
-        one
+    present = {
+        one.path: digest_at(table.storage, one.path)
         for one in noted.files
-        if not _has_expired(one, noted, listing, oldest) and digest_at(table.storage, one.path) != one.sha256
-    ]
+        if not _has_expired(one, noted, listing, oldest)
+    }
+    waiting = [one for one in noted.files if one.path in present and present[one.path] != one.sha256]
+    for one in waiting:
+        if present[one.path] != noted.left.get(one.path, present[one.path]) and one.path != log_location(HINT_NAME):
+            raise _log_moved_on(f"{one.path} is another file than the repair left")
     _require_no_gap(newest, waiting)
     for one in waiting:
         if digest_at(store, one.kept) != one.sha256:
@@ -390,7 +402,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
                 f"{one.kept} of the backup is damaged or missing", code="repair.backup-damaged", facts={"in": uri}
             )
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
-    puts = [Put(one, Noted(one.sha256), digest_at(table.storage, one.path)) for one in sorted(waiting, key=_order)]
+    puts = [Put(one, Noted(one.sha256), present[one.path]) for one in sorted(waiting, key=_order)]
     basis = Basis(table, newest, table.clock(), past_of(listing, newest))
     return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
 

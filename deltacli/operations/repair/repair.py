@@ -552,7 +552,7 @@ class Repair:
                 tried |= fresh
                 gate.look_at_past(plan.basis)
                 is_whole = _execute(plan, run, outcome, fresh)
-                backup.note_past()
+                backup.note_left()
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)
                 plan = outcome.plan = plan_repair(gate.table, self.request)
                 if not is_whole or not plan.planned or not self._may_follow(gate, plan):

@@ -113,7 +113,7 @@ def test_a_file_that_changed_since_the_plan_stays_and_nothing_is_left_behind(tmp
     with pytest.raises(Refused) as error:
         opened(table).execute_undo_repair(plan)
 
-    assert "repair.plan-stale" == error.value.code
+    assert "repair.log-moved-on" == error.value.code
     assert (table.root / CHECKPOINT).read_bytes() == b"another writer's"
     assert before == sorted(table.root.rglob("*"))
 
@@ -163,6 +163,17 @@ def test_what_belongs_to_another_past_is_not_put_back(
 
     assert "repair.log-moved-on" == error.value.code
     assert before == {path: path.read_bytes() for path in table.root.rglob("*") if path.is_file()}
+
+
+def test_a_file_that_others_wrote_since_the_repair_stays(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    before = (table.root / CHECKPOINT).read_bytes() + b"PAR1"
+    (table.root / CHECKPOINT).write_bytes(before)
+
+    with pytest.raises(Refused, match="another file than the repair left") as error:
+        put_back(opened(table), kept)
+
+    assert ("repair.log-moved-on", before) == (error.value.code, (table.root / CHECKPOINT).read_bytes())
 
 
 def test_a_commit_of_others_while_the_repair_validates_again_stops_its_undo(
