@@ -115,12 +115,15 @@ def require_sound(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # 
             raise
 
 
-def rows_a_batch(source: Any, metadata: Any, group: int, leaves: Sequence[int], path: str) -> int:  # Any: pyarrow
-    """Return how many rows of these leaves can be read at a time. Raises CheckpointUnreadable for a page too large.
+def rows_a_batch(
+    source: Any, metadata: Any, group: int, leaves: Sequence[int], path: str, most: int = ROWS_A_BATCH
+) -> int:  # Any: pyarrow
+    """Return how many rows of these leaves can be read at a time, at `most`. Raises CheckpointUnreadable for a page
+    too large.
 
     The footer must already have been validated for these leaves. No other ones are inspected.
     """
-    row_group, rows = metadata.row_group(group), ROWS_A_BATCH
+    row_group, rows = metadata.row_group(group), most
     for leaf in leaves:
         chunk = row_group.column(leaf)
         try:
@@ -128,7 +131,7 @@ def rows_a_batch(source: Any, metadata: Any, group: int, leaves: Sequence[int], 
                 if header.unpacked_bytes > MAX_PAGE_BYTES:
                     raise _too_large(path, f"a page of {chunk.path_in_schema} unpacks to {header.unpacked_bytes} bytes")
                 if chunk.physical_type == "BYTE_ARRAY":
-                    rows = min(rows, MAX_COLUMN_BYTES // max(_longest(source, chunk, start, header), 1))
+                    rows = min(rows, MAX_COLUMN_BYTES // max(_longest(source, chunk, start, header, most), 1))
         except (ThriftFaultError, struct.error) as fault:
             raise _too_large(path, f"{chunk.path_in_schema}: {fault}") from fault
     return max(rows, 1)
@@ -173,11 +176,11 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # An
         position += header.packed_bytes
 
 
-def _longest(source: Any, chunk: Any, start: int, header: PageHeader) -> int:  # Any: pyarrow has no types
+def _longest(source: Any, chunk: Any, start: int, header: PageHeader, rows: int) -> int:  # Any: pyarrow has no types
     """Return an estimate of the value length in a page: the longest of a dictionary, otherwise the mean."""
     if header.kind != DICTIONARY_PAGE:
         return header.unpacked_bytes // max(header.values, 1)
-    if header.unpacked_bytes * ROWS_A_BATCH <= MAX_COLUMN_BYTES:
+    if header.unpacked_bytes * rows <= MAX_COLUMN_BYTES:
         return header.unpacked_bytes
     source.seek(start)
     return _longest_of_dictionary(source.read(header.packed_bytes), chunk.compression, header)
@@ -311,15 +314,17 @@ class OpenParquet(NamedTuple):
 
     def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, `rows` rows at a time, or fewer if they would not fit into memory."""
-        return self.measured_batches(group, columns, min(rows, self.measured(group, columns)))
+        return self.measured_batches(group, columns, self.measured(group, columns, rows))
 
-    def measured(self, group: int, columns: list[str]) -> int:
-        """Return how many rows of these columns fit into memory at a time. Raises what `require_sound` raises."""
+    def measured(self, group: int, columns: list[str], most: int = ROWS_A_BATCH) -> int:
+        """Return how many rows of these columns fit into memory at a time, at `most`. Raises what `require_sound`
+        raises.
+        """
         if not self.is_near:
-            return ROWS_A_BATCH
+            return most
         leaves = self.file.leaves_of(columns)
         require_sound(self.file.metadata, group, leaves)
-        return rows_a_batch(self.source, self.file.metadata, group, leaves, self.path)
+        return rows_a_batch(self.source, self.file.metadata, group, leaves, self.path, most)
 
     def measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
@@ -617,8 +622,8 @@ class CountPiece:
 
 _WHOLE_ROWS_A_BATCH = 8_192
 """All fields of 8,192 adds take about 3 MB, which fits into the processor cache while they are read and encoded."""
-_FEW_FIELDS_ROWS_A_BATCH = 32_768
-"""Of adds without their statistics."""
+_FEW_FIELDS_ROWS_A_BATCH = 16_384
+"""Of adds without their statistics: a quarter less time than half as many, and 10 MB more."""
 
 _FEW_DROPPED = 4
 _NEEDED = ("path", "size", "deletionVector")
