@@ -151,12 +151,13 @@ class Backup:
             self._write_manifest()
 
     def note_left(self) -> None:
-        """Record the newest version that this run knows of, and what is in the places of the files now: what was
+        """Record the newest version that this run knows of, and what is in the places of files of the log now: what was
         replaced belongs to no other past, and goes over no other file.
         """
         if self.kept:
             self.past = self._past()
-            self.left = {one.path: digest_at(self.table.storage, one.path) for one in self.kept}
+            paths = (one.path for one in self.kept if one.path.startswith(f"{LOG_DIRECTORY}/"))
+            self.left = {path: digest_at(self.table.storage, path) for path in paths}
             self._write_manifest()
 
     def note_end(self) -> None:
@@ -225,7 +226,7 @@ class BackupManifest(NamedTuple):
     past: Past | None
     """None in a backup that an older version made."""
     left: Mapping[str, str | None]
-    """The SHA-256 of what the repair left in the places of files, as far as it came: None for nothing."""
+    """The SHA-256 of what the repair left in the places of files of the log, as far as it came: None for nothing."""
 
 
 def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> BackupManifest:
@@ -236,12 +237,15 @@ def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Ba
             for one in found["files"]
         ]
         version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
+        version, committed = None if version is None else int(version), [*map(int, committed)]
         log = frozenset(map(str, found.get("logFiles", [""])))
-        past, left = Past(**found["past"]) if "past" in found else None, dict(found.get("left", {}))
+        last = found.get("past")
+        past = None if last is None else Past(int(last["version"]), last["name"], last["sha256"])
+        left = dict(found.get("left", {}))
     except FileMissing:
         said = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
         raise Unreadable(said, code="repair.backup-missing") from None
-    except (ValueError, KeyError, TypeError) as fault:
+    except (ValueError, KeyError, TypeError, OverflowError) as fault:
         raise Unreadable(f"{MANIFEST} of {uri} cannot be read", code="repair.backup-damaged") from fault
     if kind != KIND or any(".." in one.path.split("/") or one.path.startswith("/") for one in files):
         raise Unreadable(f"{MANIFEST} of {uri} is not that of a repair", code="repair.backup-damaged")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.errors import PartlyDone, Refused
+from deltacli.core.errors import PartlyDone, Refused, Unreadable
 from deltacli.operations.repair import backup, repair
 from deltacli.operations.repair.backup import Put, plan_undo
 from deltacli.operations.repair.plan import RepairPlan, read_repair_plan, save_repair_plan
@@ -174,6 +175,30 @@ def test_a_file_that_others_wrote_since_the_repair_stays(tmp_path: Path) -> None
         put_back(opened(table), kept)
 
     assert ("repair.log-moved-on", before) == (error.value.code, (table.root / CHECKPOINT).read_bytes())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"version": "x"},
+        {"version": math.inf},
+        {"committedVersions": ["a"]},
+        {"past": 5},
+        {"past": {"version": "x", "name": None, "sha256": None}},
+        {"left": 5},
+        {"logFiles": 5},
+        {"files": [{}]},
+    ],
+)
+def test_a_damaged_manifest_is_said_to_be_so(wrong: dict[str, Any], tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    manifest = Path(kept.removeprefix("file://")) / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"past": None} | wrong))
+
+    with pytest.raises(Unreadable) as error:
+        put_back(opened(table), kept)
+
+    assert "repair.backup-damaged" == error.value.code
 
 
 def test_a_commit_of_others_while_the_repair_validates_again_stops_its_undo(
