@@ -13,6 +13,7 @@ import typing
 from collections import namedtuple
 from importlib import import_module
 from itertools import product
+from threading import Thread
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -244,3 +245,29 @@ def test_a_class_of_others_may_have_one_of_the_product_for_its_base() -> None:
     assert Derived(1, 2) == dataclasses.replace(Derived(1, 3), two=2)
     with pytest.raises(TypeError, match="frozen"):
         made_once.dataclass(type("Other", (Base,), {}))
+
+
+def test_classes_of_one_base_are_made_beside_each_other() -> None:
+    """As threads do that import modules when they need them."""
+
+    @made_once.dataclass(frozen=True)
+    class Base:
+        one: int
+
+    answers: list[object] = []
+
+    class Meeting(type):
+        def __setattr__(cls, name: str, value: object) -> None:  # in the middle of what the standard library does
+            if name == "__dataclass_fields__" and not answers:
+                answers.append("begun")
+                other = Thread(target=lambda: answers.append(make("Other", type)))
+                other.start()
+                other.join()
+            super().__setattr__(name, value)
+
+    def make(name: str, kind: type) -> object:
+        return told(lambda: made_once.dataclass(kind(name, (Base,), {}), frozen=True).__name__)
+
+    assert ("Meets", ["begun", "Other"]) == (make("Meets", Meeting), answers)
+    assert "FrozenInstanceError" in repr(told(lambda: setattr(Base(1), "one", 2)))
+    assert Base.__dataclass_params__.frozen  # type: ignore[attr-defined]

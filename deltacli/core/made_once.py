@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from threading import active_count
+from threading import active_count, local
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, AnyStr, cast
 
@@ -148,14 +148,15 @@ else:
         if "__eq__" in own and vars(cls)["__hash__"] is None:
             own.remove("__hash__")  # which Python has set
         cls.__doc__ = cls.__doc__ or cls.__name__  # else `inspect` is imported, for a signature
-        above = [vars(base)["__dataclass_params__"] for base in cls.__mro__ if "__dataclass_params__" in vars(base)]
-        if any(one.frozen != frozen for one in above):
+        bases = [base for base in cls.__mro__[1:] if "__dataclass_params__" in vars(base)]
+        if any(base.__dataclass_params__.frozen != frozen for base in bases):
             raise TypeError(f"{cls.__name__}: a class and its base are frozen, or none")
-        for one in above:
-            one.frozen = False
-        made = dataclasses.dataclass(init=False, repr=False, eq=False, **how)(cls)
-        for one in (*above, made.__dataclass_params__):
-            one.frozen = frozen
+        _making.is_on = True
+        try:
+            made = dataclasses.dataclass(init=False, repr=False, eq=False, **how)(cls)
+        finally:
+            _making.is_on = False
+        made.__dataclass_params__ = _Parameters(made.__dataclass_params__, is_frozen=frozen)
         fields, has_slots = dataclasses.fields(made), how.get("slots", False)
         methods: dict[str, Any] = {"__init__": _initial(made, fields, frozen=frozen, has_slots=has_slots)}
         if repr:
@@ -168,6 +169,21 @@ else:
             if name not in own:
                 setattr(made, name, method)
         return made
+
+    _making = local()
+
+    class _Parameters:
+        """Those of a class. To a thread that makes a class no base is frozen: the standard library would refuse it."""
+
+        def __init__(self, found: Any, *, is_frozen: bool) -> None:
+            self._found, self._is_frozen = found, is_frozen
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._found, name)
+
+        @property
+        def frozen(self) -> bool:
+            return self._is_frozen and not getattr(_making, "is_on", False)
 
     class _Factory:
         def __repr__(self) -> str:
