@@ -317,11 +317,11 @@ class OpenParquet(NamedTuple):
         return self.measured_batches(group, columns, self.measured(group, columns, rows))
 
     def measured(self, group: int, columns: list[str], most: int = ROWS_A_BATCH) -> int:
-        """Return how many rows of these columns fit into memory at a time, at `most`. Raises what `require_sound`
-        raises.
+        """Return how many rows of these columns fit into memory at a time, at `most`; nothing is measured where a read
+        is a request. Raises what `require_sound` raises.
         """
         if not self.is_near:
-            return most
+            return min(most, ROWS_A_BATCH)
         leaves = self.file.leaves_of(columns)
         require_sound(self.file.metadata, group, leaves)
         return rows_a_batch(self.source, self.file.metadata, group, leaves, self.path, most)
