@@ -129,17 +129,17 @@ class Backup:
 
     def discard(self, fault: BaseException) -> None:
         """Delete what was kept, as nothing was replaced; an error names the backup that cannot be deleted."""
-        left: list[str] = []
+        undeleted: list[str] = []
         try:
             gone = self.store.delete_many([*self._copies, self.below(MANIFEST)] if self._copies else ())
-            left += [path for path, answer in gone if isinstance(answer, Failed)]
+            undeleted += [path for path, answer in gone if isinstance(answer, Failed)]
             names = [path.split("/") for path in self._copies]
             parents = {"/".join(parts[:count]) for parts in names for count in range(1, len(parts))}
             for directory in sorted(parents, reverse=True):
                 self.store.remove_directory(directory)
         except DeltacliError:
-            left.append(self.directory)
-        if left and isinstance(fault, DeltacliError):
+            undeleted.append(self.directory)
+        if undeleted and isinstance(fault, DeltacliError):
             fault.facts.setdefault("not deleted", self.uri)
         self.kept.clear()
 
@@ -498,7 +498,7 @@ def _log_moved_on(what: str) -> Refused:
         what,
         said_first=NOTHING_CHANGED,
         code="repair.log-moved-on",
-        facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
+        facts={"why": "a mixture of two pasts of the log would be a state that never existed"},
         hint=command("history", limit=10),
     )
 
