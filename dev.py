@@ -8,8 +8,9 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run a quarter of the suites that take minutes, with arguments all of them [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|kills|connect|standalone|oldest …] [arguments]
+  python3 dev.py judges     let Spark, Kernel and Paimon judge our tables [spark-reads|spark-continues|streams …]
   python3 dev.py prepare    set up every environment of these suites; can run beside them
-  python3 dev.py soak       run the suites that take hours   [races|inputs:K/N|clouds|share|fleet|spark|fuzz:TARGET …]
+  python3 dev.py soak       run the suites that take hours [races|inputs:K/N|clouds|fleet|spark|judges|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py simulate   play histories of tables from seeds [--seeds A..B|--night DATE] [--jobs N] [--replay N]
   python3 dev.py clients    measure again what clients do with each feature, and write the facts [CLIENT …]
@@ -45,13 +46,14 @@ from tools.suites.spark_java import java_options
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, DEMO, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS, RELEASE = (
+DEV, DEMO, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, JUDGES, DOCS, RELEASE = (
     ROOT / f".venv{suffix}"
     for suffix in (
-        *("", "-demo", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs"),
-        "-release",
+        *("", "-demo", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-judges"),
+        *("-docs", "-release"),
     )
 )
+JUDGE_JARS = ROOT / ".venv-judges-jars"
 AZURITE, AZURITE_VERSION = ROOT / ".venv-azurite", "3.37.0"
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
 SHARING_CLIENT = {"DELTACLI_SHARING_PYTHON": str(SHARING / BIN / "python")}
@@ -72,7 +74,7 @@ def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
     tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock, "prepare": prepare}
-    tasks |= {"clients": measure_clients, "simulate": simulate, "release": release}
+    tasks |= {"judges": judges, "clients": measure_clients, "simulate": simulate, "release": release}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         if near := get_close_matches(arguments[0] if arguments else "", tasks, 1):
@@ -241,12 +243,63 @@ def run_cluster_tests(
     return run(home, *command, title=title, limit=limit, **environment)
 
 
+JUDGES_SUITES = ("spark-reads", "spark-continues", "streams", "kernel", "paimon")
+"""The suites of `tests/judges`, each a directory of tests."""
+
+
+def judges(arguments: list[str]) -> int:
+    """Let other engines judge what deltacli reads, writes and deletes: in the named suites, or in all of them.
+
+    With `--turn` only a tenth of the tests runs, another one after the next `dev.py test`: the share of a gate.
+    """
+    suites = [name for name in arguments if name in JUDGES_SUITES] or list(JUDGES_SUITES)
+    takes_turns = "--turn" in arguments
+    others = [argument for argument in arguments if argument not in (*JUDGES_SUITES, "--turn")]
+    turn = str(last_turn()) if takes_turns else ""
+    return run_judges(suites, others, DELTACLI_JUDGES_TURN=turn)
+
+
+def run_judges(suites: Sequence[str], arguments: Sequence[str], **environment: str) -> int:
+    """Run suites of `tests/judges`, two engines at a time."""
+    set_up(DEV, "dev")  # its uv sets up the other environment
+    set_up(JUDGES, "judges")
+    environment |= {**set_up_judge_jars(), **java_of(JUDGES)}
+    directories = [f"tests/judges/{name.replace('-', '_')}" for name in suites]
+    options = ("-p", "no:cacheprovider", "-o", "filterwarnings=", "-o", "addopts=-q --strict-markers", *NO_LIMIT)
+    workers = ("-n", "2", "--dist", "worksteal")
+    command = ("python", "-m", "pytest", *options, *workers, *SLOWEST, *arguments, *directories)
+    return run(JUDGES, *command, **environment)
+
+
+def set_up_judge_jars() -> dict[str, str]:
+    """Fetch the engines that `tests/judges/pom.xml` pins, and return the variable that names their directory.
+
+    Without Maven there are none, and the tests that need them are skipped with that reason.
+    """
+    pom = ROOT / "tests" / "judges" / "pom.xml"
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()
+    stamp = JUDGE_JARS / "fetched"
+    with held(JUDGE_JARS):
+        if not stamp.exists() or stamp.read_text() != digest:
+            maven = shutil.which("mvn")
+            if maven is None:
+                print("maven is not installed: the judges from Maven Central are left out", flush=True)
+                return {}
+            print("fetching the engines of tests/judges/pom.xml", flush=True)
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={JUDGE_JARS}", "-DincludeScope=runtime"]
+            for jar in JUDGE_JARS.glob("*.jar"):  # of another version
+                jar.unlink()
+            subprocess.run([maven, "-q", "-B", "-f", str(pom), *goal], check=True)
+            stamp.write_text(digest)
+    return {"DELTACLI_JUDGE_JARS": str(JUDGE_JARS)}
+
+
 FUZZ_MINUTES = 20
 
 
 def soak(arguments: list[str]) -> int:
     """Run the named suites, or all of them, one after the other, and print how long each one took."""
-    known = [*SOAKS, "spark", "fuzz"]
+    known = [*SOAKS, "spark", "judges", "fuzz"]
     names = arguments or known
     unknown = [name for name in names if not name.startswith("fuzz:") and not SUITE.fullmatch(name)]
     if unknown:
@@ -266,6 +319,8 @@ def soak(arguments: list[str]) -> int:
                 codes.append(fuzz([*([target] if target else []), "--minutes", str(FUZZ_MINUTES)]))
             case "spark", *_:
                 codes += soak_clusters()
+            case "judges", *_:
+                codes.append(run_judges(JUDGES_SUITES, [], DELTACLI_JUDGES_TURN=""))
             case suite, _, part:
                 codes += soak_tests(SOAKS[suite], part)
         report.append(f"{name:<20} {(time.monotonic() - began) / 60:6.1f} min")
@@ -273,7 +328,7 @@ def soak(arguments: list[str]) -> int:
     return next((code for code in codes if code), 0)
 
 
-SUITE = re.compile(rf"spark|fuzz|({'|'.join(SOAKS)})(:[1-9]\d*/[1-9]\d*)?")
+SUITE = re.compile(rf"spark|judges|fuzz|({'|'.join(SOAKS)})(:[1-9]\d*/[1-9]\d*)?")
 """A suite that is soaked, or the K-th of N parts of it."""
 
 
@@ -427,7 +482,7 @@ def lock(_: list[str]) -> int:
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
     alone = ("peers", "clients", "sharing", "paimon", "docs", "release")
-    for name in ("dev", "demo", *alone, "fuzz", "spark", "cluster", "base", "full"):
+    for name in ("dev", "demo", *alone, "fuzz", "spark", "cluster", "judges", "base", "full"):
         target = f"requirements/{name}.txt"
         sources = [] if name in alone else ["pyproject.toml"]
         match name:
@@ -454,12 +509,13 @@ EXTRAS_LOCKED = {
 def prepare(_: list[str]) -> int:
     """Set up the environments in the order in which the gate needs them."""
     set_up(DEV, "dev")
-    for home in (DOCS, PEERS, CLIENTS, SPARK, SHARING, PAIMON, CLUSTER):
+    for home in (DOCS, PEERS, CLIENTS, SPARK, SHARING, PAIMON, CLUSTER, JUDGES):
         set_up(home, home.name.removeprefix(".venv-"))
         if home is CLIENTS:
             compile_tests()
-        if home in (SPARK, CLUSTER):
+        if home in (SPARK, CLUSTER, JUDGES):
             java_of(home)
+    set_up_judge_jars()
     set_up_azurite()
     # PySpark comes as a source distribution, of which uv keeps 1.4 GB more with each environment; this drops what no
     # environment can use again.

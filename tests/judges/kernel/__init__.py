@@ -1,0 +1,1 @@
+"""Delta Kernel (Java) reads what deltacli has written."""

@@ -1,0 +1,1 @@
+"""Paimon (Java) goes on with tables that deltacli has changed."""

@@ -1,0 +1,1 @@
+"""What deltacli says about tables that Delta for Spark wrote, compared with what Spark says about them."""

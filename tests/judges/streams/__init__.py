@@ -1,0 +1,1 @@
+"""Real streaming queries are stopped, judged by `deltacli streams`, and started again."""
