@@ -23,7 +23,7 @@ BROAD = (
 )
 """Folders of tests that try a sentence on many cases, and do not decide about deletions and commits."""
 
-WHOLE = ("vacuum", "commit", "conflict", "races", "tests/cluster/")
+WHOLE = ("vacuum", "commit", "conflict", "races", "tests/cluster/", "tests/judges/")
 """Words in the paths of tests that decide about them, or have turns of their own: no mark is given to those."""
 
 MANY = {"halved": 2, "quartered": 8}
