@@ -88,7 +88,8 @@ class AskingBeside:
 class OpenFileContext(NamedTuple):
     """A file whose rows are about to be read.
 
-    `add` is its row of `action_schemas().add`. `data_file` has the partition values, in the types of the table.
+    `add` is its row of `action_schemas().add`. `data_file` has the partition values, in the types of the table. A
+    question may read more of the `opened` file until it has given its answer.
     """
 
     add: Mapping[str, Any]  # Any: values of the columns
@@ -96,6 +97,7 @@ class OpenFileContext(NamedTuple):
     footer: Footer
     stored: pa.Schema
     """The Arrow schema of the file itself."""
+    opened: data_files.OpenDataFile
 
 
 RowCheckFactory = Callable[[OpenFileContext], RowCheck | None]
@@ -292,12 +294,12 @@ def read_file(
 ) -> FileFacts:
     """Open a file once, and read its footer and then its rows, which are passed to all questions."""
     footer, fault, rows = None, None, 0
-    asked: dict[str, RowCheck] = {}
+    answers: dict[str, Any] = {}  # Any: what the questions answer
     try:
         with data_files.open_data_file(files, data_file) as opened, pool.reader() as reader:
             footer, fault = footer_of(opened.source, reader)
             if footer is not None and fault is None:
-                context = OpenFileContext(add, data_file, footer, opened.schema)
+                context = OpenFileContext(add, data_file, footer, opened.schema, opened)
                 begun = {name: question(context) for name, question in questions.items()}
                 asked = {name: asking for name, asking in begun.items() if asking is not None}
                 for batch in read_opened(files, wanted, data_file, opened):
@@ -305,6 +307,7 @@ def read_file(
                     own = batch if batch.num_columns == wanted.of_table else batch.select(range(wanted.of_table))
                     for asking in asked.values():
                         asking.take(batch if isinstance(asking, AskingBeside) else own)
+                answers = {name: asking.answer() for name, asking in asked.items()}
     except PathExternal as refusal:
         return FileFacts(row, None, refused(files, data_file.path, refusal))
     except StorageFailed as failed:
@@ -316,7 +319,7 @@ def read_file(
             or reading_fault(data_file.path, unreadable, "pages" if footer is not None else "footer")
         )
         return FileFacts(row, footer, fault, rows=rows)
-    return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
+    return FileFacts(row, footer, fault, answers, rows)
 
 
 def footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:

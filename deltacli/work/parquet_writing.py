@@ -12,7 +12,9 @@ from deltacli.arrow.batches import open_writer
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import RecordBatch
+from deltacli.delta.footers.chunk_bounds import remove_bounds
 from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
+from deltacli.work.nan_columns import find_nan_leaves, has_floats
 
 if TYPE_CHECKING:
     import pyarrow
@@ -85,8 +87,14 @@ def _codec_of(properties: Mapping[str, str]) -> str | None:
 # -- the writer --------------------------------------------------------------------------------------------------------
 
 _ROWS_PER_GROUP = 1 << 20
+"""Also the most rows that Arrow's writer puts into one row group, whatever it is asked for."""
 _BYTES_PER_GROUP = 64 << 20
 """Bytes in memory; a third or less on disk."""
+
+
+_MAGIC = b"PAR1"
+_LENGTH_BYTES = 4
+"""What ends a Parquet file: the length of the footer before it, and the magic number."""
 
 
 class _Tap(io.RawIOBase):
@@ -114,6 +122,8 @@ class ParquetStream:
     """Writes batches of a schema with Zstandard, which every reader of Delta tables supports, or as `settings` of
     Arrow's writer say.
 
+    A column chunk with NaN gets no bounds in the footer (see `delta/footers/chunk_bounds.py`).
+
     As a context it is finished at the end, and abandoned after any fault. Without `finish` no footer is written, so an
     incomplete file cannot be opened, not even one from a pipe. A file that Arrow opened is written without the
     interpreter. Raises UsageError for a type that Parquet does not have.
@@ -133,6 +143,9 @@ class ParquetStream:
         self._sink = sink if isinstance(sink, pa.NativeFile) else _Tap(sink)
         self._held: list[pyarrow.Table] = []
         self._held_rows = self._held_bytes = 0
+        self._has_floats = any(has_floats(column.type) for column in schema)
+        self._written_groups = 0
+        self._nan_chunks = set[tuple[int, int]]()
         try:
             self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
@@ -170,9 +183,26 @@ class ParquetStream:
         if self._held:
             self._flush()
         self._writer.close()
+        if self._nan_chunks:
+            self._append_footer_without_bounds()
+
+    def _append_footer_without_bounds(self) -> None:
+        """Write the footer again behind the one of Arrow, without the bounds of the chunks that have NaN.
+
+        Readers find a footer by the length at the very end of the file. The first one is never read and costs a few
+        kilobytes. It cannot be replaced, because a pipe has been sent it already.
+        """
+        first = pa.BufferOutputStream()
+        self.footer.write_metadata_file(first)
+        # Such a file is a footer between the two magic numbers, with its length before the last one.
+        footer = remove_bounds(
+            first.getvalue().to_pybytes()[len(_MAGIC) : -_LENGTH_BYTES - len(_MAGIC)], self._nan_chunks
+        )
+        self._sink.write(footer + len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC)
 
     @property
     def footer(self) -> pyarrow.parquet.FileMetaData:
+        """The footer as Arrow wrote it, with the bounds of chunks that have NaN, which leave NaN out."""
         return self._writer.metadata
 
     def abandon(self) -> None:
@@ -184,13 +214,25 @@ class ParquetStream:
     def _flush(self) -> None:
         """Write the held rows as row groups of similar size, usually as one."""
         groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
-        rows_per_group = -(-self._held_rows // groups)
+        rows_per_group = min(max(-(-self._held_rows // groups), 1), _ROWS_PER_GROUP)
         table = pa.concat_tables(self._held)
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         try:
             self._writer.write_table(table, rows_per_group)
         except pa.ArrowNotImplementedError as fault:
             raise _unwritable(fault) from fault
+        self._note_nan_chunks(table, rows_per_group)
+
+    def _note_nan_chunks(self, table: pyarrow.Table, rows_per_group: int) -> None:
+        """Remember which chunks of the row groups that were written have NaN."""
+        first_group = self._written_groups
+        # Arrow writes a row group for no rows, too.
+        self._written_groups += max(-(-table.num_rows // rows_per_group), 1)
+        if not self._has_floats:
+            return
+        for group in range(first_group, self._written_groups):
+            rows = table.slice((group - first_group) * rows_per_group, rows_per_group)
+            self._nan_chunks.update((group, leaf) for leaf in find_nan_leaves(rows))
 
 
 def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> None:

@@ -60,6 +60,18 @@ def with_column(
     return table
 
 
+@damage("data.nan-beyond-bounds")
+def footer_without_nan() -> DataTable:
+    # The statistics in the log have no bounds, so only those in the footer are wrong.
+    return with_column("double", pa.array([1.0, 2.0, float("nan")]), None, None)
+
+
+@damage("data.nan-beyond-bounds")
+def footer_without_nan_in_a_struct() -> DataTable:
+    values = pa.array([{"y": value} for value in (1.0, float("nan"))], pa.struct([("y", pa.float32())]))
+    return with_column(struct(column("y", "float")), values, None, None, nulls={"y": 0})
+
+
 # -- bounds that rows lie beyond --------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,7 @@ ADDED = {
     "catalog.diverged": (Severity.ERROR, Level.LOG),
     "stats.text-too-long": (Severity.WARNING, Level.LOG),
     "schema.collation-of-another": (Severity.WARNING, Level.LOG),
+    "data.nan-beyond-bounds": (Severity.WARNING, Level.DATA),
 }
 """Rules that the reference does not have."""
 

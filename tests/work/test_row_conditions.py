@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from deltacli.arrow.batches import ParquetReader
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.rules.expressions.row_values import Violations
 from deltacli.work.file_facts import OpenFileContext
-from deltacli.work.rows.data_files import DataFile
+from deltacli.work.rows.data_files import DataFile, OpenDataFile
 from deltacli.work.rows.row_conditions import _MOST_FAILURES, StoredConditions
 from tests.support.actions import metadata
 from tests.support.made_footers import footer_of
 
-FILE = OpenFileContext({}, DataFile("f.parquet", 4), footer_of(b"", []), pa.schema([]))
+
+def open_file() -> OpenFileContext:
+    """Return a file, of which conditions need nothing but the rows that they are given."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"i": pa.array([], pa.int32())}), sink)
+    parquet = ParquetReader(sink)
+    opened = OpenDataFile(parquet, parquet.schema_arrow, sink, is_near=True)
+    return OpenFileContext({}, DataFile("f.parquet", 4), footer_of(b"", []), parquet.schema_arrow, opened)
+
+
 MOST = 2**31 - 1
 """One more is an overflow."""
 
@@ -27,7 +39,7 @@ def answer_of(*batches: Sequence[int]) -> Violations:
     config = TableConfiguration(
         metadata=found, schema=StructType((StructField("i", PrimitiveType("integer"), True, {}),))
     )
-    asking = StoredConditions(config).begin(FILE)
+    asking = StoredConditions(config).begin(open_file())
     for numbers in batches:
         asking.take(pa.record_batch({"i": pa.array(numbers, pa.int32())}))
     [violations] = asking.answer()

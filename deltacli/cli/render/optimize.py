@@ -24,7 +24,7 @@ _MINUTES_FROM, _HOURS_FROM = 120, 7_200
 """Estimates are given in minutes and in hours from so many seconds on."""
 _REASONS = {
     "large-enough": "large enough",
-    "nothing-to-purge": "no deleted rows, no dropped columns",
+    "nothing-to-purge": "no deleted rows, no dropped columns, no NaN beyond bounds",
     "alone": "no other small file in the partition",
     "min-files": "too few for a new file",
     "sorted": "in this order already",
@@ -64,7 +64,11 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
     skipped = dict(Counter(plan.skipped) + (Counter() if outcome is None else outcome.skipped))
     left_alone = [_skipped(reason, count) for reason, count in sorted(skipped.items(), key=lambda item: -item[1])]
     if plan.is_noop:
-        what = "no file holds deleted rows or dropped columns" if plan.rules.purge else "no files to compact"
+        what = (
+            "no file holds deleted rows, dropped columns or NaN beyond bounds"
+            if plan.rules.purge
+            else "no files to compact"
+        )
         what = what if plan.order is None else "all files are in this order"
         others = ", apart from files that were refused" if any("." in code for code in skipped) else ""
         yield Section("nothing to do", [f"{plan.table.uri}, version {version}: {what}{others}"])

@@ -73,7 +73,7 @@ from deltacli.work.rewrite.pieces import (
     RefusedFile,
     RewritePiece,
     RewriteSpec,
-    find_dropped_columns,
+    find_files_to_purge,
 )
 from deltacli.work.rewrite.sources import FindRefused
 from deltacli.work.rows.data_files import DataFile
@@ -351,8 +351,8 @@ def plan_optimize(
     table: TableHandle, request: OptimizeRequest, now: Snapshot | None = None, *, find: Find | None = None
 ) -> OptimizePlan:
     """Choose the files to rewrite of the newest version, or of one that was rebuilt already. Reads the log and a few
-    data files, and with `purge` the footers of all. `find` says what a purge is for besides deleted rows; dropped
-    columns without it.
+    data files, and with `purge` the footers of all. `find` says what a purge is for besides deleted rows; without it:
+    dropped columns, and bounds in footers that leave NaN out.
 
     Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
     deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
@@ -369,7 +369,7 @@ def plan_optimize(
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     live = live_files(snapshot, condition)
     if request.purge:
-        live = with_named_files(snapshot, live, condition, find or find_dropped_columns)
+        live = with_named_files(snapshot, live, condition, find or find_files_to_purge)
     return _plan(snapshot, request, live, condition, order)
 
 

@@ -319,6 +319,7 @@ CATALOGUE = Catalogue(
         "files.data_files": "AllFootersView FileFaultView FileSchemaView FootersView",
         "files.deletion_vectors": "CommitView FilesView StorageView",
         "files.vector_contents": "VectorsView",
+        "files.nan_bounds": "AnswersView",
         "actions.row_contents": "AllFootersView AnswersView ChangeFileView ChangedVersionView FootersView",
         "actions.change_data": "CommitView StorageView",
         "expressions.texts": "FilesView MetadataView TableConfigurationView",

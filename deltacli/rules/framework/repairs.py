@@ -88,6 +88,7 @@ RULES: Mapping[Risk, str] = {
         typewidening.not-supported typewidening.lost-history typewidening.bad-path typewidening.chain-broken
         data.type-mismatch data.type-widening-unrecorded data.decimal-mismatch data.timestamp-not-utc
         data.timestamp-unit data.required-mismatch data.partition-column-differs data.case-mismatch
+        data.nan-beyond-bounds
         constraint.violated invariant.violated generated.violated
         """,
     Risk.FILES_DELETED: """
@@ -188,6 +189,7 @@ _REMOTE = pattern(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 _REPAIRS: Mapping[str, Callable[..., str]] = {
     "data.expired-tombstone-present": _VACUUM,
     "data.orphan": _VACUUM,
+    "data.nan-beyond-bounds": partial(command, "optimize", purge=True),
     "data.small-files": partial(command, "optimize"),
     "dv.orphan": _VACUUM,
     "history.vacuum-start-without-end": _VACUUM,

@@ -28,6 +28,7 @@ from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.work.parquet_writing import Encoding
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, row_id_fields
+from deltacli.work.rows.nan_bounds import find_bounds_beside_nan, find_float_fields, find_leaves
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -448,6 +449,34 @@ def find_dropped_columns(piece: Sequence[DataFile], context: TaskContext) -> lis
     also where it cannot be read. A task. Raises PathExternal.
     """
     return [_has_any(_is_dropped, file, context) for file in piece]
+
+
+def find_files_to_purge(piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
+    """Return for each file whether it has columns that the shared configuration does not have, or NaN in row groups
+    whose bounds in the footer leave it out; True also where it cannot be read. A task. Raises PathExternal.
+    """
+    dropped = find_dropped_columns(piece, context)
+    return [is_named or _has_bounds_beside_nan(file, context) for file, is_named in zip(piece, dropped, strict=True)]
+
+
+def _has_bounds_beside_nan(file: DataFile, context: TaskContext) -> bool:
+    """Return whether readers that order NaN above all numbers lose rows of a file by the bounds in its footer."""
+    config: TableConfiguration = context.shared(CONFIG)
+    fields = find_float_fields(config)
+    if not fields:
+        return False
+    try:
+        with open_data_file(context.files, file) as opened:
+            if str(opened.parquet.metadata.created_by).startswith(_RIGHT_ABOUT_NAN):
+                return False
+            leaves = find_leaves(FileColumns(config.mapping_mode, config.physical_name), opened.schema, fields)
+            return bool(find_bounds_beside_nan(opened, leaves))
+    except DataUnreadable:
+        return True
+
+
+_RIGHT_ABOUT_NAN = "parquet-mr"
+"""The writer of Spark, whose bounds never leave NaN out. Its files need not be read."""
 
 
 def find_older_types(piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
