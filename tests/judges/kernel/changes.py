@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import nan
 from pathlib import Path
@@ -64,7 +64,7 @@ def make_row(number: int) -> dict[str, Any]:
         "ratio": nan if number % 4 == 1 else number / 2,
         "text": f"text {number} é",
         "day": date(1, 1, 1) if number == 0 else date(2026, 1, 1 + number % 28),
-        "at": datetime(2026, 1, 1, 12, number % 60, 0, 123456, tzinfo=timezone.utc),
+        "at": datetime(2026, 1, 1, 12, number % 60, 0, 123456, tzinfo=UTC),
         "price": Decimal(number) / 4,
         "list": [number, None],
         "inside": {"a": None, "b": f"b{number}"},
@@ -75,7 +75,7 @@ def make_row(number: int) -> dict[str, Any]:
 
 def as_kernel_reads(row: dict[str, Any], partition: str | None) -> Row:
     """Return the values of a row in the form of `KernelReader`."""
-    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
     values: list[Any] = []
     for name in SCHEMA.names:
         value = row.get(name)
