@@ -176,6 +176,8 @@ def run_long(arguments: list[str]) -> int:
     set_up(SPARK, "spark")
     set_up(SHARING, "sharing")
     set_up(PAIMON, "paimon")
+    set_up(JUDGES, "judges")  # the facts about Spark and Kernel are measured again
+    set_up_judge_jars()
     others = {**SPARK_READER, **java_of(SPARK), **SHARING_CLIENT, **PAIMON_CLIENT, **set_up_azurite()}
     others |= in_turns(arguments)
     arguments = arguments or [same_turn()]
@@ -263,7 +265,8 @@ def run_judges(suites: Sequence[str], arguments: Sequence[str], **environment: s
     """Run suites of `tests/judges`, two engines at a time."""
     set_up(DEV, "dev")  # its uv sets up the other environment
     set_up(JUDGES, "judges")
-    environment |= {**set_up_judge_jars(), **java_of(JUDGES)}
+    set_up_judge_jars()
+    environment |= java_of(JUDGES)
     directories = [f"tests/judges/{name.replace('-', '_')}" for name in suites]
     options = ("-p", "no:cacheprovider", "-o", "filterwarnings=", "-o", "addopts=-q --strict-markers", *NO_LIMIT)
     workers = ("-n", "2", "--dist", "worksteal")
@@ -271,8 +274,8 @@ def run_judges(suites: Sequence[str], arguments: Sequence[str], **environment: s
     return run(JUDGES, *command, **environment)
 
 
-def set_up_judge_jars() -> dict[str, str]:
-    """Fetch the engines that `tests/judges/pom.xml` pins, and return the variable that names their directory.
+def set_up_judge_jars() -> None:
+    """Fetch the engines that `tests/judges/pom.xml` pins.
 
     Without Maven there are none, and the tests that need them are skipped with that reason.
     """
@@ -284,14 +287,13 @@ def set_up_judge_jars() -> dict[str, str]:
             maven = shutil.which("mvn")
             if maven is None:
                 print("maven is not installed: the judges from Maven Central are left out", flush=True)
-                return {}
+                return
             print("fetching the engines of tests/judges/pom.xml", flush=True)
             goal = ["dependency:copy-dependencies", f"-DoutputDirectory={JUDGE_JARS}", "-DincludeScope=runtime"]
             for jar in JUDGE_JARS.glob("*.jar"):  # of another version
                 jar.unlink()
             subprocess.run([maven, "-q", "-B", "-f", str(pom), *goal], check=True)
             stamp.write_text(digest)
-    return {"DELTACLI_JUDGE_JARS": str(JUDGE_JARS)}
 
 
 FUZZ_MINUTES = 20
@@ -463,6 +465,8 @@ def measure_clients(arguments: list[str]) -> int:
     if of_delta or not arguments:
         set_up(CLIENTS, "clients")
         set_up(SHARING, "sharing")
+        set_up(JUDGES, "judges")
+        set_up_judge_jars()
         code = run(DEV, "python", "-m", "tools.clients.facts", *of_delta)
     if len(of_delta) < len(arguments) or not arguments:
         set_up(PAIMON, "paimon")

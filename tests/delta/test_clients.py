@@ -34,8 +34,23 @@ DOCUMENTED = {
 }
 
 
+BOTH = {
+    **DOCUMENTED,
+    "name": "b",
+    "measured": {
+        "version": "4.4.0",
+        "measuredOn": "2026-01-03",
+        "facts": {
+            "deletionVectors": [True, True],
+            "checkConstraints": [True, False],
+            "variantType": [True, True],
+        },
+    },
+}
+
+
 def told(name: str, *traits: str, version: str | None = None) -> ClientAccess:
-    clients = {one.name: one for one in read_clients({"clients": [MEASURED, DOCUMENTED]})}
+    clients = {one.name: one for one in read_clients({"clients": [MEASURED, DOCUMENTED, BOTH]})}
     return access(clients[name], traits, version)
 
 
@@ -49,6 +64,21 @@ def test_what_was_not_measured_is_unknown_and_not_assumed() -> None:
     assert pair(told("m", "deletionVectors", "deletionVectors.used")) == (False, None)
     assert pair(told("m", "columnMapping", version="1.3")) == (None, None)
     assert told("m", "vacuumProtocolCheck").unknown == ("vacuumProtocolCheck",)
+
+
+@pytest.mark.parametrize(("version", "expected"), [(None, True), ("4.4", True), ("4.4.0", True), ("4.3", None)])
+def test_what_was_measured_with_the_newest_version_is_not_assumed_of_others(
+    version: str | None, expected: bool | None
+) -> None:
+    assert (expected, expected) == pair(told("b", "variantType", version=version))
+    assert "4.4.0" == told("b").version
+
+
+def test_documents_say_since_when_and_measurements_win_where_they_differ() -> None:
+    assert "2.3" == told("b", "deletionVectors").since
+    assert (True, False) == pair(told("b", "checkConstraints"))
+    assert (True, True) == pair(told("b", "checkConstraints", version="4.3"))
+    assert ("measured with 4.4.0 (2026-01-03)",) == told("b", "checkConstraints").sources
 
 
 def test_a_feature_that_needs_another_one_is_not_unknown_where_that_one_stops_the_client() -> None:

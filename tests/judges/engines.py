@@ -16,8 +16,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.material import REPOSITORY
+
 JARS_VARIABLE = "DELTACLI_JUDGE_JARS"
-"""Names the directory of the jars. `dev.py judges` sets it."""
+"""Can name another directory of jars than the one that `dev.py prepare` fills."""
+JARS = REPOSITORY / ".venv-judges-jars"
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A Java that lives for seconds takes 40 % less processor time without its second compiler."""
@@ -30,10 +33,10 @@ def require_jars(*prefixes: str) -> list[Path]:
     """
     if shutil.which("java") is None:
         _skip_or_fail("java is not installed: apt-get install openjdk-17-jre-headless")
-    directory = os.environ.get(JARS_VARIABLE)
-    jars = sorted(Path(directory).glob("*.jar")) if directory else []
+    directory = Path(os.environ.get(JARS_VARIABLE) or JARS)
+    jars = sorted(directory.glob("*.jar"))
     if not jars:
-        _skip_or_fail(f"no engines: {JARS_VARIABLE} names no directory with jars; `dev.py prepare` needs maven")
+        _skip_or_fail(f"no engines: {directory} has no jars, which `dev.py prepare` fetches with maven")
     return [jar for jar in jars if not prefixes or jar.name.startswith(prefixes)]
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-_SECONDS = 600
+_SECONDS = 1_800
 PROBE = Path(__file__).with_name("probe.py")
 
 

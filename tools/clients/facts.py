@@ -24,9 +24,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "deltacli" / "delta" / "protocol" / "clients.json"
 PYTHON = ROOT / ".venv-clients" / "bin" / "python"
 SHARING_PYTHON = ROOT / ".venv-sharing" / "bin" / "python"
+JUDGES_PYTHON = ROOT / ".venv-judges" / "bin" / "python"
 ENVIRONMENTS: Mapping[str, Path] = {
     **dict.fromkeys(("deltalake", "duckdb", "polars", "chdb"), PYTHON),
     "delta-sharing": SHARING_PYTHON,
+    **dict.fromkeys(("spark", "kernel"), JUDGES_PYTHON),
 }
 """Measured client -> the interpreter that has it."""
 
@@ -84,12 +86,18 @@ def _attributed(trait: str, traits: frozenset[str], found: Access, facts: Mappin
 def written(document: Any, measured: Mapping[str, Measured], day: str) -> str:  # Any: JSON values
     """Return the text of the table of facts with what was measured."""
     for client in document["clients"]:
-        if client["name"] in measured:
-            one = measured[client["name"]]
-            facts = {trait: list(pair) for trait, pair in one.facts.items()}
-            for trait, told in client.get("dependsOnData", {}).items():
-                facts[trait][ACCESSES.index(told["access"])] = None
-            client |= {"version": one.version, "measuredOn": day, "facts": facts}
+        if client["name"] not in measured:
+            continue
+        newest = measured[client["name"]]
+        facts = {trait: list(pair) for trait, pair in newest.facts.items()}
+        for trait, told in client.get("dependsOnData", {}).items():
+            facts[trait][ACCESSES.index(told["access"])] = None
+        found = {"version": newest.version, "measuredOn": day, "facts": facts}
+        if "measuredOn" in client:
+            client |= found
+        else:
+            # Its facts are documented for its versions. The newest one was measured, too.
+            client["measured"] = found
     lines = json.dumps(document, indent=1, ensure_ascii=False)
     return with_short_lists(lines) + "\n"
 

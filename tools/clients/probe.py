@@ -7,9 +7,11 @@ client answers with a frame of pandas, its columns get the types of the Arrow fi
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -102,14 +104,34 @@ def _delta_sharing() -> Client:
     return Client(delta_sharing.load_as_pandas, None)
 
 
+def _spark() -> Client:
+    java_clients = _import_java_clients()
+    client = java_clients.SparkClient()
+    return Client(client.read, client.append)
+
+
+def _kernel() -> Client:
+    java_clients = _import_java_clients()
+    client = java_clients.KernelClient()
+    return Client(client.read, client.append)
+
+
+def _import_java_clients() -> Any:  # Any: a module
+    """Return `java_clients`, which stands on the tests of this repository: this program is run by its path."""
+    sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
+    return importlib.import_module("tools.clients.java_clients")
+
+
 CLIENTS: dict[str, tuple[str, Callable[[], Client]]] = {
     "deltalake": ("deltalake", _deltalake),
     "duckdb": ("duckdb", _duckdb),
     "polars": ("polars", _polars),
     "chdb": ("chdb", _chdb),
     "delta-sharing": ("delta-sharing", _delta_sharing),
+    "spark": ("io.delta:delta-spark", _spark),
+    "kernel": ("io.delta:delta-kernel-defaults", _kernel),
 }
-"""Name -> the package whose version counts, and what makes the client."""
+"""Name -> the package whose version counts, of Python or of Java, and what makes the client."""
 
 
 def _quoted(text: str) -> str:
@@ -144,12 +166,24 @@ def _answer(client: Client, task: dict[str, str]) -> dict[str, str]:
     return {}
 
 
+def version_of(package: str) -> str:
+    """Return the version of a package: of this environment, or of the pom that pins the Java clients."""
+    group, is_java, artifact = package.partition(":")
+    if not is_java:
+        return importlib.metadata.version(package)
+    pom = Path(__file__).resolve().parents[2] / "tests" / "judges" / "pom.xml"
+    pattern = rf"<groupId>{group}</groupId>\s*<artifactId>{artifact}[^<]*</artifactId>\s*<version>([^<]+)</version>"
+    match = re.search(pattern, pom.read_text("utf-8"))
+    assert match is not None, package
+    return match[1]
+
+
 def main(name: str) -> None:
     """Answer all tasks; the first line is the version of the client."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)  # what a client itself prints goes to stderr
     os.dup2(2, 1)
     package, make = CLIENTS[name]
-    answers.write(json.dumps({"client": name, "version": importlib.metadata.version(package)}) + "\n")
+    answers.write(json.dumps({"client": name, "version": version_of(package)}) + "\n")
     client = make()
     for line in sys.stdin:
         answers.write(json.dumps(_answer(client, json.loads(line))) + "\n")

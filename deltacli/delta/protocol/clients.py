@@ -41,10 +41,25 @@ class Fact(NamedTuple):
     source: str
     day: str
 
+    def contradicts(self, documented: Fact) -> bool:
+        """Return whether this measurement found the opposite of what is documented for the measured version."""
+        pairs = ((self.reads, documented.reads), (self.writes, documented.writes))
+        return any(does is not None and said is not None and bool(does) is not bool(said) for does, said in pairs)
+
 
 class Client(NamedTuple):
-    """A client and the facts about it by trait. `version` is the newest one that the facts are about; `is_exact`: they
-    are about this version only. `notes`: what holds for every table.
+    """A client and the facts about it by trait.
+
+    Attributes:
+        version: The newest version that the facts are about.
+        is_measured: All facts were measured with that version. Otherwise they are documented.
+        is_exact: The facts are about that version only.
+        writes: Whether the client writes tables at all.
+        facts: The facts by trait, which hold from the version on that each names.
+        day: The day of the newest fact.
+        notes: What holds for every table.
+        reasons: Why access depends on the data, by trait.
+        measured: Of a client whose facts are documented: what was measured with `version`, and holds for it only.
     """
 
     name: str
@@ -57,13 +72,27 @@ class Client(NamedTuple):
     day: str
     notes: tuple[str, ...] = ()
     reasons: Mapping[str, str] = {}
+    measured: Mapping[str, Fact] = {}
 
-    def fact(self, trait: str) -> Fact | None:
-        """Return what is known of a trait; of the use of a feature, what is documented for the feature."""
-        found = self.facts.get(trait)
-        if found is not None or self.is_measured or not trait.endswith(USED):
-            return found
-        return self.facts.get(trait.removesuffix(USED))
+    def fact(self, trait: str, version: str | None = None) -> Fact | None:
+        """Return what is known of a trait in a version, without one in the newest version.
+
+        Of the use of a feature, that is what is documented for the feature. Where a page documents what was also
+        measured, the page is quoted, because it says since when. A measurement that contradicts it wins.
+        """
+        documented = self.facts.get(trait)
+        if documented is None and not self.is_measured and trait.endswith(USED):
+            documented = self.facts.get(trait.removesuffix(USED))
+        measured = self.measured.get(trait) if self.is_newest(version) else None
+        if measured is None:
+            return documented
+        if documented is None or measured.contradicts(documented):
+            return measured
+        return documented
+
+    def is_newest(self, version: str | None) -> bool:
+        """Return whether a version is the newest one that the facts are about; without a version, True."""
+        return version is None or self.version is None or numbers(version) == numbers(self.version)
 
 
 class Blocker(NamedTuple):
@@ -130,20 +159,37 @@ def read_clients(document: Json) -> tuple[Client, ...]:
 
 def _read_client(one: Json) -> Client:
     is_measured = "measuredOn" in one
-    facts: dict[str, Fact] = {}
-    if is_measured:
-        source = f"measured with {one['version']}"
-        facts = {name: Fact(pair[0], pair[1], source, one["measuredOn"]) for name, pair in one["facts"].items()}
-    else:
-        for group in one["facts"]:
-            for name, pair in group["traits"].items():
-                facts[name] = Fact(pair[0], pair[1], group["source"], group["checkedOn"])
-    day = one["measuredOn"] if is_measured else max(fact.day for fact in facts.values())
-    is_exact = is_measured or one.get("ofThisVersionOnly", False)
-    notes = tuple(one.get("notes", ()))
-    reasons = one.get("why", {}) | {name: told["why"] for name, told in one.get("dependsOnData", {}).items()}
-    named = one["name"], one["title"], one["version"]
-    return Client(*named, is_measured, is_exact, one.get("writes", True), facts, day, notes, reasons)
+    documented = {} if is_measured else _documented_facts(one["facts"])
+    newest = one if is_measured else one.get("measured")
+    measured = {} if newest is None else _measured_facts(newest)
+    return Client(
+        name=one["name"],
+        title=one["title"],
+        version=one["version"] if newest is None else newest["version"],
+        is_measured=is_measured,
+        is_exact=is_measured or one.get("ofThisVersionOnly", False),
+        writes=one.get("writes", True),
+        facts=measured if is_measured else documented,
+        day=max(fact.day for fact in (*documented.values(), *measured.values())),
+        notes=tuple(one.get("notes", ())),
+        reasons=one.get("why", {}) | {name: told["why"] for name, told in one.get("dependsOnData", {}).items()},
+        measured={} if is_measured else measured,
+    )
+
+
+def _measured_facts(found: Json) -> dict[str, Fact]:
+    """Return facts that were measured with a version, by trait."""
+    source = f"measured with {found['version']}"
+    return {name: Fact(reads, writes, source, found["measuredOn"]) for name, (reads, writes) in found["facts"].items()}
+
+
+def _documented_facts(groups: Json) -> dict[str, Fact]:
+    """Return facts that pages document, by trait. Each group has the address of its page."""
+    facts = {}
+    for group in groups:
+        for name, (reads, writes) in group["traits"].items():
+            facts[name] = Fact(reads, writes, group["source"], group["checkedOn"])
+    return facts
 
 
 def access(client: Client, traits: Collection[str], version: str | None = None) -> ClientAccess:
@@ -190,7 +236,7 @@ def _of_trait(
     client: Client, trait: str, version: str | None, *, is_other: bool
 ) -> tuple[bool | None, bool | None, Fact | None]:
     """Return whether a client reads and writes with a trait, and the fact that says so."""
-    fact = client.fact(trait)
+    fact = client.fact(trait, version)
     if fact is None and trait in OTHERS and trait not in _UNCOMMON:
         return True, True, None  # what clients differ in; nothing is known against this one
     if is_other:

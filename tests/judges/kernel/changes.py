@@ -87,9 +87,7 @@ def as_kernel_reads(row: dict[str, Any], partition: str | None) -> Row:
             elapsed = value - epoch
             values.append((elapsed.days * 86_400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds)
         elif name == "price":
-            values.append(f"{value:.2f}")
-        elif name == "pairs":
-            values.append(dict(value))
+            values.append(Decimal(f"{value:.2f}"))
         else:
             values.append(value)
     return (*values, partition)

@@ -25,21 +25,21 @@ GETTERS = {
 
 
 class KernelReader:
-    """Kernel in a Java process. Dates are read as days, timestamps as microseconds, decimals as text."""
+    """Kernel in a Java process. Dates are read as days, timestamps as microseconds, maps as lists of pairs."""
 
     def __init__(self, jvm: Any) -> None:  # Any: a JVMView of Py4J, like everything that it returns
-        self._jvm = jvm
-        self._kernel = jvm.io.delta.kernel
+        self.jvm = jvm
+        self.kernel = jvm.io.delta.kernel
         configuration = jvm.org.apache.hadoop.conf.Configuration()
-        self._engine = self._kernel.defaults.engine.DefaultEngine.create(configuration)
+        self.engine = self.kernel.defaults.engine.DefaultEngine.create(configuration)
 
     def snapshot(self, directory: Path, version: int | None = None) -> Any:
         """Return a version of a table, the newest one without a number."""
         FIGURES["statements"] += 1
-        table = self._kernel.Table.forPath(self._engine, str(directory))
+        table = self.kernel.Table.forPath(self.engine, str(directory))
         if version is None:
-            return table.getLatestSnapshot(self._engine)
-        return table.getSnapshotAsOfVersion(self._engine, version)
+            return table.getLatestSnapshot(self.engine)
+        return table.getSnapshotAsOfVersion(self.engine, version)
 
     def columns(self, directory: Path, version: int | None = None) -> list[str]:
         """Return the names of the columns."""
@@ -62,7 +62,7 @@ class KernelReader:
 
     def comparison(self, operator: str, column: str, literal: int | float | str) -> Any:
         """Return a predicate that compares a column with a number or a text."""
-        expressions = self._kernel.expressions
+        expressions = self.kernel.expressions
         literals = expressions.Literal
         if isinstance(literal, str):
             value = literals.ofString(literal)
@@ -72,32 +72,47 @@ class KernelReader:
             value = literals.ofLong(literal)
         return expressions.Predicate(operator, expressions.Column(column), value)
 
+    def new_booleans(self, flags: list[bool]) -> Any:
+        """Return an array of Java's booleans."""
+        array = self.jvm.java.lang.reflect.Array.newInstance(self.jvm.java.lang.Boolean.TYPE, len(flags))
+        for position, flag in enumerate(flags):
+            array[position] = flag
+        return array
+
     def _read_scan(self, scan: Any) -> Iterator[tuple[Any, ...]]:
-        state = scan.getScanState(self._engine)
-        scan_files = scan.getScanFiles(self._engine)
-        for batch in _iterate(scan_files):
-            for file_row in _iterate(batch.getRows()):
-                yield from self._read_file(state, file_row)
+        state = scan.getScanState(self.engine)
+        for file_row in self.scan_files(scan):
+            yield from self._read_file(state, file_row)
+
+    def scan_files(self, scan: Any) -> Iterator[Any]:
+        """Yield the rows of Kernel that describe the data files of a scan."""
+        for batch in iterate(scan.getScanFiles(self.engine)):
+            yield from iterate(batch.getRows())
 
     def _read_file(self, state: Any, file_row: Any) -> Iterator[tuple[Any, ...]]:
-        """Read a data file as the documentation of Kernel shows: physical columns first, then Kernel's transformation,
-        which adds partition values, applies the deletion vector and renames columns.
+        for batch in self.read_batches(state, file_row):
+            for row in iterate(batch.getRows()):
+                yield self.read_row(row)
+
+    def read_batches(self, state: Any, file_row: Any) -> Iterator[Any]:
+        """Yield the batches of a data file as the documentation of Kernel shows: physical columns are read first.
+        Kernel then adds partition values, applies the deletion vector and renames columns.
         """
-        internal = self._kernel.internal
+        internal = self.kernel.internal
         schema = internal.data.ScanStateRow.getPhysicalDataReadSchema(state)
         status = internal.InternalScanFileUtils.getAddFileStatus(file_row)
-        iterator_of = internal.util.Utils.singletonCloseableIterator
-        results = self._engine.getParquetHandler().readParquetFiles(
-            iterator_of(status), schema, self._jvm.java.util.Optional.empty()
-        )
-        for result in _iterate(results):
-            physical = iterator_of(result.getData())
-            batches = self._kernel.Scan.transformPhysicalData(self._engine, state, file_row, physical)
-            for batch in _iterate(batches):
-                for row in _iterate(batch.getRows()):
-                    yield self._read_row(row)
+        parquet = self.engine.getParquetHandler()
+        results = parquet.readParquetFiles(self.iterator_of(status), schema, self.jvm.java.util.Optional.empty())
+        for result in iterate(results):
+            physical = self.iterator_of(result.getData())
+            yield from iterate(self.kernel.Scan.transformPhysicalData(self.engine, state, file_row, physical))
 
-    def _read_row(self, row: Any) -> tuple[Any, ...]:
+    def iterator_of(self, value: Any) -> Any:
+        """Return a Java iterator over one value."""
+        return self.kernel.internal.util.Utils.singletonCloseableIterator(value)
+
+    def read_row(self, row: Any) -> tuple[Any, ...]:
+        """Return the values of a row."""
         kinds = [field.getDataType() for field in row.getSchema().fields()]
         return tuple(self._read_value(row, position, kind) for position, kind in enumerate(kinds))
 
@@ -107,7 +122,7 @@ class KernelReader:
             return None
         name = kind.getClass().getSimpleName()
         if name == "DecimalType":
-            return str(source.getDecimal(position))
+            return source.getDecimal(position)
         if name == "ArrayType":
             array = source.getArray(position)
             return self._read_vector(array.getElements(), array.getSize(), kind.getElementType())
@@ -115,7 +130,7 @@ class KernelReader:
             entries = source.getMap(position)
             keys = self._read_vector(entries.getKeys(), entries.getSize(), kind.getKeyType())
             values = self._read_vector(entries.getValues(), entries.getSize(), kind.getValueType())
-            return dict(zip(keys, values, strict=True))
+            return list(zip(keys, values, strict=True))
         if name == "StructType":
             return self._read_struct(source, position, kind)
         value = getattr(source, GETTERS[name])(position)
@@ -138,7 +153,7 @@ class KernelReader:
         }
 
 
-def _iterate(iterator: Any) -> Iterator[Any]:
+def iterate(iterator: Any) -> Iterator[Any]:
     """Yield what a Java iterator returns. Py4J's own loop over one ends silently where Java raises an error."""
     from py4j.java_gateway import get_method
 
