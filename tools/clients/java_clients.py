@@ -50,9 +50,10 @@ class KernelClient:
 
     def read(self, path: str) -> Table:
         """Return the rows of a table."""
+        rows = self._reader.rows(Path(path))  # first, so that a refusal is that of Kernel
         fields = list(self._reader.snapshot(Path(path)).getSchema().fields())
         schema = pa.schema([(field.getName(), arrow_type(field.getDataType())) for field in fields])
-        columns = list(zip(*self._reader.rows(Path(path)), strict=True)) or [()] * len(fields)
+        columns = list(zip(*rows, strict=True)) or [()] * len(fields)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
