@@ -15,13 +15,14 @@ from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
-from deltacli.core.typing import ArrowArray, RecordBatch
+from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import encoded_root, key_text, made_absolute
 from deltacli.delta.listing import FileKind, HiddenNames, LogKeys, PathKeys, TableRoots, is_among, kinds, partition_of
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
+from deltacli.operations.vacuum.misnamed import MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
 from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys, named_files
@@ -77,6 +78,10 @@ class References(NamedTuple):
     live_sizes: pyarrow.Array
     live_vectors: pyarrow.Array
     protected: pyarrow.Array
+    retained: pyarrow.Array
+    """Those of `protected` that must be there by these names: of retained versions, of versions to keep, of other
+    tables, and live ones outside of the scope. Other readings of their paths are not among them.
+    """
     removed: Keys
     changes: Keys
     named: pyarrow.Array
@@ -104,6 +109,12 @@ class References(NamedTuple):
     """Those of `protected` that nothing but a symlink manifest needs; None without one."""
     streamed: pyarrow.Array = None
     """Those of `protected` that nothing but a query of Spark needs; None where no query is to be protected."""
+
+    @property
+    def needed(self) -> list[pyarrow.Array]:
+        """The files that must be there by these names, in several arrays."""
+        streamed = [] if self.streamed is None else [self.streamed]
+        return [self.live, self.retained, self.live_vectors, *streamed]
 
     def with_viewed(self, hashes: pyarrow.Array) -> References:
         """Protect the files that manifests name."""
@@ -179,6 +190,7 @@ class ReferenceCollector:
         """True as long as the log spells every live file as the store does."""
         self.live, self.written, self.sizes, self.live_vectors = _Batches(), _Batches(), _Batches(), _Batches()
         self.protected, self.named, self.vectors = _Batches(), _Batches(), _Batches()
+        self.retained = _Batches()
         self.removed, self.removed_versions = _Batches(), _Batches()
         self.changes, self.change_versions = _Batches(), _Batches()
         self.unknown_vector: str | None = None
@@ -196,7 +208,7 @@ class ReferenceCollector:
             some = (one.slice(0, _SOME - len(self.some_live)).to_pylist() for one in paths)
             self.some_live += [(key_text(key), key_text(written)) for key, written in zip(*some, strict=True)]
         self.live.add(hashes)
-        self.protected.add(pc.filter(keys.hashes, pc.and_(pc.is_valid(keys.hashes), pc.invert(is_here))))
+        self.retained.add(pc.filter(keys.hashes, pc.and_(pc.is_valid(keys.hashes), pc.invert(is_here))))
         every = self.live_count
         size_bytes = pc.sum(adds.column("size")).as_py() or 0
         self.live_count = Amount(every.files + adds.num_rows, every.size_bytes + size_bytes)
@@ -243,9 +255,14 @@ class ReferenceCollector:
         hashes = pc.drop_null(keys.hashes)
         if part.kind == "add":
             vectors = self._take_added(part, keys)
-            (self.protected if is_protected else self.named).add(hashes, keys.spare, vectors)
+            if is_protected:
+                self.retained.add(hashes, vectors)
+                self.protected.add(keys.spare)
+            else:
+                self.named.add(hashes, keys.spare, vectors)
         elif is_protected:
-            self.protected.add(hashes, keys.spare, self._take_vectors(part.vector))
+            self.retained.add(hashes, self._take_vectors(part.vector))
+            self.protected.add(keys.spare)
         else:
             self.changes.add(hashes)
             self.change_versions.add(pc.filter(part.version, pc.is_valid(keys.hashes)))
@@ -283,17 +300,19 @@ class ReferenceCollector:
     def take_needed(self, batch: pyarrow.RecordBatch) -> None:
         """Add files to keep for another reason, in narrow columns."""
         keys = self._of_log(batch.column("path"))
-        self.protected.add(pc.drop_null(keys.hashes), keys.spare, self._take_vectors(batch.column("dv_id")))
+        self.retained.add(pc.drop_null(keys.hashes), self._take_vectors(batch.column("dv_id")))
+        self.protected.add(keys.spare)
 
     def finish(self, listing: LogListing, metadata: Sequence[Action], faults: Sequence[CommitCorrupt]) -> References:
         """Return everything that was added."""
-        live = self.live.whole()
+        live, retained = self.live.whole(), self.retained.whole()
         return References(
             live=live,
             live_written=live if self.is_decoded else self.written.whole(),
             live_sizes=self.sizes.whole(),
             live_vectors=self.live_vectors.whole(),
-            protected=pa.concat_arrays([self.protected.whole(), self.live_vectors.whole()]),
+            protected=pa.concat_arrays([self.protected.whole(), retained, self.live_vectors.whole()]),
+            retained=retained,
             removed=Keys(self.removed.whole(), self.removed_versions.whole()),
             changes=Keys(self.changes.whole(), self.change_versions.whole()),
             named=self.named.whole(),
@@ -325,7 +344,8 @@ class ReferenceCollector:
         self.removed.add(hashes)
         self.removed_versions.add(pc.filter(known, is_here))
         if is_protected:
-            self.protected.add(hashes, removed_keys.spare)
+            self.retained.add(hashes)
+            self.protected.add(removed_keys.spare)
         else:
             self.named.add(removed_keys.spare)
         if pc.any(pc.not_equal(vectors, "")).as_py():
@@ -333,7 +353,7 @@ class ReferenceCollector:
             self.removed.add(pc.drop_null(files))
             self.removed_versions.add(pc.filter(known, pc.is_valid(files)))
             if is_protected:
-                self.protected.add(pc.drop_null(files))
+                self.retained.add(pc.drop_null(files))
 
     def _take_vectors(self, ids: Any) -> Any:  # Any: pyarrow has no types
         return pc.drop_null(self._vector_files(pc.filter(ids, pc.not_equal(ids, ""))))
@@ -561,6 +581,18 @@ class CandidateClassifier:
             sizes = pc.filter(sizes, pc.or_(is_found, pc.invert(is_new)))
         return Amount(len(sizes), pc.sum(sizes).as_py() or 0), Amount(len(found), pc.sum(found).as_py() or 0)
 
+    def find_unlisted(self) -> pyarrow.Array:
+        """Return the hashes of needed files that were not listed under their names."""
+        references, listed = self.references, self.needed
+        live, *others = references.needed
+        parts = [pc.filter(hashes, pc.invert(is_among(hashes, listed))) for hashes in others if len(hashes)]
+        if self._live_hits != len(live) or self.may_repeat:  # else every live file was listed
+            is_listed = is_among(live, listed)
+            if references.live_written is not live:
+                is_listed = pc.or_(is_listed, is_among(references.live_written, listed))
+            parts.append(pc.filter(live, pc.invert(is_listed)))
+        return pa.concat_arrays([pa.array([], pa.int64()), *parts])
+
     @cached_property
     def removed_stays(self) -> pyarrow.Array:
         """Return for each removal in the log whether the file was listed and is kept."""
@@ -589,6 +621,8 @@ class CandidateChoice(NamedTuple):
     """The log lacks removals within the retention: only files that it proves to be old enough are deleted."""
     find_doubts: Callable[[ArrowArray], Doubts] | None = None
     """Finds the files that the newest version may have lost."""
+    find_misnamed: Callable[[ArrowTable], MisnamedFiles] | None = None
+    """Finds the files that may be needed ones which are missing under their names."""
 
 
 class Candidates(NamedTuple):
@@ -606,6 +640,8 @@ class Candidates(NamedTuple):
     """
     unread: pyarrow.Table
     """The same for files that a damaged checkpoint may name."""
+    misnamed: pyarrow.Table
+    """The same for files that may be missing ones; columns as in `MisnamedFiles.table_of`."""
     fault: Unreadable | None
     """The reason why it cannot be read."""
 
@@ -625,6 +661,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
         rows = pc.filter(rows, pc.invert(is_foreign))
     before = rows.num_rows
     rows, lost, unread, fault = _without_doubtful(rows, choice)
+    rows, misnamed = _without_misnamed(rows, choice)
     if choice.proven_only:
         rows = pc.filter(rows, rows.column("isKnown"))
     if references.unknown_vector is not None:
@@ -640,7 +677,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     paths = rows.column("path").combine_chunks()
     rows = rows.select(["path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion"])
     rows = rows.append_column("partition", partition_of(paths))
-    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested, lost, unread, fault)
+    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested, lost, unread, misnamed, fault)
 
 
 def _without_doubtful(
@@ -654,6 +691,12 @@ def _without_doubtful(
     is_unread = pc.and_not(is_unread, found.lost)
     stays = pc.or_(found.lost, is_unread)
     return pc.filter(rows, pc.invert(stays)), pc.filter(rows, found.lost), pc.filter(rows, is_unread), found.fault
+
+
+def _without_misnamed(rows: pyarrow.Table, choice: CandidateChoice) -> tuple[pyarrow.Table, pyarrow.Table]:
+    """Return the rows that are not in doubt because of their names, and those that are, as in `Candidates`."""
+    doubts = MisnamedFiles.none_of(rows.num_rows) if choice.find_misnamed is None else choice.find_misnamed(rows)
+    return pc.filter(rows, pc.invert(doubts.is_doubtful)), doubts.table_of(rows)
 
 
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:

@@ -15,6 +15,7 @@ from deltacli.delta.listing import HiddenNames, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.misnamed import advice
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
@@ -126,6 +127,8 @@ def _verdict(
         return "kept", "it is newer than the retention, and a writer may be about to commit it"
     if found.lost.num_rows:
         return "kept", _why_lost(setting, found)
+    if found.misnamed.num_rows:
+        return "kept", _why_misnamed(setting, found)
     if found.unread.num_rows:
         code = found.fault.code if found.fault else "checkpoint.unreadable"
         return "kept", f"the log does not name it, but an older checkpoint that may name it is damaged [{code}]"
@@ -144,6 +147,12 @@ def _why_lost(setting: PlanContext, found: Candidates) -> str:
     return (
         f"the log adds it and does not remove it, but version {version} lacks it because of a wrong checkpoint [{RULE}]"
     )
+
+
+def _why_misnamed(setting: PlanContext, found: Candidates) -> str:
+    missing = found.misnamed["missing"][0].as_py().decode("utf-8", "replace")
+    what = "the file of a deletion vector" if found.misnamed["isOfVector"][0].as_py() else "the file"
+    return f"it may be {what} {missing}, which is needed and missing; to see where it may be: {advice(setting)}"
 
 
 def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple[ExplainedCommit, ...]) -> str:

@@ -35,6 +35,7 @@ from deltacli.operations.vacuum.candidates import (
     rows_at_once,
     spare_linked,
 )
+from deltacli.operations.vacuum.misnamed import misnamed_notes
 from deltacli.operations.vacuum.plan import (
     Mode,
     TimeTravelRange,
@@ -186,11 +187,13 @@ def _plan_of_mode(
     old = outside_of(old, setting.checkpoints)
     above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
-    found = choose(old, _below(tables), setting.references, choice_of(setting))
-    judge.lost = found.lost.column("hash").combine_chunks()
+    found = choose(old, _below(tables), setting.references, choice_of(setting, judge))
+    judge.lost = pa.chunked_array([*found.lost["hash"].chunks, *found.misnamed["hash"].chunks], pa.int64())
+    judge.lost = judge.lost.combine_chunks()
     notes = [
         *viewed_notes(setting, judge.needed),
         *lost_notes(setting, found.lost),
+        *misnamed_notes(setting, found.misnamed),
         *([unread_note(setting, found.unread, found.fault)] if found.unread.num_rows else ()),
         *log_notes(setting),
         *(inventory.notes() if inventory is not None else ()),

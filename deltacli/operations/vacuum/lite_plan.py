@@ -22,6 +22,7 @@ from deltacli.core.units import format_ranges
 from deltacli.delta.listing import partition_of
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
+from deltacli.operations.vacuum.misnamed import find_namesakes, misnamed_notes
 from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.plan_context import (
     MISSING_SHARE,
@@ -103,12 +104,17 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     tables = tables_above(table, _flat(on_disk.column("path")))
     nested = sorted(directory for directory in tables if directory)
     rows = outside_of(on_disk, nested)
+    in_nested = on_disk.num_rows - rows.num_rows
+    doubts_by_name = find_namesakes(setting, rows)
+    doubtful = pc.filter(rows, doubts_by_name.is_doubtful)
+    misnamed = doubts_by_name.table_of(rows)
+    rows = pc.filter(rows, pc.invert(doubts_by_name.is_doubtful))
     lost, _ = _on_disk(setting, pc.filter(removals, is_lost))
-    stay = [retained, young, linked, lost, *([on_disk] if rows.num_rows < on_disk.num_rows else [])]
+    stay = [retained, young, linked, lost, doubtful, *([on_disk] if in_nested else [])]
     kept_from = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in stay])).as_py()
     refusals = (
         *shared_refusals(tables.items(), own_formats(setting)),
-        *nested_refusals(request, nested, on_disk.num_rows - rows.num_rows),
+        *nested_refusals(request, nested, in_nested),
         *contradiction_refusals(setting, rows),
     )
     hidden = pc.sum(is_passed_over).as_py() or 0
@@ -116,10 +122,10 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
         retained=retained.num_rows + linked.num_rows,
         young=young.num_rows,
         hidden=hidden,
-        unproven=lost.num_rows,
+        unproven=lost.num_rows + misnamed.num_rows,
         nested_tables=tuple(nested),
     )
-    notes = tuple(lost_notes(setting, lost))
+    notes = (*lost_notes(setting, lost), *misnamed_notes(setting, misnamed))
     return _plan(setting, rows, kept, refusals, kept_from, begun, notes, _flat(retained.column("hash")))
 
 

@@ -59,12 +59,14 @@ from deltacli.delta.log.state import (
 )
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
+    CandidateClassifier,
     Doubts,
     References,
     Scope,
     collect_references,
     find_window,
 )
+from deltacli.operations.vacuum.misnamed import find_misnamed
 from deltacli.operations.vacuum.plan import (
     DeletionLimit,
     Kept,
@@ -111,6 +113,8 @@ class PlanContext(NamedTuple):
     references: References
     protected: tuple[ProtectedTable, ...]
     """The tables given by `--protect-from`, and shallow clones."""
+    others: tuple[Snapshot, ...]
+    """The newest versions of these tables."""
     clones: Clones | None
     first: TableConfiguration | None
     """The metadata at the oldest version that can be rebuilt; None where unknown."""
@@ -192,6 +196,7 @@ def prepare(
     return PlanContext(
         *(table, request, snapshot, basis, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
         protected=protected,
+        others=tuple(protect),
         clones=clones,
         first=first,
         streams=streams,
@@ -549,8 +554,8 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
 # -- parts of a plan ---------------------------------------------------------------------------------------------------
 
 
-def choice_of(setting: PlanContext) -> CandidateChoice:
-    """Return the requested limit of the candidates."""
+def choice_of(setting: PlanContext, judge: CandidateClassifier | None = None) -> CandidateChoice:
+    """Return the requested limit of the candidates. `judge` has compared a listing of the table, None without one."""
     request, selector = setting.request, None
     if request.where is not None:
         from deltacli.delta.partitions.directories import PartitionSelector
@@ -561,6 +566,7 @@ def choice_of(setting: PlanContext) -> CandidateChoice:
         selector=selector,
         proven_only=not setting.is_proven,
         find_doubts=partial(doubts, setting),
+        find_misnamed=lambda rows: find_misnamed(setting, rows, None if judge is None else judge.find_unlisted()),
     )
 
 

@@ -28,7 +28,9 @@ from deltacli.delta.data_files import encoded_root, key_text, made_absolute
 from deltacli.delta.listing import PathKeys, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
-from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
+from deltacli.delta.path_spellings import common_spellings
+from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
+from deltacli.operations.vacuum.plan import ProtectedTable, Reason, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
@@ -94,6 +96,8 @@ class NewerCommits:
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
         self._known = {one.table_id for one in plan.protected}
         self._needed: ArrowArray = None
+        self._needed_spellings: ArrowArray = pa.array([], pa.int64())
+        """Hashes of the common spellings of the files that newer commits name."""
         self.start: OwnCommit | None = None
         """VACUUM START of this run, until the first look behind it: without it, clones and restores do not wait."""
         self._streams: StreamWatch | None = None
@@ -155,7 +159,10 @@ class NewerCommits:
             require_clock(self._table, self._plan.now_ms, self._own.last)
         if self._needed is None:
             return pa.repeat(pa.scalar(False), len(paths))
-        return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
+        is_needed = pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
+        # A newer commit may spell the name of a candidate in another way: then the file is in doubt.
+        spellings = self._keys.of_listing(common_spellings(_flat(paths)))
+        return pc.or_(is_needed, pc.is_in(spellings, value_set=self._needed_spellings))
 
     def _read_on(self) -> None:
         self._require_known_clones()
@@ -199,6 +206,9 @@ class NewerCommits:
     def _take_names(self, paths: ArrowArray, vectors: ArrowArray) -> None:
         of_paths, of_vectors = self._keys.of_log(paths), self._keys.of_vectors(vectors)
         _require_places(of_paths.escaping, of_vectors.unknown)
+        names = pa.concat_arrays([pc.drop_null(of_paths.keys), pc.drop_null(of_vectors.keys)])
+        spellings = self._keys.of_listing(common_spellings(names))
+        self._needed_spellings = pa.concat_arrays([self._needed_spellings, spellings])
         parts = [] if self._needed is None else [self._needed]
         parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
         parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.written, of_vectors.keys)]
@@ -264,6 +274,10 @@ class _LogTail:
             code="vacuum.plan-too-old",
             hint=command("vacuum", dry_run=True),
         )
+
+
+def _flat(column: ArrowArray) -> ArrowArray:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _read_all(tail: _LogTail, require: Callable[[Snapshot], None]) -> Iterator[list[FileReferences]]:
@@ -360,25 +374,50 @@ def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
 
 def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
     """Raise Refused where a plan names files of the newest version that no commit since the plan has named: no vacuum
-    plans that, so the plan was made by something else, or of another log.
+    plans that, so the plan was made by something else, or of another log. The same where a file of the plan may be a
+    live one which is missing under its name: the plan is of an earlier release, or the live file was renamed since.
     """
-    table = snapshot.table
+    table, candidates = snapshot.table, plan.candidates
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
-    paths = plan.candidates.column("path").combine_chunks()
-    candidates = keys.of_listing(paths)
-    is_live = pc.is_null(candidates)
+    paths = candidates.column("path").combine_chunks()
+    is_removed = pc.equal(candidates["reason"], Reason.TOMBSTONE.value)
+    search = NameSearch(keys, candidates, pc.or_(is_removed, pc.is_valid(candidates["removedAtVersion"])))
+    hashes = keys.of_listing(paths)
+    is_live = pc.is_null(hashes)
     for batch in snapshot.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
-            for found in (keys.of_log(batch.adds.column("path")), keys.of_vectors(batch.adds.column("dv_id"))):
-                is_live = pc.or_(is_live, pc.is_in(candidates, value_set=pc.drop_null(found.hashes)))
-    if not pc.any(is_live).as_py():
+            names, sizes, vectors = (batch.adds.column(name) for name in ("path", "size", "dv_id"))
+            for found in (keys.of_log(names), keys.of_vectors(vectors)):
+                is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(found.hashes)))
+            search.add(NamedBatch(names, sizes, vectors))
+
+    misnamed = search.finish(table)
+    if not pc.any(pc.or_(is_live, misnamed.is_doubtful)).as_py():
         return
-    named = pc.filter(paths, pc.and_not(is_live, NewerCommits(table, keys, plan).needed(paths)))
+    # The execution spares what commits since the plan have named.
+    is_old = pc.invert(NewerCommits(table, keys, plan).needed(paths))
+    newest = {"newest": f"version {snapshot.version}"}
+    named = pc.filter(paths, pc.and_(is_live, is_old))
     if len(named):
         raise Refused(
             f"the plan deletes {plural(len(named), 'file')} of the newest version",
             code="vacuum.plan-names-live",
-            facts={"first": key_text(named[0].as_py()), "newest": f"version {snapshot.version}"},
+            facts={"first": key_text(named[0].as_py()), **newest},
+            hint=command("vacuum", save_plan="plan.parquet"),
+        )
+    is_doubtful = pc.and_(misnamed.is_doubtful, is_old)
+    doubtful = pc.filter(paths, is_doubtful)
+    if len(doubtful):
+        missing = pc.filter(misnamed.name_of, is_doubtful)
+        raise Refused(
+            f"the plan deletes {plural(len(doubtful), 'file')} that may be missing files of the newest version",
+            code="vacuum.plan-names-live",
+            facts={
+                "first": key_text(doubtful[0].as_py()),
+                "missing": key_text(missing[0].as_py()),
+                **newest,
+                "to see where it may be": command("repair", dry_run=True),
+            },
             hint=command("vacuum", save_plan="plan.parquet"),
         )
 

@@ -411,7 +411,8 @@ def test_names_that_differ_by_case_are_one_file_on_a_case_insensitive_store() ->
         folding.write(path, file.data, modified_ms=file.modified_ms)
 
     assert {"orphan.parquet"} == goes(folding)
-    assert "a.PARQUET" in paths_of(plan_of(builder))
+    # Elsewhere they are other files, but while the live ones are missing, they may be these.
+    assert not {"a.PARQUET", "p=1/é.parquet"} & paths_of(plan_of(builder))
 
 
 @pytest.mark.parametrize(
