@@ -22,7 +22,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.operations.vacuum.misnamed import MisnamedFiles
+from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
 from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys, named_files
@@ -105,6 +105,8 @@ class References(NamedTuple):
     """The adds and removes of the commits, to find files that the newest version lost."""
     live_count: Amount
     """The number of all live files, wherever they are, and their bytes by the log."""
+    lookalikes: Lookalikes | None = None
+    """What other names of needed files would have in common with them; None where the whole table is listed."""
     viewed: pyarrow.Array = None
     """Those of `protected` that nothing but a symlink manifest needs; None without one."""
     streamed: pyarrow.Array = None
@@ -178,8 +180,11 @@ class ReferenceCollector:
         removals_since: int | None = None,
         unlisted_since: int | None = None,
         last_run: int = 0,
+        *,
+        with_lookalikes: bool = False,
     ) -> None:
         self._keys, self._window = keys, window
+        self._lookalikes = LookalikeCollector(keys) if with_lookalikes else None
         self.history = FileHistory(last_run)
         self.live_count = Amount()
         self._removals_since, self._unlisted_since = removals_since, unlisted_since
@@ -199,6 +204,7 @@ class ReferenceCollector:
     def take_live(self, adds: pyarrow.RecordBatch, scope: Scope | None = None) -> None:
         """Add the live files of the newest version, in narrow columns. Those outside of `scope` need not be found."""
         keys = self._of_log(adds.column("path"))
+        self._take_lookalikes(keys, adds.column("size"))
         is_here = pc.is_valid(keys.hashes)
         if scope is not None:
             is_here = pc.and_(is_here, pc.fill_null(scope(keys.keys), False))
@@ -226,7 +232,7 @@ class ReferenceCollector:
         protects = pc.greater_equal(moments, pa.scalar(self._window.cutoff_ms, pa.int64()))
         for rows, is_protected in ((pc.filter(removes, protects), True), (_others(removes, protects), False)):
             if rows.num_rows:
-                self._take_removed(rows.column("path"), rows.column("dv_id"), None, is_protected=is_protected)
+                self._take_removed(rows.column("path"), rows.column("dv_id"), None, None, is_protected=is_protected)
 
     def take_commits(self, rows: FileReferences) -> None:
         """Add the files that commits name. Files of retained commits are protected, and files removed within the
@@ -246,9 +252,11 @@ class ReferenceCollector:
         if not len(part.path):
             return
         if part.kind == "remove":
-            self._take_removed(part.path, part.vector, part.version, is_protected=is_protected)
+            self._take_removed(part.path, part.vector, part.version, part.size, is_protected=is_protected)
             return
         keys = self._of_log(part.path)
+        if is_protected:
+            self._take_lookalikes(keys, part.size)
         if self._unlisted_since is not None and part.kind == "add":
             is_new = pc.greater_equal(part.version, self._unlisted_since)
             self.unlisted.add(pc.drop_null(pc.filter(keys.hashes, is_new)))
@@ -300,6 +308,7 @@ class ReferenceCollector:
     def take_needed(self, batch: pyarrow.RecordBatch) -> None:
         """Add files to keep for another reason, in narrow columns."""
         keys = self._of_log(batch.column("path"))
+        self._take_lookalikes(keys, batch.column("size") if "size" in batch.schema.names else None)
         self.retained.add(pc.drop_null(keys.hashes), self._take_vectors(batch.column("dv_id")))
         self.protected.add(keys.spare)
 
@@ -328,10 +337,17 @@ class ReferenceCollector:
             unlisted=self.unlisted.whole(),
             history=self.history,
             live_count=self.live_count,
+            lookalikes=None if self._lookalikes is None else self._lookalikes.finish(),
         )
 
-    def _take_removed(self, paths: Any, vectors: Any, versions: Any, *, is_protected: bool) -> None:
+    def _take_lookalikes(self, keys: LogKeys, sizes: ArrowArray | None) -> None:
+        if self._lookalikes is not None:
+            self._lookalikes.add(keys, sizes)
+
+    def _take_removed(self, paths: Any, vectors: Any, versions: Any, sizes: Any, *, is_protected: bool) -> None:
         removed_keys = self._of_log(paths)
+        if is_protected:
+            self._take_lookalikes(removed_keys, sizes)
         keys = logical_keys(removed_keys.hashes, _flat(vectors))
         if versions is None:
             self.history.take_tombstones(keys)
@@ -392,17 +408,21 @@ def collect_references(
     scope: Scope | None = None,
     removals_since: int | None = None,
     unlisted_since: int | None = None,
+    with_lookalikes: bool = False,
 ) -> References:
     """Read the log of the newest version, and of other tables, for every file to keep. With `removals_since` also
     collect the paths of files removed from that version on; with `unlisted_since` files added from that version on need
-    not be listed.
+    not be listed. `with_lookalikes`: not the whole table is listed.
 
     Raises what `read_snapshot` raises, also for the versions to keep.
     """
     table = snapshot.table
     listing = list_log(table.storage, progress=table.progress)
     runs = listing.commit_runs
-    collector = ReferenceCollector(keys, window, removals_since, unlisted_since, runs[-1][0] if runs else 0)
+    last_run = runs[-1][0] if runs else 0
+    collector = ReferenceCollector(
+        keys, window, removals_since, unlisted_since, last_run, with_lookalikes=with_lookalikes
+    )
     faults: list[CommitCorrupt] = []
     metadata: list[Action] = []
     for rows in named_files(table, listing, faults, metadata):
@@ -434,12 +454,14 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
         needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
         part = _some(rows, needed)
         if len(part.path):
-            collector.take_needed(_narrow(made_absolute(part.path, root), part.vector))
+            collector.take_needed(_narrow(made_absolute(part.path, root), part.vector, part.size))
     if faults:
         raise faults[0]
     for batch in other.file_actions.narrow():
         for found in _needed_of(batch, cutoff_ms):
-            collector.take_needed(_narrow(made_absolute(found.column("path"), root), found.column("dv_id")))
+            paths = made_absolute(found.column("path"), root)
+            sizes = found.column("size") if "size" in found.schema.names else pa.nulls(len(paths), pa.int64())
+            collector.take_needed(_narrow(paths, found.column("dv_id"), sizes))
 
 
 def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types
@@ -452,8 +474,8 @@ def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarr
             yield kept
 
 
-def _narrow(paths: Any, vectors: Any) -> Any:  # Any: pyarrow has no types
-    return pa.RecordBatch.from_arrays([_flat(paths), _flat(vectors)], ["path", "dv_id"])
+def _narrow(paths: Any, vectors: Any, sizes: Any) -> Any:  # Any: pyarrow has no types
+    return pa.RecordBatch.from_arrays([_flat(paths), _flat(vectors), _flat(sizes)], ["path", "dv_id", "size"])
 
 
 def _some(rows: FileReferences, mask: ArrowArray) -> FileReferences:

@@ -27,7 +27,7 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural
 from deltacli.delta.data_files import encoded_root, made_absolute
-from deltacli.delta.listing import PathKeys, is_among
+from deltacli.delta.listing import LogKeys, PathKeys, is_among
 from deltacli.delta.path_spellings import common_spellings
 from deltacli.operations.vacuum.plan import Reason
 from deltacli.table.file_history import named_files
@@ -99,6 +99,42 @@ def find_misnamed(setting: PlanContext, candidates: ArrowTable, suspects: ArrowA
     return _search_log(setting, candidates, is_named, suspects)
 
 
+class Lookalikes(NamedTuple):
+    """What the needed files of a table have in common with files that may be they. Without a listing of the whole table
+    it tells in most cases that no candidate is in doubt, so that the log is not read again.
+
+    Attributes:
+        spellings: Hashes of their common spellings.
+        sizes: Their bytes, as far as the log says them.
+    """
+
+    spellings: ArrowArray
+    sizes: ArrowArray
+
+
+class LookalikeCollector:
+    """Collects lookalikes while the log is read."""
+
+    def __init__(self, keys: PathKeys) -> None:
+        self._keys = keys
+        self._spellings: list[ArrowArray] = []
+        self._sizes: list[ArrowArray] = []
+
+    def add(self, files: LogKeys, sizes: ArrowArray | None) -> None:
+        """Add needed files, with their bytes if these are known."""
+        names = pc.drop_null(files.keys)
+        spellings = common_spellings(names)
+        is_usual = spellings is names  # then the hashes are known
+        self._spellings.append(pc.drop_null(files.hashes) if is_usual else self._keys.of_listing(spellings))
+        if sizes is not None:
+            self._sizes.append(pc.unique(pc.drop_null(_flat(sizes))))
+
+    def finish(self) -> Lookalikes:
+        """Return everything that was added."""
+        nothing = pa.array([], pa.int64())
+        return Lookalikes(*(pa.concat_arrays([nothing, *parts]) for parts in (self._spellings, self._sizes)))
+
+
 def find_namesakes(setting: PlanContext, removals: ArrowTable) -> MisnamedFiles:
     """Return which removed files (columns `path`, `sizeBytes`, `reason`) may be needed ones that are missing. Commits
     name all of them, and nothing was listed.
@@ -113,6 +149,9 @@ def _search_log(
     setting: PlanContext, candidates: ArrowTable, is_named: ArrowArray, suspects: ArrowArray
 ) -> MisnamedFiles:
     search = NameSearch(setting.keys, candidates, is_named, suspects)
+    lookalikes = setting.references.lookalikes
+    if lookalikes is not None and not search.may_match(lookalikes, has_vectors=len(setting.references.vectors) > 0):
+        return MisnamedFiles.none_of(candidates.num_rows)
     for batch in _needed_batches(setting):
         search.add(batch)
     return search.finish(setting.table)
@@ -141,6 +180,15 @@ class NameSearch:
         self._sizes = _flat(candidates.column("sizeBytes"))
         self._wanted_sizes = pc.unique(pc.drop_null(pc.filter(self._sizes, self._may_be_data)))
         self._parts: list[ArrowTable] = []
+
+    def may_match(self, needed: Lookalikes, *, has_vectors: bool) -> bool:
+        """Return whether a candidate may be in doubt, if its lookalike among the needed files is missing."""
+        spellings = self._keys.of_listing(self._spellings)
+        return (
+            pc.any(is_among(spellings, needed.spellings)).as_py()
+            or pc.any(pc.is_in(self._wanted_sizes, value_set=needed.sizes)).as_py()
+            or (has_vectors and pc.any(self._may_be_vector).as_py())
+        ) or False
 
     def add(self, batch: NamedBatch) -> None:
         """Keep the files of a batch that could be one of the candidates."""
@@ -182,10 +230,7 @@ class NameSearch:
         parts = [part for part in self._parts if part.num_rows]
         if not parts:
             return MisnamedFiles.none_of(len(self._spellings))
-        files = pa.concat_tables(parts).combine_chunks()
-        paths = _flat(files["path"])
-        each_once = files.take(pc.index_in(pc.unique(paths), value_set=paths))
-        return self._compare_with(_missing_of(table, each_once))
+        return self._compare_with(_missing_of(table, pa.concat_tables(parts).combine_chunks()))
 
     def _compare_with(self, missing: ArrowTable) -> MisnamedFiles:
         """Return which candidates may be one of the missing files."""
@@ -210,13 +255,15 @@ class NameSearch:
 
 def _missing_of(table: TableHandle, files: ArrowTable) -> ArrowTable:
     """Return the files that the store does not have under their names, decoded or as the log writes them."""
-    written = pc.if_else(pc.equal(files["path"], files["written"]), pa.scalar(None, pa.binary()), files["written"])
-    columns = {"path": files["path"], "written": written}
-    columns |= {name: files[name] for name in ("kind", "sizeBytes", "spelling")}
-    columns |= {"name": files["path"]}
+    paths = _flat(files["path"])
+    each_once = files.take(pc.index_in(pc.unique(paths), value_set=paths))  # several actions may name a file
+    is_same = pc.equal(each_once["path"], each_once["written"])
+    written = pc.if_else(is_same, pa.scalar(None, pa.binary()), each_once["written"])
+    columns = {"path": each_once["path"], "written": written, "kind": each_once["kind"]}
     needed = NeededFiles(pa.table(columns), pa.table({"path": pa.array([], pa.binary())}))
     _, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    return pc.filter(files, pc.is_null(sizes))
+    names = pc.filter(each_once["path"], pc.is_null(sizes))
+    return pc.filter(files, pc.is_in(files["path"], value_set=_flat(names)))
 
 
 def _are_named(references: References, files: ArrowArray) -> ArrowArray:

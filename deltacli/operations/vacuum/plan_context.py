@@ -184,6 +184,7 @@ def prepare(
         scope=scope,
         removals_since=removals_since,
         unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
+        with_lookalikes=request.mode is not Mode.FULL or request.prefix is not None or request.inventory is not None,
     )
     if manifested := files_of_manifests(table):
         references = references.with_viewed(keys.of_listing(binary_paths(sorted(manifested))))
