@@ -13,7 +13,6 @@ Spec: Deletion Vectors; Add File and Remove File; Per-file Statistics.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field
@@ -23,22 +22,20 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError
 from deltacli.core.made_once import NamedTuple, dataclass
-from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
+from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text, unique_id_column, vector_file
+from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, num_records_column
 from deltacli.delta.log.segment import LogListing, parse_log_path
-from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
-from deltacli.delta.stats.collect import StatisticsCollector
-from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.log_files import data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import find_in, tags_of
-from deltacli.operations.recover.verify import Problem, as_in_log, faults_within, verify, without_nulls
+from deltacli.operations.recover.verify import Problem, verify, without_nulls
 from deltacli.operations.repair.plan import Planned, RepairRequest, Run, Step, Unrepaired, left
+from deltacli.operations.repair.renamed_files import OtherNames, find_other_names
+from deltacli.operations.repair.true_statistics import true_statistics
 from deltacli.operations.restore.missing_files import Brought
 from deltacli.rules.actions.commit_contents import DUPLICATE_PATH
 from deltacli.rules.actions.row_tracking import is_enabled
@@ -46,22 +43,18 @@ from deltacli.rules.files.deletion_vectors import ORPHAN as ORPHAN_VECTOR
 from deltacli.rules.files.storage import ORPHAN, ORPHAN_YOUNG
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
-from deltacli.table.live_files import FileKind, NeededFiles, file_keys, look_for, needed_files, removes_of, whole
+from deltacli.table.live_files import NeededFiles, file_keys, look_for, needed_files, removes_of, whole
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.file_facts import ListedFile
 from deltacli.work.rewrite.pieces import broken_rule
-from deltacli.work.rewrite.sources import renamed
 from deltacli.work.rows.data_files import (
     AROUND,
     DataFile,
     Descriptor,
-    ReadSpec,
     VectorFaultError,
     inline_data,
     open_data_file,
     parse_rows,
 )
-from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
@@ -83,8 +76,6 @@ _VERSION = b"\x01"
 _MOST_BYTES = 256 << 20
 ORPHANS = (ORPHAN.id, ORPHAN_YOUNG.id, ORPHAN_VECTOR.id)
 """The rules about files that no log names."""
-_MOST_COMPARED = 20
-"""Files without a name that are compared with one that is missing."""
 
 
 class Named(NamedTuple):
@@ -117,8 +108,8 @@ class Looked(NamedTuple):
     sources: Mapping[bytes, str] = NOTHING
     brought: Brought | None = None
     notes: Sequence[str] = ()
-    renamed: Mapping[bytes, str] = NOTHING
-    """Missing files that are there under names that no log has."""
+    renamed: Mapping[bytes, OtherNames] = {}
+    """Missing files that may be there under names that no log has."""
     sizes: Mapping[bytes, int] = {}
     """The bytes of the files of which only the size differs from the log."""
     descriptors: Mapping[int, JsonObject] = {}
@@ -185,7 +176,9 @@ def look_at(
     is_lost = pa.array([problems[key] not in (None, INTACT) for key in keys], pa.bool_())
     is_gone = pa.array([problems[key] == Problem.MISSING.value for key in keys], pa.bool_())
     found = {key: problem for key, problem in problems.items() if problem is not None}
-    looked = Looked(found, reasons, renamed=find_renamed(table, needed.where(is_gone), orphans), sizes=seen)
+    statistics = {key: text for key, text in zip(named.data, named.adds["stats"].to_pylist(), strict=True) if key}
+    renamed = find_other_names(table, now, needed.where(is_gone), statistics, orphans)
+    looked = Looked(found, reasons, renamed=renamed, sizes=seen)
     if not request.sources or not pc.any(is_lost).as_py():
         return looked
     present = list_whole_log(table.storage) or {}
@@ -357,67 +350,6 @@ def _vectors(data: bytes) -> Iterator[_Stored]:
         offset = end
 
 
-class _Pair(NamedTuple):
-    """A missing file, and one that may be it."""
-
-    key: bytes
-    path: str
-
-
-def find_renamed(table: TableHandle, missing: NeededFiles, orphans: Sequence[str]) -> Mapping[bytes, str]:
-    """Return the key of each missing file that is there under another name, with that name. `orphans` are the paths
-    of files that no log names. Raises StorageFailed.
-    """
-    if not orphans or not missing.files.num_rows:
-        return {}
-    paths = pa.array([as_in_log(path) for path in orphans], pa.string())
-    nothing = pa.nulls(len(paths), pa.int64())
-    found, sizes = look_for(
-        table.storage, needed_files((table.storage.uri,), paths, nothing, nothing), table.engine, table.progress
-    )
-    names = [key_text(path) for path in whole(found.files["path"]).to_pylist()]
-    by_size: dict[int, list[str]] = {}
-    for name, size in zip(names, sizes.to_pylist(), strict=True):
-        by_size.setdefault(size, []).append(name)
-    pairs, footers = _same_size(missing, by_size)
-    vectors = list(_same_vector(missing, names))
-    known = dict(zip(names, sizes.to_pylist(), strict=True))
-    told = faults_within(
-        footers,
-        [vector for _, vector in vectors],
-        known,
-        table.over(table.storage).stores,
-        table.engine,
-        table.progress,
-    )
-    sound = zip([*pairs, *(pair for pair, _ in vectors)], told, strict=True)
-    return {pair.key: pair.path for pair, fault in reversed(list(sound)) if fault is None}
-
-
-def _same_size(
-    missing: NeededFiles, by_size: Mapping[int, Sequence[str]]
-) -> tuple[list[_Pair], list[tuple[ListedFile, int | None]]]:
-    """Return the data files that may be others, with what is expected of their footers."""
-    data = missing.files.filter(pc.equal(missing.files["kind"], FileKind.DATA.value))
-    columns = (data[name].to_pylist() for name in ("path", "sizeBytes", "rows"))
-    pairs, footers = list[_Pair](), list[tuple[ListedFile, int | None]]()
-    for key, size, rows in zip(*columns, strict=True):
-        for path in by_size.get(size, ())[:_MOST_COMPARED]:
-            pairs.append(_Pair(key, path))
-            footers.append((ListedFile(as_in_log(path), size), rows))
-    return pairs, footers
-
-
-def _same_vector(missing: NeededFiles, names: Sequence[str]) -> Iterator[tuple[_Pair, Descriptor]]:
-    """Yield the files that may have the vectors of others, each with the vector as it would be there."""
-    lost = set(missing.files["path"].to_pylist())
-    columns = (missing.vectors[name].to_pylist() for name in ("path", "deletionVector"))
-    for key, descriptor in zip(*columns, strict=True):
-        for path in [one for one in names if one.endswith(".bin")][:_MOST_COMPARED] if key in lost else ():
-            stated = {name: value for name, value in descriptor.items() if value is not None}
-            yield _Pair(key, path), {**stated, "storageType": "p", "pathOrInlineDv": as_in_log(path)}
-
-
 # -- steps for intact files --------------------------------------------------------------------------------------------
 
 _WITHOUT_COUNT = "stats.num-records-missing"
@@ -426,8 +358,6 @@ _MAY_DIFFER = ("stats", "tags", "modificationTime", "dataChange")
 """Fields of an add that do not change which rows it has."""
 _COUNTS = ".num-records-"
 """What the ids of rules about the number of records have in common."""
-_COMPARED = 23
-"""Characters of texts that are compared: a time with milliseconds has so many, and no text is cut to fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -646,36 +576,3 @@ def _fault_of_columns(table: TableHandle, config: TableConfiguration, path: str)
     with open_data_file(table.files(), DataFile(path, None)) as opened:
         broken = broken_rule(config, opened)
     return None if broken is None else f"{broken.message} [{broken.rule.id}]"
-
-
-def true_statistics(files: TableFiles, config: TableConfiguration, path: str, *, has_vector: bool) -> str:
-    """Return the statistics of all rows of a file; with a vector they are not tight. Raises Unreadable."""
-    columns = stored_columns(config)
-    schema = arrow_schema(columns)
-    wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
-    physical = file_schema(config, columns)
-    collector = StatisticsCollector(config, physical)
-    for batch in read_rows(files, wanted, DataFile(path, None)):
-        collector.take(renamed(batch, physical))
-    return collector.text(is_tight=not has_vector)
-
-
-def is_true(claimed: str | None, true: str) -> bool:
-    """Return whether each value that statistics claim is the true one. Texts and times may be cut."""
-    try:
-        ours, theirs = json.loads(claimed or ""), json.loads(true)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(ours, dict) or ours.get("numRecords") != theirs["numRecords"]:
-        return False
-    names = (*BOUNDS, NULL_COUNT)
-    return all(_agree(ours.get(name) or {}, theirs.get(name, {})) for name in names)
-
-
-def _agree(ours: Json, theirs: Json) -> bool:
-    if isinstance(ours, dict):
-        return isinstance(theirs, dict) and all(_agree(value, theirs.get(name)) for name, value in ours.items())
-    if isinstance(ours, str) and isinstance(theirs, str):
-        length = min(len(ours), len(theirs), _COMPARED)
-        return length > 0 and ours[:length] == theirs[:length]
-    return bool(ours == theirs)

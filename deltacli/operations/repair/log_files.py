@@ -51,7 +51,6 @@ from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_loc
 from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import bring_back, plan_undelete
-from deltacli.operations.repair.live_files import is_true, true_statistics
 from deltacli.operations.repair.plan import (
     NoSource,
     NotNeededError,
@@ -64,6 +63,7 @@ from deltacli.operations.repair.plan import (
     Work,
     left,
 )
+from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
 from deltacli.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.rules.checkpoints.columns import PARSED_PARTITION_MISSING

@@ -53,6 +53,7 @@ from deltacli.operations.repair.plan import (
     Work,
     left,
 )
+from deltacli.operations.repair.renamed_files import OtherNames
 from deltacli.operations.restore.missing_files import Brought
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
@@ -88,8 +89,9 @@ class FilesPlan(NamedTuple):
     whole_directories: tuple[str, ...] = ()
     returned: tuple[str, ...] = ()
     """Files that the listing lacked and that are there when they are asked for."""
-    renamed: Mapping[str, str] = {}
-    """Live files that are missing, and the files under other names that are what the log says of them."""
+    renamed: Mapping[str, OtherNames] = {}
+    """The paths of live files that are missing, or whose vectors are, and the files under other names that may be it.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +207,7 @@ class _Steps:
         self.unrepaired: list[Unrepaired] = []
         self.removed: dict[int, Amount] = {}
         self.returned: set[str] = set()
-        self.renamed: dict[int, str] = {}
+        self.renamed: dict[int, OtherNames] = {}
         self.amended: dict[int, Amendment] = {}
         self.uses_sources = False
         by_path: dict[str, list[int]] = {}
@@ -269,16 +271,24 @@ class _Steps:
             what = f"record the deletion vector of {finding.place.key} as it is in its file"
             self.steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
             return
-        what = f"remove {finding.place.key}: {reason or problem}"
+        what = f"remove {finding.place.key}: {self._describe(row, reason or problem)}"
         step = Step(finding.rule.id, finding.place, StepKind.REMOVE_REFERENCE, 1, what, None, self._loss(row))
         other = next((self.looked.renamed[key] for key in lost if key in self.looked.renamed), None)
         if other is None:
             self.removed[row] = self._loss(row)
         else:
             self.renamed[row] = other
-            why = f"{other}, which no log names, matches what the log records of it: a path in a commit may be damaged"
+            why = other.describe(self.named.paths[row])
             step = step._replace(state=StepState.REFUSED, reason=why)
         self.steps.append(step)
+
+    def _describe(self, row: int, reason: str) -> str:
+        """Return what is wrong with an add. The data file is intact where it is about the vector alone."""
+        problems, vector = self.looked.problems, self.named.vectors[row]
+        is_of_vector_alone = problems.get(self.named.data[row] or b"") in (None, INTACT)
+        if vector is None or not is_of_vector_alone or problems.get(vector) != Problem.MISSING.value:
+            return reason
+        return f"its deletion vector ({key_text(vector)}) is missing"
 
     def _record_size(self, finding: Finding, row: int) -> None:
         key = self.named.data[row]

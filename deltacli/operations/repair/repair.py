@@ -352,17 +352,11 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
             facts={"first": data.returned[0], "why": "what else is missing may be there, too"},
         )
     if data.renamed:
-        (path, other), *more = data.renamed.items()
-        also = f", and {plural(len(more), 'more file')}" if more else ""
-        yield Refusal(
-            "repair.file-renamed",
-            f"{path} is missing, and {other}, which no log names, matches what the log records of it{also}: a path in "
-            "a commit may be damaged",
-            facts={
-                "if it is the file": f"copy {other} to {path}",
-                "if it is another one": f"move {other} out of the table",
-            },
-        )
+        (path, names), *more = data.renamed.items()
+        facts = names.facts(path)
+        if more:
+            facts["others"] = f"{plural(len(more), 'more file')}; the steps of the plan name them"
+        yield Refusal("repair.file-renamed", names.describe(path), facts=facts)
     if not data.lost:
         return
     loss = plan.loss

@@ -1,0 +1,280 @@
+"""Where live files are that are missing under their names: the same files under other names.
+
+Nothing is renamed by a guess. A pair is named only if one file fits and no other: its name is another spelling of the
+missing file's name, or it alone has the size, the rows and the statistics that the log records. Vectors are compared by
+length, cardinality and checksum.
+
+Spec: Add File and Remove File; Deletion Vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.core.errors import DeltacliError, quoted
+from deltacli.core.made_once import NamedTuple
+from deltacli.delta.data_files import key_text, vector_file
+from deltacli.delta.listing import PathKeys, binary_paths
+from deltacli.delta.path_spellings import common_spelling, common_spellings
+from deltacli.operations.recover.verify import as_in_log, faults_within
+from deltacli.operations.repair.true_statistics import is_true, true_statistics
+from deltacli.storage import folds_names
+from deltacli.table.live_files import FileKind, NeededFiles, look_for, needed_files, whole
+from deltacli.work.file_facts import ListedFile
+from deltacli.work.files.listing import in_batches
+
+if TYPE_CHECKING:
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+    from deltacli.work.rows.data_files import Descriptor
+
+_MOST_COMPARED = 20
+"""Files that are compared with one that is missing. Where more have its size, no pair is named."""
+
+
+class OtherNames(NamedTuple):
+    """The names under which a missing file may be.
+
+    Attributes:
+        missing: The name that it should have, below the table.
+        names: The files that fit, none of which any log names. The file is one of them if it is only one.
+        is_spelling: Whether they are other spellings of the missing name.
+        descriptor: For the file of a deletion vector, the vector as the log describes it; None for a data file.
+        is_shared: Whether they fit another missing file as well.
+    """
+
+    missing: str
+    names: tuple[str, ...]
+    is_spelling: bool = False
+    descriptor: Descriptor | None = None
+    is_shared: bool = False
+
+    @property
+    def other(self) -> str | None:
+        """The only file that fits, and no other missing file; None where that is not known."""
+        return self.names[0] if len(self.names) == 1 and not self.is_shared else None
+
+    @property
+    def is_descriptor_wrong(self) -> bool:
+        """Return whether readers cannot resolve the vector's descriptor, so that no file would be found by it."""
+        if self.descriptor is None or self.descriptor.get("storageType") == "p":
+            return False
+        text = self.descriptor.get("pathOrInlineDv")
+        is_relative = self.descriptor.get("storageType") == "u" and isinstance(text, str)
+        return not is_relative or vector_file(str(text)) is None
+
+    def describe(self, path: str) -> str:
+        """Return what is known of a live file with this path, as the reason of a step that is not made."""
+        if self.descriptor is None:
+            what = f"{self.missing} is missing"
+            match = "is another spelling of its name" if self.is_spelling else "matches what the log records of it"
+            cause = ": a path in a commit may be damaged"
+        else:
+            what = f"the deletion vector of {path} is missing ({self.missing})"
+            if self.is_descriptor_wrong:
+                what = f"the deletion vector of {path} is not found, because its descriptor in the log names no file"
+            match, cause = "has its size and cardinality", ""
+        named = f"{_listed(self.names)}, which no log names,"
+        if self.other is not None:
+            return f"{what}, and {named} {match}{cause}"
+        if len(self.names) == 1:
+            return f"{what}, and {named} {match}, but also of another missing file"
+        return f"{what}, and each of several files that no log names {match}: {_listed(self.names)}"
+
+    def facts(self, path: str) -> dict[str, str]:
+        """Return what a person can do. Each operation is right if it is done to the letter."""
+        if self.other is None:
+            return {"to see which one it is": "compare their rows with a backup of the table"}
+        noun = "file" if self.descriptor is None else "vector"
+        way = f"copy {quoted(self.other)} to {quoted(self.missing)}"
+        if self.is_descriptor_wrong:
+            way = f"leave it where it is: an engine has to commit {path} with a descriptor that names it"
+        return {f"if it is the {noun}": way, "if it is another one": f"move {quoted(self.other)} out of the table"}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+
+
+def find_other_names(
+    table: TableHandle,
+    now: Snapshot,
+    missing: NeededFiles,
+    statistics: Mapping[bytes, str | None],
+    orphans: Sequence[str],
+) -> Mapping[bytes, OtherNames]:
+    """Return the names under which missing files may be, by the keys of the missing files.
+
+    Args:
+        table: The table.
+        now: The newest version, whose live files are no other ones.
+        missing: The files that are missing, with the vectors that should be in them.
+        statistics: The statistics of missing data files as in the log, by their keys.
+        orphans: The paths of files that no log names.
+
+    Raises:
+        StorageFailed: If files cannot be listed or read.
+    """
+    if not missing.files.num_rows:
+        return {}
+    search = _Search(table, missing, _sizes_of(table, [*orphans, *_list_spellings(table, now, missing)]))
+    found = search.match_vectors()
+    found |= search.match_data(now, statistics)
+    return found
+
+
+def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> list[str]:
+    """Return the files of the table whose names are other spellings of missing names, without live ones. Rules about
+    orphans leave out names that no Delta table uses, and files that other readings of a path find.
+    """
+    wanted = common_spellings(whole(missing.files["path"]))
+    found: list[bytes] = []
+    for files in in_batches(table.storage.walk("", lambda _, names: [name for name in names if name != "_delta_log"])):
+        names = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
+        found += pc.filter(names, pc.is_in(common_spellings(names), value_set=wanted)).to_pylist()
+    if not found:
+        return []
+
+    keys = PathKeys((table.storage.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
+    hashes = keys.of_listing(pa.array(found, pa.binary()))
+    is_live = pc.is_null(hashes)
+    for batch in now.file_actions.narrow():
+        if batch.adds is not None and batch.adds.num_rows:
+            for named in (keys.of_log(batch.adds.column("path")), keys.of_vectors(batch.adds.column("dv_id"))):
+                is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(named.hashes)))
+    return [key_text(name) for name, live in zip(found, is_live.to_pylist(), strict=True) if not live]
+
+
+def _sizes_of(table: TableHandle, paths: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of the files that are there."""
+    in_log = pa.array([as_in_log(path) for path in dict.fromkeys(paths)], pa.string())
+    unknown = pa.nulls(len(in_log), pa.int64())
+    needed = needed_files((table.storage.uri,), in_log, unknown, unknown)
+    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    names = map(key_text, whole(there.files["path"]).to_pylist())
+    return {name: size for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
+
+
+class _Search:
+    """Compares missing files with files that no log names."""
+
+    def __init__(self, table: TableHandle, missing: NeededFiles, sizes: Mapping[str, int]) -> None:
+        self._table, self._missing, self._sizes = table, missing, sizes
+        self._by_spelling: dict[bytes, list[str]] = {}
+        for name in sizes:
+            self._by_spelling.setdefault(_spelling_of(name), []).append(name)
+
+    def match_data(self, now: Snapshot, statistics: Mapping[bytes, str | None]) -> dict[bytes, OtherNames]:
+        """Return the data files that fit missing ones."""
+        data = self._missing.files.filter(pc.equal(self._missing.files["kind"], FileKind.DATA.value))
+        columns = (data[name].to_pylist() for name in ("path", "sizeBytes", "rows"))
+        pairs: list[tuple[bytes, str, int | None]] = []
+        for key, size, rows in zip(*columns, strict=True):
+            same_size = [name for name, seen in self._sizes.items() if seen == size]
+            spellings = self._by_spelling.get(common_spelling(key), [])
+            same_size.sort(key=lambda name: name not in spellings)
+            pairs += ((key, name, rows) for name in same_size[: _MOST_COMPARED + 1])
+        footers = [(ListedFile(as_in_log(name), self._sizes[name]), rows) for _, name, rows in pairs]
+        faults = faults_within(
+            footers, [], {}, self._table.over(self._table.storage).stores, self._table.engine, self._table.progress
+        )
+        fitting: dict[bytes, list[str]] = {}
+        for (key, name, _), fault in zip(pairs, faults, strict=True):
+            if fault is None:
+                fitting.setdefault(key, []).append(name)
+        return self._choose(fitting, now, statistics)
+
+    def _choose(
+        self, fitting: Mapping[bytes, list[str]], now: Snapshot, statistics: Mapping[bytes, str | None]
+    ) -> dict[bytes, OtherNames]:
+        """Return what fits each missing file best: other spellings of its name, else files with its statistics."""
+        chosen: dict[bytes, OtherNames] = {}
+        taken = set[str]()
+        for key, names in fitting.items():
+            spellings = [name for name in self._by_spelling.get(common_spelling(key), []) if name in names]
+            if spellings:
+                chosen[key] = OtherNames(key_text(key), tuple(spellings), is_spelling=True)
+                taken.update(spellings)
+        for key, names in fitting.items():
+            others = [name for name in names if name not in taken]
+            if key in chosen or not others:
+                continue
+            if len(names) <= _MOST_COMPARED:
+                others = self._same_statistics(now, others, statistics.get(key)) or others
+            chosen[key] = OtherNames(key_text(key), tuple(others))
+        return _mark_shared(chosen)
+
+    def _same_statistics(self, now: Snapshot, names: Sequence[str], stated: str | None) -> list[str]:
+        """Return the files whose rows have the statistics of the log; all if there are none to compare."""
+        if stated is None:
+            return list(names)
+        files = self._table.files()
+        same = []
+        for name in names:
+            try:
+                true = true_statistics(files, now.config, as_in_log(name), has_vector=False)
+            except DeltacliError:
+                continue  # a file that cannot be read as one of this table proves nothing
+            if is_true(stated, true):
+                same.append(name)
+        return same
+
+    def match_vectors(self) -> dict[bytes, OtherNames]:
+        """Return the files that have missing vectors."""
+        lost = set(self._missing.files["path"].to_pylist())
+        columns = (self._missing.vectors[name].to_pylist() for name in ("path", "deletionVector"))
+        candidates = [name for name in self._sizes if name.lower().endswith(".bin")]
+        pairs: list[tuple[bytes, str, Descriptor]] = []
+        for key, descriptor in zip(*columns, strict=True):
+            stated = {name: value for name, value in descriptor.items() if value is not None}
+            in_order = sorted(candidates, key=lambda name: not _may_be_named(name, key, stated))
+            pairs += ((key, name, stated) for name in in_order[:_MOST_COMPARED] if key in lost)
+        as_if_there = [{**stated, "storageType": "p", "pathOrInlineDv": as_in_log(name)} for _, name, stated in pairs]
+        stores = self._table.over(self._table.storage).stores
+        faults = faults_within([], as_if_there, self._sizes, stores, self._table.engine, self._table.progress)
+
+        wanted: dict[bytes, list[Descriptor]] = {}
+        fits: dict[bytes, dict[str, int]] = {}
+        for (key, name, stated), fault in zip(pairs, faults, strict=True):
+            if stated not in wanted.setdefault(key, []):
+                wanted[key].append(stated)
+            if fault is None:
+                fits.setdefault(key, {}).setdefault(name, 0)
+                fits[key][name] += 1
+        chosen = {}
+        for key, by_name in fits.items():
+            # A file may hold the vectors of several data files: the other one must have all of them.
+            whole_ones = [name for name, count in by_name.items() if count >= len(wanted[key])]
+            named = [name for name in whole_ones if _may_be_named(name, key, wanted[key][0])]
+            if whole_ones:
+                names = tuple(named or whole_ones)
+                chosen[key] = OtherNames(key_text(key), names, bool(named), wanted[key][0])
+        return _mark_shared(chosen)
+
+
+def _mark_shared(chosen: Mapping[bytes, OtherNames]) -> dict[bytes, OtherNames]:
+    """Return what fits, with a mark where the only file that fits also fits another missing file."""
+    claims: dict[str, int] = {}
+    for fit in chosen.values():
+        for name in fit.names:
+            claims[name] = claims.get(name, 0) + 1
+    return {key: fit._replace(is_shared=claims[fit.names[0]] > 1) for key, fit in chosen.items()}
+
+
+def _spelling_of(name: str) -> bytes:
+    return common_spelling(name.encode("utf-8", "surrogateescape"))
+
+
+def _may_be_named(name: str, key: bytes, descriptor: Descriptor) -> bool:
+    """Return whether a name is another reading of the name of a vector's file, or of its descriptor."""
+    text = str(descriptor.get("pathOrInlineDv"))
+    readings = [key, text.strip().encode("utf-8", "surrogateescape")]
+    readings.append(f"deletion_vector_{text}.bin".encode("utf-8", "surrogateescape"))
+    as_relative = vector_file(text)
+    if as_relative is not None:
+        readings.append(as_relative.encode("utf-8", "surrogateescape"))
+    spelling = _spelling_of(name)
+    return any(common_spelling(reading) == spelling for reading in readings)
