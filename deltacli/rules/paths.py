@@ -17,6 +17,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
+from deltacli.delta.path_spellings import other_readings
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 
@@ -449,7 +450,7 @@ def paths_encoded_twice(view: views.StorageView) -> Iterator[Finding]:
         if name in view.files or name.startswith("/") or ":" in name:
             continue
         path = paths[row].as_py()
-        other_path = next((other for other in (decode(name), path) if other != name and other in view.files), None)
+        other_path = next((other for other in reversed(other_readings(path)) if other in view.files), None)
         if other_path is not None:
             reading = "as it stands" if other_path == path else "decoded twice"
             yield DOUBLE_ENCODED.at(

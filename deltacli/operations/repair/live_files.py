@@ -80,7 +80,8 @@ ORPHANS = (ORPHAN.id, ORPHAN_YOUNG.id, ORPHAN_VECTOR.id)
 
 class Named(NamedTuple):
     """The live files that findings name: whole adds, with the keys of their data files and of the files of their
-    vectors below the root (null: elsewhere, inline, or none).
+    vectors below the root (null: elsewhere, inline, or none). The key of a vector whose descriptor names no file is the
+    text of the descriptor.
 
     `live` is the number of all live files, `directories` that of live files per directory of a named one.
     """
@@ -139,8 +140,11 @@ def named_files(table: TableHandle, now: Snapshot, names: set[str]) -> Named | N
         return None
     adds = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).combine_chunks()
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
-    vectors = keys.of_vectors(whole(unique_id_column(whole(adds["deletionVector"])))).keys
-    return Named(adds, keys.of_log(whole(adds["path"])).keys.to_pylist(), vectors.to_pylist(), live, counts)
+    vectors = keys.of_vectors(whole(unique_id_column(whole(adds["deletionVector"])))).keys.to_pylist()
+    for row, descriptor in enumerate(adds["deletionVector"].to_pylist()):
+        if vectors[row] is None and descriptor and descriptor["storageType"] not in ("i", "p", None):
+            vectors[row] = str(descriptor["pathOrInlineDv"]).encode("utf-8", "surrogatepass")
+    return Named(adds, keys.of_log(whole(adds["path"])).keys.to_pylist(), vectors, live, counts)
 
 
 def needed_of(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
@@ -177,7 +181,8 @@ def look_at(
     is_gone = pa.array([problems[key] == Problem.MISSING.value for key in keys], pa.bool_())
     found = {key: problem for key, problem in problems.items() if problem is not None}
     statistics = {key: text for key, text in zip(named.data, named.adds["stats"].to_pylist(), strict=True) if key}
-    renamed = find_other_names(table, now, needed.where(is_gone), statistics, orphans)
+    gone = needed.where(is_gone)
+    renamed = find_other_names(table, now, gone, _lost_vectors(named, gone, keys), statistics, orphans)
     looked = Looked(found, reasons, renamed=renamed, sizes=seen)
     if not request.sources or not pc.any(is_lost).as_py():
         return looked
@@ -196,6 +201,16 @@ def look_at(
     }
     brought = Brought(elsewhere, sources, tags_of(table.storage, damaged, table.engine)) if by_key else None
     return looked._replace(sources=by_key, brought=brought, notes=notes)
+
+
+def _lost_vectors(named: Named, gone: NeededFiles, keys: Sequence[bytes]) -> list[tuple[bytes, Descriptor]]:
+    """Return the keys and the descriptors of vectors whose files are gone, or whose descriptors name no file."""
+    columns = (gone.vectors[name].to_pylist() for name in ("path", "deletionVector"))
+    lost = list(zip(*columns, strict=True))
+    known = set(keys)
+    descriptors = zip(named.vectors, named.adds["deletionVector"].to_pylist(), strict=True)
+    lost += ((key, descriptor) for key, descriptor in descriptors if key is not None and key not in known)
+    return lost
 
 
 def right_descriptors(

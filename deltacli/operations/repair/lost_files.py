@@ -56,7 +56,8 @@ from deltacli.operations.repair.plan import (
 from deltacli.operations.repair.renamed_files import OtherNames
 from deltacli.operations.restore.missing_files import Brought
 from deltacli.rules.framework.base import Finding, Severity
-from deltacli.rules.framework.repairs import StepKind
+from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
+from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
 from deltacli.storage.base import writing_faults
 from deltacli.table.live_files import Mask, file_keys, look_for, removes_of, whole
@@ -251,7 +252,9 @@ class _Steps:
         if problem is None:
             if finding.rule.id.endswith("file-missing"):
                 self.returned.add(finding.place.key or "")
-            self.unrepaired.append(left(finding, "the file is there, as the log describes it"))
+            is_path_alone = finding.rule is DOUBLE_ENCODED
+            reason = COMMIT_AGAIN if is_path_alone else "the file is there, as the log describes it"
+            self.unrepaired.append(left(finding, reason))
             return
         if problem == INTACT:
             self._record_size(finding, row)
@@ -266,6 +269,11 @@ class _Steps:
         if self.obstacle is not None:
             self.unrepaired.append(left(finding, self.obstacle))
             return
+        other = next((self.looked.renamed[key] for key in lost if key in self.looked.renamed), None)
+        if finding.rule is DOUBLE_ENCODED and other is None:
+            # A file is there under another reading of the path, so nothing is given up.
+            self.unrepaired.append(left(finding, COMMIT_AGAIN))
+            return
         if row in self.looked.descriptors:
             self.amended[row] = Amendment(vector=self.looked.descriptors[row])
             what = f"record the deletion vector of {finding.place.key} as it is in its file"
@@ -273,7 +281,6 @@ class _Steps:
             return
         what = f"remove {finding.place.key}: {self._describe(row, reason or problem)}"
         step = Step(finding.rule.id, finding.place, StepKind.REMOVE_REFERENCE, 1, what, None, self._loss(row))
-        other = next((self.looked.renamed[key] for key in lost if key in self.looked.renamed), None)
         if other is None:
             self.removed[row] = self._loss(row)
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -43,6 +44,7 @@ class OtherNames(NamedTuple):
         names: The files that fit, none of which any log names. The file is one of them if it is only one.
         is_spelling: Whether they are other spellings of the missing name.
         descriptor: For the file of a deletion vector, the vector as the log describes it; None for a data file.
+        is_descriptor_wrong: Whether readers cannot resolve the descriptor, so that no file would be found by it.
         is_shared: Whether they fit another missing file as well.
     """
 
@@ -50,21 +52,13 @@ class OtherNames(NamedTuple):
     names: tuple[str, ...]
     is_spelling: bool = False
     descriptor: Descriptor | None = None
+    is_descriptor_wrong: bool = False
     is_shared: bool = False
 
     @property
     def other(self) -> str | None:
         """The only file that fits, and no other missing file; None where that is not known."""
         return self.names[0] if len(self.names) == 1 and not self.is_shared else None
-
-    @property
-    def is_descriptor_wrong(self) -> bool:
-        """Return whether readers cannot resolve the vector's descriptor, so that no file would be found by it."""
-        if self.descriptor is None or self.descriptor.get("storageType") == "p":
-            return False
-        text = self.descriptor.get("pathOrInlineDv")
-        is_relative = self.descriptor.get("storageType") == "u" and isinstance(text, str)
-        return not is_relative or vector_file(str(text)) is None
 
     def describe(self, path: str) -> str:
         """Return what is known of a live file with this path, as the reason of a step that is not made."""
@@ -89,10 +83,25 @@ class OtherNames(NamedTuple):
         if self.other is None:
             return {"to see which one it is": "compare their rows with a backup of the table"}
         noun = "file" if self.descriptor is None else "vector"
-        way = f"copy {quoted(self.other)} to {quoted(self.missing)}"
+        other, missing = _arguments(self.other, self.missing)
+        way = f"copy {other} to {missing}"
         if self.is_descriptor_wrong:
             way = f"leave it where it is: an engine has to commit {path} with a descriptor that names it"
-        return {f"if it is the {noun}": way, "if it is another one": f"move {quoted(self.other)} out of the table"}
+        return {f"if it is the {noun}": way, "if it is another one": f"move {other} out of the table"}
+
+
+def _arguments(*names: str) -> Sequence[str]:
+    """Return names for a shell. Letters that look alike but differ in their composition are written as bytes."""
+    if len({normalize("NFC", name) for name in names}) == len(names):
+        return [quoted(name) for name in names]
+    escaped = (
+        "".join(
+            chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"
+            for byte in name.encode("utf-8", "surrogateescape")
+        )
+        for name in names
+    )
+    return [f"$'{text}'" for text in escaped]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -103,6 +112,7 @@ def find_other_names(
     table: TableHandle,
     now: Snapshot,
     missing: NeededFiles,
+    vectors: Sequence[tuple[bytes, Descriptor]],
     statistics: Mapping[bytes, str | None],
     orphans: Sequence[str],
 ) -> Mapping[bytes, OtherNames]:
@@ -111,18 +121,19 @@ def find_other_names(
     Args:
         table: The table.
         now: The newest version, whose live files are no other ones.
-        missing: The files that are missing, with the vectors that should be in them.
+        missing: The files that are missing.
+        vectors: The vectors whose files are missing or unknown, with the keys of these files.
         statistics: The statistics of missing data files as in the log, by their keys.
         orphans: The paths of files that no log names.
 
     Raises:
         StorageFailed: If files cannot be listed or read.
     """
-    if not missing.files.num_rows:
+    if not missing.files.num_rows and not vectors:
         return {}
-    search = _Search(table, missing, _sizes_of(table, [*orphans, *_list_spellings(table, now, missing)]))
-    found = search.match_vectors()
-    found |= search.match_data(now, statistics)
+    search = _Search(table, now, missing, _sizes_of(table, [*orphans, *_list_spellings(table, now, missing)]))
+    found = search.match_vectors(vectors)
+    found |= search.match_data(statistics)
     return found
 
 
@@ -161,13 +172,13 @@ def _sizes_of(table: TableHandle, paths: Sequence[str]) -> dict[str, int]:
 class _Search:
     """Compares missing files with files that no log names."""
 
-    def __init__(self, table: TableHandle, missing: NeededFiles, sizes: Mapping[str, int]) -> None:
-        self._table, self._missing, self._sizes = table, missing, sizes
+    def __init__(self, table: TableHandle, now: Snapshot, missing: NeededFiles, sizes: Mapping[str, int]) -> None:
+        self._table, self._now, self._missing, self._sizes = table, now, missing, sizes
         self._by_spelling: dict[bytes, list[str]] = {}
         for name in sizes:
             self._by_spelling.setdefault(_spelling_of(name), []).append(name)
 
-    def match_data(self, now: Snapshot, statistics: Mapping[bytes, str | None]) -> dict[bytes, OtherNames]:
+    def match_data(self, statistics: Mapping[bytes, str | None]) -> dict[bytes, OtherNames]:
         """Return the data files that fit missing ones."""
         data = self._missing.files.filter(pc.equal(self._missing.files["kind"], FileKind.DATA.value))
         columns = (data[name].to_pylist() for name in ("path", "sizeBytes", "rows"))
@@ -185,10 +196,10 @@ class _Search:
         for (key, name, _), fault in zip(pairs, faults, strict=True):
             if fault is None:
                 fitting.setdefault(key, []).append(name)
-        return self._choose(fitting, now, statistics)
+        return self._choose(fitting, statistics)
 
     def _choose(
-        self, fitting: Mapping[bytes, list[str]], now: Snapshot, statistics: Mapping[bytes, str | None]
+        self, fitting: Mapping[bytes, list[str]], statistics: Mapping[bytes, str | None]
     ) -> dict[bytes, OtherNames]:
         """Return what fits each missing file best: other spellings of its name, else files with its statistics."""
         chosen: dict[bytes, OtherNames] = {}
@@ -203,11 +214,11 @@ class _Search:
             if key in chosen or not others:
                 continue
             if len(names) <= _MOST_COMPARED:
-                others = self._same_statistics(now, others, statistics.get(key)) or others
+                others = self._same_statistics(others, statistics.get(key)) or others
             chosen[key] = OtherNames(key_text(key), tuple(others))
         return _mark_shared(chosen)
 
-    def _same_statistics(self, now: Snapshot, names: Sequence[str], stated: str | None) -> list[str]:
+    def _same_statistics(self, names: Sequence[str], stated: str | None) -> list[str]:
         """Return the files whose rows have the statistics of the log; all if there are none to compare."""
         if stated is None:
             return list(names)
@@ -215,23 +226,21 @@ class _Search:
         same = []
         for name in names:
             try:
-                true = true_statistics(files, now.config, as_in_log(name), has_vector=False)
+                true = true_statistics(files, self._now.config, as_in_log(name), has_vector=False)
             except DeltacliError:
                 continue  # a file that cannot be read as one of this table proves nothing
             if is_true(stated, true):
                 same.append(name)
         return same
 
-    def match_vectors(self) -> dict[bytes, OtherNames]:
+    def match_vectors(self, vectors: Sequence[tuple[bytes, Descriptor]]) -> dict[bytes, OtherNames]:
         """Return the files that have missing vectors."""
-        lost = set(self._missing.files["path"].to_pylist())
-        columns = (self._missing.vectors[name].to_pylist() for name in ("path", "deletionVector"))
         candidates = [name for name in self._sizes if name.lower().endswith(".bin")]
         pairs: list[tuple[bytes, str, Descriptor]] = []
-        for key, descriptor in zip(*columns, strict=True):
+        for key, descriptor in vectors:
             stated = {name: value for name, value in descriptor.items() if value is not None}
             in_order = sorted(candidates, key=lambda name: not _may_be_named(name, key, stated))
-            pairs += ((key, name, stated) for name in in_order[:_MOST_COMPARED] if key in lost)
+            pairs += ((key, name, stated) for name in in_order[:_MOST_COMPARED])
         as_if_there = [{**stated, "storageType": "p", "pathOrInlineDv": as_in_log(name)} for _, name, stated in pairs]
         stores = self._table.over(self._table.storage).stores
         faults = faults_within([], as_if_there, self._sizes, stores, self._table.engine, self._table.progress)
@@ -251,8 +260,22 @@ class _Search:
             named = [name for name in whole_ones if _may_be_named(name, key, wanted[key][0])]
             if whole_ones:
                 names = tuple(named or whole_ones)
-                chosen[key] = OtherNames(key_text(key), names, bool(named), wanted[key][0])
+                descriptor = wanted[key][0]
+                is_wrong = not self._is_resolvable(descriptor)
+                chosen[key] = OtherNames(key_text(key), names, bool(named), descriptor, is_wrong)
         return _mark_shared(chosen)
+
+    def _is_resolvable(self, descriptor: Descriptor) -> bool:
+        """Return whether readers can resolve a descriptor of a vector in a file."""
+        match descriptor.get("storageType"):
+            case "u":
+                return vector_file(str(descriptor.get("pathOrInlineDv"))) is not None
+            case "p":
+                return True
+            case "r":
+                return "adaptiveMetadata" in self._now.config.features
+            case _:
+                return False
 
 
 def _mark_shared(chosen: Mapping[bytes, OtherNames]) -> dict[bytes, OtherNames]:

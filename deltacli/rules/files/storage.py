@@ -14,10 +14,11 @@ from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import CLOCK_SKEW_MS, format_moment, format_size, format_timestamp, plural
-from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE, are_absolute, decode, key_text, locate, locate_all
+from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE, are_absolute, key_text, locate, locate_all
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
+from deltacli.delta.path_spellings import common_spelling, other_readings
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.rules.framework.views import (
     StateView,
@@ -188,14 +189,27 @@ class Compared:
         names = [key_text(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
         absent = []
         for row, path, name in zip(rows, raw, names, strict=True):
-            others = (path, decode(name)) if "%" in path else ()
-            absent.append((row, name, next((other for other in others if other in self.view.files), "")))
+            other = next((other for other in other_readings(path) if other in self.view.files), "")
+            absent.append((row, name, other))
         return absent
 
     @cached_property
     def absent_rows(self) -> list[int]:
         """Rows of live files that should be in the listing and are not, under no name."""
         return [row for row, name, other in self._absent if not other and not self.view.may_be_there(name)]
+
+    def may_be_missing(self, path: str, size_bytes: int) -> bool:
+        """Return whether a vacuum keeps a file that the log does not name, because a missing live file may be it."""
+        spellings, sizes = self._lookalikes
+        return size_bytes in sizes or common_spelling(path.encode("utf-8", "surrogateescape")) in spellings
+
+    @cached_property
+    def _lookalikes(self) -> tuple[set[bytes], set[int]]:
+        """The common spellings of the names of missing live files, and their bytes."""
+        rows = self.absent_rows
+        keys = pc.take(self.keys, rows).to_pylist() if rows else []
+        sizes = pc.take(self.view.live_adds.column("size"), rows).to_pylist() if rows else []
+        return set(map(common_spelling, keys)), set(sizes)
 
     @cached_property
     def absent_names(self) -> set[str]:
@@ -318,7 +332,7 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     for path, kind in _not_live(compared):
         if path not in removed:
             if kind is not FileKind.FOREIGN:  # which a vacuum keeps
-                yield _orphan(view, path, threshold)
+                yield _orphan(compared, path, threshold)
         elif removed[path] < threshold:
             message = f"{path} was removed, and by its deletion time its retention has ended"
             if copied_ms is not None and copied_ms >= threshold:
@@ -335,9 +349,13 @@ def _copied_at(view: StorageView) -> int | None:
     return max((commit.modified_ms for commit in view.commits if is_copied(commit)), default=None)
 
 
-def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
+def _orphan(compared: Compared, path: str, threshold: int) -> Finding:
+    view = compared.view
     file = view.files[path]
     size, seen = format_size(file.size_bytes), format_timestamp(file.modified_ms)
+    if file.modified_ms < threshold and compared.may_be_missing(path, file.size_bytes):
+        message = f"the log does not name {path} ({size}): it may be a live file that is missing, so a vacuum keeps it"
+        return ORPHAN.at(Place(path), message, seen=seen)
     if file.modified_ms < threshold:
         unless = ", unless a shallow clone needs it" if view.has_clones() else ""
         message = f"the log does not name {path} ({size}): a vacuum would delete it{unless}"

@@ -344,7 +344,8 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     (
         Family.FILES,
         (_RECOVER, _REMOVE),
-        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.bad-z85""",
+        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.bad-z85
+        path.double-encoded""",
     ),
     (
         Family.FILES,
@@ -406,7 +407,7 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
 
 _HARMLESS = "no reader is misled, so there is nothing to repair"
 _PAST = "commits are never edited, and this one decides nothing of the newest version"
-_AGAIN = "an engine has to commit the file again with the right fields; the file itself is intact"
+COMMIT_AGAIN = "an engine has to commit the file again with the right fields; the file itself is intact"
 _ENGINE = "an engine has to rewrite the rows"
 _SCHEMA = "a person has to decide on the schema, which a new metaData then states"
 _PROTOCOL = "a person has to decide on the protocol, which no later commit takes back"
@@ -476,11 +477,11 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         commit.duplicate-domain action.add-remove-same-key path.same-file-two-spellings path.not-unique-over-history""",
     ),
     (
-        _AGAIN,
+        COMMIT_AGAIN,
         """action.missing-required action.wrong-type action.number-spelling domain.configuration-not-string
         action.negative-size
         action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
-        path.escapes-root path.not-normalised path.absolute-inside-root path.double-encoded
+        path.escapes-root path.not-normalised path.absolute-inside-root
         mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case
         partition.unparsable
         partition.kernel-unreadable partition.empty-string partition.timestamp-zoneless partition.noncanonical
