@@ -245,25 +245,26 @@ class _Search:
         stores = self._table.over(self._table.storage).stores
         faults = faults_within([], as_if_there, self._sizes, stores, self._table.engine, self._table.progress)
 
-        wanted: dict[bytes, list[Descriptor]] = {}
-        fits: dict[bytes, dict[str, int]] = {}
-        for (key, name, stated), fault in zip(pairs, faults, strict=True):
-            if stated not in wanted.setdefault(key, []):
-                wanted[key].append(stated)
+        # A file may hold the vectors of several data files: one that is it has all of them.
+        fitting: dict[bytes, set[str]] = {}
+        for (key, name, _), fault in zip(pairs, faults, strict=True):
             if fault is None:
-                fits.setdefault(key, {}).setdefault(name, 0)
-                fits[key][name] += 1
-        chosen = {}
-        for key, by_name in fits.items():
-            # A file may hold the vectors of several data files: the other one must have all of them.
-            whole_ones = [name for name, count in by_name.items() if count >= len(wanted[key])]
-            named = [name for name in whole_ones if _may_be_named(name, key, wanted[key][0])]
-            if whole_ones:
-                names = tuple(named or whole_ones)
-                descriptor = wanted[key][0]
-                is_wrong = not self._is_resolvable(descriptor)
-                chosen[key] = OtherNames(key_text(key), names, bool(named), descriptor, is_wrong)
+                fitting.setdefault(key, set()).add(name)
+        for (key, name, _), fault in zip(pairs, faults, strict=True):
+            if fault is not None and key in fitting:
+                fitting[key].discard(name)
+
+        described = dict(vectors)
+        chosen = {key: self._choose_vector(key, names, described[key]) for key, names in fitting.items() if names}
         return _mark_shared(chosen)
+
+    def _choose_vector(self, key: bytes, names: set[str], descriptor: Descriptor) -> OtherNames:
+        """Return what fits the file of a vector best: names that another reading of its descriptor finds."""
+        stated = {name: value for name, value in descriptor.items() if value is not None}
+        spellings = [name for name in names if _may_be_named(name, key, stated)]
+        best = tuple(sorted(spellings or names))
+        is_wrong = not self._is_resolvable(stated)
+        return OtherNames(key_text(key), best, bool(spellings), stated, is_wrong)
 
     def _is_resolvable(self, descriptor: Descriptor) -> bool:
         """Return whether readers can resolve a descriptor of a vector in a file."""

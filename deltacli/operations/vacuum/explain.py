@@ -15,9 +15,9 @@ from deltacli.delta.listing import HiddenNames, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.misnamed import advice
+from deltacli.operations.vacuum.missing_files import advice, choose_without_misnamed
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
-from deltacli.operations.vacuum.plan_context import PlanContext, choice_of, missing_commits, prepare, removed_in_gap
+from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
 from deltacli.table.file_history import RULE, FileReferences, named_files
 from deltacli.table.rebuild import committed_at, read_snapshot
@@ -103,7 +103,7 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> FileE
     judge = CandidateClassifier(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
     judge.take(ListedFiles(binary_paths([name]), None, None))
     old = spare_linked(judge, None, names_hidden=True)
-    found = choose(old, (), setting.references, choice_of(setting))
+    found = choose(old, (), setting.references, choose_without_misnamed(setting))
     verdict, why = _verdict(setting, judge, found, commits)
     if verdict == "goes" and not setting.is_listed and not _is_candidate(table, request, name):
         verdict, why = "kept", _why_unseen(request)

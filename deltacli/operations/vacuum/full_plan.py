@@ -35,7 +35,7 @@ from deltacli.operations.vacuum.candidates import (
     rows_at_once,
     spare_linked,
 )
-from deltacli.operations.vacuum.misnamed import misnamed_notes
+from deltacli.operations.vacuum.missing_files import choose_without_misnamed, misnamed_notes
 from deltacli.operations.vacuum.plan import (
     Mode,
     TimeTravelRange,
@@ -47,7 +47,6 @@ from deltacli.operations.vacuum.plan import (
 from deltacli.operations.vacuum.plan_context import (
     MISSING_SHARE,
     PlanContext,
-    choice_of,
     common_refusals,
     contradiction_refusals,
     example_of,
@@ -187,7 +186,7 @@ def _plan_of_mode(
     old = outside_of(old, setting.checkpoints)
     above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
-    found = choose(old, _below(tables), setting.references, choice_of(setting, judge))
+    found = choose(old, _below(tables), setting.references, choose_without_misnamed(setting, judge))
     judge.lost = pa.chunked_array([*found.lost["hash"].chunks, *found.misnamed["hash"].chunks], pa.int64())
     judge.lost = judge.lost.combine_chunks()
     notes = [

@@ -22,7 +22,7 @@ from deltacli.core.units import format_ranges
 from deltacli.delta.listing import partition_of
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
-from deltacli.operations.vacuum.misnamed import find_namesakes, misnamed_notes
+from deltacli.operations.vacuum.missing_files import find_namesakes, misnamed_notes
 from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.plan_context import (
     MISSING_SHARE,

@@ -16,31 +16,19 @@ Spec: Add File and Remove File; Deletion Vectors; Add CDC File.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import plural
-from deltacli.delta.data_files import encoded_root, made_absolute
 from deltacli.delta.listing import LogKeys, PathKeys, is_among
 from deltacli.delta.path_spellings import common_spellings
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.table.file_history import named_files
-from deltacli.table.find_log import list_log
 from deltacli.table.live_files import FileKind, NeededFiles, look_for
-from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogListing
-    from deltacli.operations.vacuum.candidates import References
-    from deltacli.operations.vacuum.plan_context import PlanContext
     from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
 
 _VECTOR_LIKE = (Reason.VECTOR.value, Reason.FOREIGN.value)
 """Files that may hold deletion vectors. A renamed one may have any name, so unrecognized files count, too."""
@@ -80,25 +68,6 @@ class MisnamedFiles(NamedTuple):
         return pc.filter(pa.table(columns), self.is_doubtful)
 
 
-def find_misnamed(setting: PlanContext, candidates: ArrowTable, suspects: ArrowArray | None = None) -> MisnamedFiles:
-    """Return which candidates of a plan may be needed files that are missing under their names.
-
-    Args:
-        setting: The plan's input.
-        candidates: Columns `path` (binary), `sizeBytes`, `reason` and `hash`.
-        suspects: Hashes of the needed files that a listing of the table has not shown; None without a listing.
-
-    Raises:
-        StorageFailed: If the store cannot tell whether a file is there.
-    """
-    if not candidates.num_rows or (suspects is not None and not len(suspects)):
-        return MisnamedFiles.none_of(candidates.num_rows)
-    if suspects is None:
-        suspects = pa.concat_arrays(setting.references.needed)
-    is_named = _are_named(setting.references, _flat(candidates.column("hash")))
-    return _search_log(setting, candidates, is_named, suspects)
-
-
 class Lookalikes(NamedTuple):
     """What the needed files of a table have in common with files that may be they. Without a listing of the whole table
     it tells in most cases that no candidate is in doubt, so that the log is not read again.
@@ -133,28 +102,6 @@ class LookalikeCollector:
         """Return everything that was added."""
         nothing = pa.array([], pa.int64())
         return Lookalikes(*(pa.concat_arrays([nothing, *parts]) for parts in (self._spellings, self._sizes)))
-
-
-def find_namesakes(setting: PlanContext, removals: ArrowTable) -> MisnamedFiles:
-    """Return which removed files (columns `path`, `sizeBytes`, `reason`) may be needed ones that are missing. Commits
-    name all of them, and nothing was listed.
-    """
-    is_named = pa.repeat(pa.scalar(True), removals.num_rows)
-    if not removals.num_rows:
-        return MisnamedFiles.none_of(0)
-    return _search_log(setting, removals, is_named, pa.concat_arrays(setting.references.needed))
-
-
-def _search_log(
-    setting: PlanContext, candidates: ArrowTable, is_named: ArrowArray, suspects: ArrowArray
-) -> MisnamedFiles:
-    search = NameSearch(setting.keys, candidates, is_named, suspects)
-    lookalikes = setting.references.lookalikes
-    if lookalikes is not None and not search.may_match(lookalikes, has_vectors=len(setting.references.vectors) > 0):
-        return MisnamedFiles.none_of(candidates.num_rows)
-    for batch in _needed_batches(setting):
-        search.add(batch)
-    return search.finish(setting.table)
 
 
 class NameSearch:
@@ -264,77 +211,6 @@ def _missing_of(table: TableHandle, files: ArrowTable) -> ArrowTable:
     _, sizes = look_for(table.storage, needed, table.engine, table.progress)
     names = pc.filter(each_once["path"], pc.is_null(sizes))
     return pc.filter(files, pc.is_in(files["path"], value_set=_flat(names)))
-
-
-def _are_named(references: References, files: ArrowArray) -> ArrowArray:
-    """Return which files (hashes) some version names, so that they are known to be no other file."""
-    is_named = references.history.adds(files)
-    for known in (references.removed.hashes, references.changes.hashes, references.named, references.vectors):
-        is_named = pc.or_(is_named, pc.is_in(files, value_set=known))
-    return is_named
-
-
-def _needed_batches(setting: PlanContext) -> Iterator[NamedBatch]:
-    """Yield every file that the log of a table, or of another table that needs its files, names."""
-    yield from _version_batches(setting.snapshot)
-    yield from _commit_batches(setting.table, setting.references.listing)
-    for version in setting.request.keep_versions:
-        yield from _version_batches(read_snapshot(setting.table, version=version))
-    for other in setting.others:
-        root = encoded_root(other.table.uri)
-        listing = list_log(other.table.storage, progress=other.table.progress)
-        for batch in chain(_version_batches(other), _commit_batches(other.table, listing)):
-            yield batch._replace(paths=made_absolute(_flat(batch.paths), root))
-
-
-def _version_batches(snapshot: Snapshot) -> Iterator[NamedBatch]:
-    """Yield the live files of a version, and the removed ones that it remembers."""
-    for batch in snapshot.file_actions.narrow():
-        if batch.adds is not None and batch.adds.num_rows:
-            yield NamedBatch(*(batch.adds.column(name) for name in ("path", "size", "dv_id")))
-        if batch.removes is not None and batch.removes.num_rows:
-            paths, vectors = (batch.removes.column(name) for name in ("path", "dv_id"))
-            yield NamedBatch(paths, pa.nulls(len(paths), pa.int64()), vectors)
-
-
-def _commit_batches(table: TableHandle, listing: LogListing) -> Iterator[NamedBatch]:
-    """Yield the files that commits name. Commits that cannot be read refuse the plan elsewhere."""
-    faults: list[CommitCorrupt] = []
-    for rows in named_files(table, listing, faults, []):
-        yield NamedBatch(rows.path, rows.size, rows.vector)
-
-
-def misnamed_notes(setting: PlanContext, files: ArrowTable) -> Iterator[str]:
-    """Yield notes on candidates that are kept because they may be missing files.
-
-    Args:
-        setting: The plan's input.
-        files: The candidates in doubt: `path`, `isOfVector`, and `missing`, the name of the file that each may be.
-    """
-    for is_of_vector in (False, True):
-        rows = pc.filter(files, pc.equal(files["isOfVector"], is_of_vector))
-        if rows.num_rows:
-            yield _misnamed_note(setting, rows, is_of_vector=is_of_vector)
-
-
-def _misnamed_note(setting: PlanContext, rows: ArrowTable, *, is_of_vector: bool) -> str:
-    candidate, missing = (rows[name][0].as_py().decode("utf-8", "replace") for name in ("path", "missing"))
-    what = "the file of a deletion vector" if is_of_vector else "the file"
-    if rows.num_rows == 1:
-        kept = f"1 file is kept ({candidate}), because it may be {what} {missing}, which is needed and missing"
-    else:
-        kept = (
-            f"{plural(rows.num_rows, 'file')} are kept, because they may be needed files that are missing under their "
-            f"names, such as {candidate} for {what} {missing}"
-        )
-    return f"{kept}; to see what is missing, and where it may be: {advice(setting)}"
-
-
-def advice(setting: PlanContext) -> str:
-    """Return the command that says more about missing files."""
-    if setting.snapshot.protocol.is_catalog_managed:  # which `repair` does not change
-        return command("validate", table=setting.table.address, level="storage")
-    return command("repair", table=setting.table.address, dry_run=True)
 
 
 def _flat(column: ArrowArray) -> ArrowArray:

@@ -59,14 +59,12 @@ from deltacli.delta.log.state import (
 )
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
-    CandidateClassifier,
     Doubts,
     References,
     Scope,
     collect_references,
     find_window,
 )
-from deltacli.operations.vacuum.misnamed import find_misnamed
 from deltacli.operations.vacuum.plan import (
     DeletionLimit,
     Kept,
@@ -555,8 +553,8 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
 # -- parts of a plan ---------------------------------------------------------------------------------------------------
 
 
-def choice_of(setting: PlanContext, judge: CandidateClassifier | None = None) -> CandidateChoice:
-    """Return the requested limit of the candidates. `judge` has compared a listing of the table, None without one."""
+def choice_of(setting: PlanContext) -> CandidateChoice:
+    """Return the requested limit of the candidates."""
     request, selector = setting.request, None
     if request.where is not None:
         from deltacli.delta.partitions.directories import PartitionSelector
@@ -567,7 +565,6 @@ def choice_of(setting: PlanContext, judge: CandidateClassifier | None = None) ->
         selector=selector,
         proven_only=not setting.is_proven,
         find_doubts=partial(doubts, setting),
-        find_misnamed=lambda rows: find_misnamed(setting, rows, None if judge is None else judge.find_unlisted()),
     )
 
 

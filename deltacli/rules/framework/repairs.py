@@ -344,9 +344,9 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     (
         Family.FILES,
         (_RECOVER, _REMOVE),
-        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.bad-z85
-        path.double-encoded""",
+        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.bad-z85""",
     ),
+    (Family.FILES, (_RECOVER,), "path.double-encoded"),
     (
         Family.FILES,
         (_RECOVER, _REBUILD, _REMOVE),

@@ -1,0 +1,159 @@
+"""Needed files that are missing under their names: which candidates of a plan may be they, and what to say about it.
+
+Where the whole table was listed, the listing shows that nothing is missing, and nothing more is read. Otherwise the log
+is read once more for the few needed files that could be one of the candidates, and the store is asked for these. What
+makes a candidate doubtful is in `misnamed.py`.
+
+Spec: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.core.errors import CommitCorrupt, command
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import plural
+from deltacli.delta.data_files import encoded_root, made_absolute
+from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier, References
+from deltacli.operations.vacuum.misnamed import MisnamedFiles, NamedBatch, NameSearch
+from deltacli.operations.vacuum.plan_context import PlanContext, choice_of
+from deltacli.table.file_history import named_files
+from deltacli.table.find_log import list_log
+from deltacli.table.rebuild import read_snapshot
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogListing
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+
+def choose_without_misnamed(setting: PlanContext, judge: CandidateClassifier | None = None) -> CandidateChoice:
+    """Return the requested limit of the candidates, which keeps those that may be missing files. `judge` has compared a
+    listing of the table; None without one.
+    """
+
+    def find(candidates: ArrowTable) -> MisnamedFiles:
+        return find_misnamed(setting, candidates, None if judge is None else judge.find_unlisted())
+
+    return choice_of(setting)._replace(find_misnamed=find)
+
+
+def find_misnamed(setting: PlanContext, candidates: ArrowTable, suspects: ArrowArray | None = None) -> MisnamedFiles:
+    """Return which candidates of a plan may be needed files that are missing under their names.
+
+    Args:
+        setting: The plan's input.
+        candidates: Columns `path` (binary), `sizeBytes`, `reason` and `hash`.
+        suspects: Hashes of the needed files that a listing of the table has not shown; None without a listing.
+
+    Raises:
+        StorageFailed: If the store cannot tell whether a file is there.
+    """
+    if not candidates.num_rows or (suspects is not None and not len(suspects)):
+        return MisnamedFiles.none_of(candidates.num_rows)
+    if suspects is None:
+        suspects = pa.concat_arrays(setting.references.needed)
+    is_named = _are_named(setting.references, _flat(candidates.column("hash")))
+    return _search_log(setting, candidates, is_named, suspects)
+
+
+def find_namesakes(setting: PlanContext, removals: ArrowTable) -> MisnamedFiles:
+    """Return which removed files (columns `path`, `sizeBytes`, `reason`) may be needed ones that are missing. Commits
+    name all of them, and nothing was listed.
+    """
+    is_named = pa.repeat(pa.scalar(True), removals.num_rows)
+    if not removals.num_rows:
+        return MisnamedFiles.none_of(0)
+    return _search_log(setting, removals, is_named, pa.concat_arrays(setting.references.needed))
+
+
+def _search_log(
+    setting: PlanContext, candidates: ArrowTable, is_named: ArrowArray, suspects: ArrowArray
+) -> MisnamedFiles:
+    search = NameSearch(setting.keys, candidates, is_named, suspects)
+    lookalikes = setting.references.lookalikes
+    if lookalikes is not None and not search.may_match(lookalikes, has_vectors=len(setting.references.vectors) > 0):
+        return MisnamedFiles.none_of(candidates.num_rows)
+    for batch in _needed_batches(setting):
+        search.add(batch)
+    return search.finish(setting.table)
+
+
+def _are_named(references: References, files: ArrowArray) -> ArrowArray:
+    """Return which files (hashes) some version names, so that they are known to be no other file."""
+    is_named = references.history.adds(files)
+    for known in (references.removed.hashes, references.changes.hashes, references.named, references.vectors):
+        is_named = pc.or_(is_named, pc.is_in(files, value_set=known))
+    return is_named
+
+
+def _needed_batches(setting: PlanContext) -> Iterator[NamedBatch]:
+    """Yield every file that the log of a table, or of another table that needs its files, names."""
+    yield from _version_batches(setting.snapshot)
+    yield from _commit_batches(setting.table, setting.references.listing)
+    for version in setting.request.keep_versions:
+        yield from _version_batches(read_snapshot(setting.table, version=version))
+    for other in setting.others:
+        root = encoded_root(other.table.uri)
+        listing = list_log(other.table.storage, progress=other.table.progress)
+        for batch in chain(_version_batches(other), _commit_batches(other.table, listing)):
+            yield batch._replace(paths=made_absolute(_flat(batch.paths), root))
+
+
+def _version_batches(snapshot: Snapshot) -> Iterator[NamedBatch]:
+    """Yield the live files of a version, and the removed ones that it remembers."""
+    for batch in snapshot.file_actions.narrow():
+        if batch.adds is not None and batch.adds.num_rows:
+            yield NamedBatch(*(batch.adds.column(name) for name in ("path", "size", "dv_id")))
+        if batch.removes is not None and batch.removes.num_rows:
+            paths, vectors = (batch.removes.column(name) for name in ("path", "dv_id"))
+            yield NamedBatch(paths, pa.nulls(len(paths), pa.int64()), vectors)
+
+
+def _commit_batches(table: TableHandle, listing: LogListing) -> Iterator[NamedBatch]:
+    """Yield the files that commits name. Commits that cannot be read refuse the plan elsewhere."""
+    faults: list[CommitCorrupt] = []
+    for rows in named_files(table, listing, faults, []):
+        yield NamedBatch(rows.path, rows.size, rows.vector)
+
+
+def misnamed_notes(setting: PlanContext, files: ArrowTable) -> Iterator[str]:
+    """Yield notes on candidates that are kept because they may be missing files.
+
+    Args:
+        setting: The plan's input.
+        files: The candidates in doubt: `path`, `isOfVector`, and `missing`, the name of the file that each may be.
+    """
+    for is_of_vector in (False, True):
+        rows = pc.filter(files, pc.equal(files["isOfVector"], is_of_vector))
+        if rows.num_rows:
+            yield _misnamed_note(setting, rows, is_of_vector=is_of_vector)
+
+
+def _misnamed_note(setting: PlanContext, rows: ArrowTable, *, is_of_vector: bool) -> str:
+    candidate, missing = (rows[name][0].as_py().decode("utf-8", "replace") for name in ("path", "missing"))
+    what = "the file of a deletion vector" if is_of_vector else "the file"
+    if rows.num_rows == 1:
+        kept = f"1 file is kept ({candidate}), because it may be {what} {missing}, which is needed and missing"
+    else:
+        kept = (
+            f"{plural(rows.num_rows, 'file')} are kept, because they may be needed files that are missing under their "
+            f"names, such as {candidate} for {what} {missing}"
+        )
+    return f"{kept}; to see what is missing, and where it may be: {advice(setting)}"
+
+
+def advice(setting: PlanContext) -> str:
+    """Return the command that says more about missing files."""
+    if setting.snapshot.protocol.is_catalog_managed:  # which `repair` does not change
+        return command("validate", table=setting.table.address, level="storage")
+    return command("repair", table=setting.table.address, dry_run=True)
+
+
+def _flat(column: ArrowArray) -> ArrowArray:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
