@@ -8,8 +8,7 @@ needed file is missing, a candidate is in doubt if
 * it has the size of the missing data file, and no version names it, or
 * the file of a deletion vector is missing, and no version names the candidate, whose content may be the vector.
 
-Where the whole table was listed, the listing shows that nothing is missing, and nothing more is read. Otherwise the log
-is read once more for the few needed files that could be one of the candidates, and the store is asked for these.
+`missing_files.py` asks when the log is read for that.
 
 Spec: Add File and Remove File; Deletion Vectors; Add CDC File.
 """
