@@ -32,7 +32,7 @@ from deltacli.delta.listing import content_of
 
 _MOST_LEVELS = 8
 """Levels of encoding that are taken off. A writer in a chain adds one; more are no accident but an attack."""
-_ODD = rb"[%+\\]|//|(?:^|/)\.|[ .](?:/|$)|[^\x00-\x7F]"
+_ODD = rb"[%+\\]|^/|/$|//|(?:^|/)\.|[ .](?:/|$)|[^\x00-\x7F]"
 """What makes a name differ from its common spelling in more than the case of ASCII letters."""
 _ODD_BYTES = (b"%", b"+", b"\\", b"//", b"/.", b"./", b" ")
 _SEGMENT_END = pattern(r"[ .]+(?=/|\Z)")
@@ -55,8 +55,8 @@ def common_spelling(name: bytes) -> bytes:
         name = decoded
 
     text = name.decode("utf-8", "surrogateescape").replace("\\", "/").replace("+", " ")
-    text = without_dots(re.sub("//+", "/", text)).strip("/")
-    text = _SEGMENT_END.sub("", text)
+    text = _SEGMENT_END.sub("", without_dots(text))
+    text = re.sub("//+", "/", text).strip("/")
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
     return folded.encode("utf-8", "surrogateescape")
 
@@ -88,8 +88,8 @@ def common_spellings(names: ArrowArray) -> ArrowArray:
 
 
 def _begins_odd(names: ArrowArray) -> bool:
-    """Return whether a name begins or ends with a dot, or ends with a blank, which the joined bytes do not show."""
-    return bool(pc.any(pc.match_substring_regex(names, r"^\.|\.$")).as_py())
+    """Return whether a name begins or ends with a dot or a slash, which the joined bytes do not show."""
+    return bool(pc.any(pc.match_substring_regex(names, "^[./]|[./]$")).as_py())
 
 
 def other_readings(path: str) -> Sequence[str]:
