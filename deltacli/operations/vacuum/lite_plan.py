@@ -22,7 +22,7 @@ from deltacli.core.units import format_ranges
 from deltacli.delta.listing import partition_of
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
-from deltacli.operations.vacuum.missing_files import find_namesakes, misnamed_notes
+from deltacli.operations.vacuum.missing_files import find_misnamed, misnamed_notes
 from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.plan_context import (
     MISSING_SHARE,
@@ -105,7 +105,7 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     nested = sorted(directory for directory in tables if directory)
     rows = outside_of(on_disk, nested)
     in_nested = on_disk.num_rows - rows.num_rows
-    doubts_by_name = find_namesakes(setting, rows)
+    doubts_by_name = find_misnamed(setting, rows)
     doubtful = pc.filter(rows, doubts_by_name.is_doubtful)
     misnamed = doubts_by_name.table_of(rows)
     rows = pc.filter(rows, pc.invert(doubts_by_name.is_doubtful))

@@ -106,19 +106,19 @@ class LookalikeCollector:
 class NameSearch:
     """Looks for candidates that may be needed files which are missing, while the log is read batch by batch."""
 
-    def __init__(
-        self, keys: PathKeys, candidates: ArrowTable, is_named: ArrowArray, suspects: ArrowArray | None = None
-    ) -> None:
+    def __init__(self, keys: PathKeys, candidates: ArrowTable, suspects: ArrowArray | None = None) -> None:
         """Begin a search.
 
         Args:
             keys: How the names of this table are hashed.
-            candidates: Columns `path` (binary), `sizeBytes` and `reason`.
-            is_named: Whether some version names the candidate. Then only its name can make it a doubtful one.
+            candidates: Columns `path` (binary), `sizeBytes`, `reason` and `removedAtVersion`, as in `VacuumPlan`. Only
+                its name can make a candidate doubtful that a commit is known to have removed.
             suspects: Hashes of the files that are needed and may be missing; None if all files that are added may be.
         """
         self._keys, self._suspects = keys, suspects
         self._spellings = common_spellings(_flat(candidates.column("path")))
+        is_tombstone = pc.equal(candidates.column("reason"), Reason.TOMBSTONE.value)
+        is_named = pc.or_(is_tombstone, pc.is_valid(candidates.column("removedAtVersion")))
         is_vector_like = pc.is_in(candidates.column("reason"), value_set=pa.array(_VECTOR_LIKE))
         is_vector_only = pc.equal(candidates.column("reason"), Reason.VECTOR.value)
         self._may_be_vector = _flat(pc.and_not(is_vector_like, is_named))

@@ -19,7 +19,7 @@ from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural
 from deltacli.delta.data_files import encoded_root, made_absolute
-from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier, References
+from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier
 from deltacli.operations.vacuum.misnamed import MisnamedFiles, NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of
 from deltacli.table.file_history import named_files
@@ -48,48 +48,24 @@ def find_misnamed(setting: PlanContext, candidates: ArrowTable, suspects: ArrowA
 
     Args:
         setting: The plan's input.
-        candidates: Columns `path` (binary), `sizeBytes`, `reason` and `hash`.
+        candidates: Columns `path` (binary), `sizeBytes`, `reason` and `removedAtVersion`, as in `VacuumPlan`.
         suspects: Hashes of the needed files that a listing of the table has not shown; None without a listing.
 
     Raises:
         StorageFailed: If the store cannot tell whether a file is there.
     """
+    references = setting.references
     if not candidates.num_rows or (suspects is not None and not len(suspects)):
         return MisnamedFiles.none_of(candidates.num_rows)
     if suspects is None:
-        suspects = pa.concat_arrays(setting.references.needed)
-    is_named = _are_named(setting.references, _flat(candidates.column("hash")))
-    return _search_log(setting, candidates, is_named, suspects)
-
-
-def find_namesakes(setting: PlanContext, removals: ArrowTable) -> MisnamedFiles:
-    """Return which removed files (columns `path`, `sizeBytes`, `reason`) may be needed ones that are missing. Commits
-    name all of them, and nothing was listed.
-    """
-    is_named = pa.repeat(pa.scalar(True), removals.num_rows)
-    if not removals.num_rows:
-        return MisnamedFiles.none_of(0)
-    return _search_log(setting, removals, is_named, pa.concat_arrays(setting.references.needed))
-
-
-def _search_log(
-    setting: PlanContext, candidates: ArrowTable, is_named: ArrowArray, suspects: ArrowArray
-) -> MisnamedFiles:
-    search = NameSearch(setting.keys, candidates, is_named, suspects)
-    lookalikes = setting.references.lookalikes
-    if lookalikes is not None and not search.may_match(lookalikes, has_vectors=len(setting.references.vectors) > 0):
+        suspects = pa.concat_arrays(references.needed)
+    search = NameSearch(setting.keys, candidates, suspects)
+    lookalikes = references.lookalikes
+    if lookalikes is not None and not search.may_match(lookalikes, has_vectors=len(references.vectors) > 0):
         return MisnamedFiles.none_of(candidates.num_rows)
     for batch in _needed_batches(setting):
         search.add(batch)
     return search.finish(setting.table)
-
-
-def _are_named(references: References, files: ArrowArray) -> ArrowArray:
-    """Return which files (hashes) some version names, so that they are known to be no other file."""
-    is_named = references.history.adds(files)
-    for known in (references.removed.hashes, references.changes.hashes, references.named, references.vectors):
-        is_named = pc.or_(is_named, pc.is_in(files, value_set=known))
-    return is_named
 
 
 def _needed_batches(setting: PlanContext) -> Iterator[NamedBatch]:

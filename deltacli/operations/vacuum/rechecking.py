@@ -30,7 +30,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogL
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.path_spellings import common_spellings
 from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
-from deltacli.operations.vacuum.plan import ProtectedTable, Reason, VacuumPlan, of_protected
+from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
@@ -380,8 +380,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
     table, candidates = snapshot.table, plan.candidates
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     paths = candidates.column("path").combine_chunks()
-    is_removed = pc.equal(candidates["reason"], Reason.TOMBSTONE.value)
-    search = NameSearch(keys, candidates, pc.or_(is_removed, pc.is_valid(candidates["removedAtVersion"])))
+    search = NameSearch(keys, candidates)
     hashes = keys.of_listing(paths)
     is_live = pc.is_null(hashes)
     for batch in snapshot.file_actions.narrow():
