@@ -79,7 +79,8 @@ class WalkEntry(NamedTuple):
     `/` in them where the store lists flat. `sizes` and `modified_ms` are None where they would need a call per file.
     `special` are names of entries that are neither regular files nor directories: links, pipes, sockets, and on object
     stores the markers, whose name ends in `/` or is '' for the directory's own. `is_empty`: the directory has no
-    entries; then, on a store that has directories, `directory_modified_ms` is its time.
+    entries, or only checksum files of Hadoop whose files are gone; then, on a store that has directories,
+    `directory_modified_ms` is its time.
     """
 
     directory: str
@@ -254,7 +255,9 @@ class Storage(ReadStorage, Protocol):
         """
 
     def remove_directory(self, path: str) -> Deletion:
-        """Remove a directory if it is empty; Missing on a store without directories."""
+        """Remove a directory if it is empty, checksum files of Hadoop without their files apart; Missing on a store
+        without directories.
+        """
 
 
 @runtime_checkable

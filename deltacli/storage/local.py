@@ -38,6 +38,7 @@ from deltacli.storage.base import (
     reason_of,
     running_kernel,
 )
+from deltacli.storage.hadoop_checksums import is_checksum_name, remove_checksum_before_deletion
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ class LocalStorage:
         try:
             if not path or leads_elsewhere(self.root, path):
                 return Failed("it is the root of the store" if not path else "a link leads to it")
-            _remove(os.rmdir, place, self._directory, path)
+            _remove(_remove_directory, place, self._directory, path)
         except ValueError:
             return Missing()  # not a valid directory name
         except OSError as fault:
@@ -490,6 +491,39 @@ def _open(place: str, flags: int = 0) -> int:
     )
 
 
+def _remove_directory(place: str, *, dir_fd: int | None = None) -> None:
+    """Remove a directory without entries, or with checksum files of Hadoop only, whose files are gone.
+
+    Raises:
+        OSError: It has other entries, which are kept.
+        ValueError: No directory can have such a name.
+    """
+    try:
+        os.rmdir(place, dir_fd=dir_fd)
+    except OSError as fault:
+        if fault.errno != errno.ENOTEMPTY:
+            raise
+        _empty_of_checksums(place, dir_fd)
+        os.rmdir(place, dir_fd=dir_fd)
+
+
+def _empty_of_checksums(place: str, dir_fd: int | None) -> None:
+    """Delete the entries of a directory if all of them are checksum files. Raises OSError."""
+    descriptor = os.open(place, _DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
+    try:
+        with os.scandir(descriptor) as entries:
+            names = [entry.name for entry in entries if _is_checksum_file(entry)]
+        if len(names) == len(os.listdir(descriptor)):
+            for name in names:
+                os.unlink(name, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_checksum_file(entry: os.DirEntry[str]) -> bool:
+    return is_checksum_name(entry.name) and entry.is_file(follow_symlinks=False)
+
+
 def _remove(remove: Callable[..., None], place: str, directory: _HeldDirectory | None, path: str) -> None:
     """Remove a file or a directory at a place; below a directory that is held, whatever is at its path by now."""
     if directory is None:
@@ -498,9 +532,15 @@ def _remove(remove: Callable[..., None], place: str, directory: _HeldDirectory |
         remove(path, dir_fd=directory.descriptor)
 
 
+def _unlink_with_checksum(place: str, *, dir_fd: int | None = None) -> None:
+    """Delete a file, and before it its checksum file. Raises OSError, ValueError."""
+    remove_checksum_before_deletion(place, dir_fd=dir_fd)
+    os.unlink(place, dir_fd=dir_fd)
+
+
 def _delete(place: str, directory: _HeldDirectory | None, path: str) -> Deletion:
     try:
-        _remove(os.unlink, place, directory, path)
+        _remove(_unlink_with_checksum, place, directory, path)
     except ValueError:
         return Missing()  # no file can have such a name
     except OSError as fault:
@@ -552,7 +592,8 @@ def look(place: str, path: str, directories: list[str]) -> Iterator[WalkEntry]:
         with os.scandir(descriptor) as entries:
             is_empty = True
             while piece := list(islice(entries, _PIECE)):
-                is_empty = False
+                # Checksum files without their files, in a directory that an older vacuum has emptied otherwise.
+                is_empty = is_empty and all(map(_is_checksum_file, piece))
                 if any(map(_is_link, piece)) or not all(map(_is_file, piece)):
                     names = [entry.name for entry in piece if entry.is_file(follow_symlinks=False)]
                     special = _sort_out(piece, directories)

@@ -29,6 +29,7 @@ from uuid import uuid4
 from deltacli.core import tempfiles
 from deltacli.core.errors import StorageFailed, quoted_table
 from deltacli.storage.base import disk_fault, is_no_file, no_atomic_create, running_kernel
+from deltacli.storage.hadoop_checksums import remove_checksum, remove_orphaned_checksum, remove_unfit_checksum
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 # -- temporary files of writers ----------------------------------------------------------------------------------------
@@ -292,7 +293,9 @@ class _Unnamed:
         return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=self._at)
 
     def name(self, file: int, path: str, _: str) -> None:
+        remove_orphaned_checksum(path, dir_fd=self._at)
         os.link(f"/proc/self/fd/{file}", path, src_dir_fd=self._at, dst_dir_fd=self._at)  # which follows the link
+        remove_unfit_checksum(path, dir_fd=self._at)
 
     def close(self) -> None:
         """Leave nothing."""
@@ -313,7 +316,9 @@ class _Drafts:
         return file
 
     def name(self, file: int, _: str, place: str) -> None:
+        remove_orphaned_checksum(place)
         _claim(self._places[file], place)
+        remove_unfit_checksum(place)
 
     def close(self) -> None:
         for place in self._places.values():
@@ -455,13 +460,14 @@ class LocalDraft:
         if self._here is not None:
             self._here()  # a directory that was switched before is found here, one that is switched later has no draft
         if replace:
-            os.replace(self.place, self._target)
+            replace_file(self.place, self._target)
             _sync_directory(self._directory)
             return Created()
         return _link(self.place, self._target)
 
 
 def _link(temporary: str, place: str) -> Creation:
+    remove_orphaned_checksum(place)
     try:
         _claim(temporary, place)
     except FileExistsError:
@@ -481,12 +487,24 @@ def _link(temporary: str, place: str) -> Creation:
                 return Unknown(f"{os.strerror(fault.errno or 0).lower()}, and {place} cannot be accessed")
             case False:
                 raise
+    remove_unfit_checksum(place)
     try:
         _sync_directory(os.path.dirname(place))
     except OSError as fault:
         reason = os.strerror(fault.errno or 0).lower()
         return Unknown(f"{place} exists but may not survive a crash: its directory cannot be synced ({reason})")
     return Created()
+
+
+def replace_file(temporary: str, place: str) -> None:
+    """Give a temporary file its name, replacing a file of that name and leaving no checksum file of another content.
+
+    Raises:
+        OSError: Nothing was replaced.
+    """
+    remove_checksum(place)
+    os.replace(temporary, place)
+    remove_unfit_checksum(place)
 
 
 def _claim(temporary: str, place: str) -> None:
@@ -592,7 +610,7 @@ def replacement(output: str) -> Iterator[BinaryIO]:
             os.fsync(sink.fileno())
         with contextlib.suppress(FileNotFoundError):
             temporary.chmod(stat.S_IMODE(os.stat(target).st_mode))
-        temporary.replace(target)
+        replace_file(draft.place, target)
     except OSError as fault:
         raise unwritable(output, fault) from fault
     finally:

@@ -93,9 +93,10 @@ class StateRows:
 
 # -- the files of each form --------------------------------------------------------------------------------------------
 
-_SMALL_KINDS = ("txn", "metaData", "protocol", "domainMetadata")
-_TOP_KINDS = (*_SMALL_KINDS, "checkpointMetadata", "sidecar")
-_ALL_KINDS = (*_SMALL_KINDS[:1], *writing.FILE_KINDS, *_SMALL_KINDS[1:])
+_ALL_KINDS = ("txn", *writing.FILE_KINDS, "metaData", "protocol", "domainMetadata")
+_TOP_KINDS = (*_ALL_KINDS, "checkpointMetadata", "sidecar")
+"""The columns of the main file of a V2 checkpoint in Parquet. Those of the file actions are all null, because sidecars
+have their rows, but Delta for Spark does not open the table without them."""
 
 
 @dataclass(frozen=True, slots=True)

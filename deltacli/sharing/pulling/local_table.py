@@ -36,6 +36,7 @@ from deltacli.delta.protocol.features import FEATURES, WRITER_FEATURES_VERSION, 
 from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.storage.base import disk_fault, writing_faults
+from deltacli.storage.local_write import replace_file
 from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
@@ -277,7 +278,7 @@ class Part:
         """Sync the file and give it its name. Raises StorageFailed."""
         with writing_faults(target, self.name):
             os.fsync(self._descriptor)
-            os.rename(self.place, target)
+            replace_file(self.place, target)
         for record in ("tag", "ranges"):
             with suppress(OSError):
                 os.unlink(f"{self.place}.{record}")
