@@ -55,14 +55,20 @@ class HadoopChecksum(NamedTuple):
         return cls(chunk_bytes, data[_HEADER.size :]) if magic == _MAGIC else None
 
     def has_length_for(self, size_bytes: int) -> bool:
-        """Return whether there are enough checksums for a file of this size, without reading the file.
+        """Return whether there are enough checksums, all of them complete, for a file of this size.
 
         More of them than the file has chunks do not matter: Hadoop stops where the file ends.
         """
-        if self.chunk_bytes <= 0:
+        if self.chunk_bytes <= 0 or len(self.checksums) % _CHECKSUM_BYTES:
             return False
         chunks = -(-size_bytes // self.chunk_bytes)
         return len(self.checksums) >= chunks * _CHECKSUM_BYTES
+
+    def fits_chunk(self, offset: int, chunk: bytes | memoryview) -> bool:
+        """Return whether the chunk that begins at an offset of the file has its checksum."""
+        start = offset // self.chunk_bytes * _CHECKSUM_BYTES
+        expected = self.checksums[start : start + _CHECKSUM_BYTES]
+        return zlib.crc32(chunk).to_bytes(_CHECKSUM_BYTES, "big") == expected
 
     def find_mismatch(self, blocks: Iterable[bytes]) -> int | None:
         """Return where the first chunk begins that does not fit; None if all of them fit.
@@ -75,12 +81,10 @@ class HadoopChecksum(NamedTuple):
 
         offset = 0
         for chunk in _split(blocks, self.chunk_bytes):
-            start = offset // self.chunk_bytes * _CHECKSUM_BYTES
-            expected = self.checksums[start : start + _CHECKSUM_BYTES]
-            if zlib.crc32(chunk).to_bytes(_CHECKSUM_BYTES, "big") != expected:
+            if not self.fits_chunk(offset, chunk):
                 return offset
             offset += len(chunk)
-        return None
+        return None if self.has_length_for(offset) else offset
 
 
 def _split(blocks: Iterable[bytes], chunk_bytes: int) -> Iterator[memoryview]:

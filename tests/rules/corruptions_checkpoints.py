@@ -571,6 +571,20 @@ def reader_version_of_64_bits() -> TableBuilder:
     return table
 
 
+@damage("checkpoint.add-column-missing")
+def main_file_without_columns_of_file_actions() -> TableBuilder:
+    table = v2("uuid-parquet")
+    table.columns = pa.schema([field for field in checkpoint_schema() if field.name not in ("add", "remove")])
+    return table
+
+
+@damage("checkpoint.add-column-missing")
+def main_file_without_the_column_of_adds() -> TableBuilder:
+    table = v2("uuid-parquet", sidecars=2)
+    table.columns = pa.schema([field for field in checkpoint_schema() if field.name != "add"])
+    return table
+
+
 @damage("checkpoint.stats-policy")
 def statistics_as_text_against_the_property() -> TableBuilder:
     return parsed(properties={"delta.checkpoint.writeStatsAsJson": "false"})

@@ -66,7 +66,7 @@ from deltacli.operations.repair.plan import (
 from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
 from deltacli.rules.checkpoints.checkpoints import WITHOUT_COMMIT
-from deltacli.rules.checkpoints.columns import PARSED_PARTITION_MISSING
+from deltacli.rules.checkpoints.columns import ADD_COLUMN_MISSING, PARSED_PARTITION_MISSING
 from deltacli.rules.checkpoints.contents import (
     ADD_DIFFERS,
     EXTRA_ADD,
@@ -267,8 +267,8 @@ def has_log(table: TableHandle) -> bool:
 
 # -- files that the commits determine ----------------------------------------------------------------------------------
 
-_OF_FORM = {PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id, NAMES_NOTHING.id}
-"""The rules about what a checkpoint says in the wrong form, or repeats from its own maps."""
+_OF_FORM = {ADD_COLUMN_MISSING.id, PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id, NAMES_NOTHING.id}
+"""The rules about what a checkpoint has in the wrong form, or repeats from its own maps."""
 CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 DOUBTS = (REMOVE_OF_UNKNOWN.id, UNKNOWN_ACTION.id)
 """The rules about commits that may be damaged."""

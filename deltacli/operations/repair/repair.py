@@ -34,6 +34,7 @@ from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_who
 from deltacli.operations.recover.log_files import DivergedError, open_sources
 from deltacli.operations.recover.sources import Journal
 from deltacli.operations.repair.backup import Backup, open_backup
+from deltacli.operations.repair.hadoop_checksums import plan_hadoop_checksums
 from deltacli.operations.repair.live_files import ORPHANS, plan_statistics
 from deltacli.operations.repair.log_files import (
     AHEAD,
@@ -141,14 +142,17 @@ def _planned(
         sound = {name: file for name, file in files.items() if name not in wrong}
         open_sources(table, sources, sound, None if now is None else now.metadata.id)
     data = FilesPlan(Planned())
+    # First of all: what another step replaces loses its checksum file anyway.
+    unfit_checksums = plan_hadoop_checksums(table, by_family[Family.HADOOP_CHECKSUM])
     if log.work:
         parts = [log]
     elif now is None:
-        parts = [log, checkpoints, plan_hint(by_family[Family.HINT], files, obstacle)]
+        parts = [unfit_checksums, log, checkpoints, plan_hint(by_family[Family.HINT], files, obstacle)]
     else:
         data = plan_files(table, asked, by_family[Family.FILES], now, obstacle, orphans)
         listing = versioned(files.values())
         parts = [
+            unfit_checksums,
             log,
             data.planned,
             _doubled(table, by_family[Family.DOUBLED], now, listing, obstacle),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
 
-_STAGED_DIRECTORY = "_staged_commits"
+STAGED_DIRECTORY = "_staged_commits"
 _FILES_A_REPORT = 1_000
 
 
@@ -73,7 +73,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
         files,
         directories,
         _stored(storage, segment.SIDECAR_DIRECTORY, directories),
-        _stored(storage, _STAGED_DIRECTORY, directories),
+        _stored(storage, STAGED_DIRECTORY, directories),
         listing,
         has_hint=any(file.name == segment.HINT_NAME for file in files),
         exists=True,

@@ -36,7 +36,7 @@ from deltacli.operations.validate.inspect_storage import (
 )
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
-from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
+from deltacli.rules.framework.views import HadoopChecksumsView, HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import has_clone_notes
 from deltacli.table.handle import TableHandle, managed_store
@@ -181,6 +181,7 @@ def validate_table(
             table_files = stores.files()
             listing = partial(list_table, stores, engine, progress, walk)
             listed = _look_at_storage(stores, listing, table_files, collector, inspector, state, now_ms, progress)
+            _look_at_checksums(storage, engine, collector, log, listed, inspector)
             if request.opens_files and state is not None and listed is not None:
                 from deltacli.operations.validate.inspect_files import TableContext
 
@@ -286,7 +287,7 @@ def _look_at_storage(
     """List the table and compare it with its newest state; None where no rule needs it, or there is no state."""
     from deltacli.operations.validate.inspect_files import FILE_VIEWS
 
-    if not any(map(collector.looks_at, (StorageView, *FILE_VIEWS))):
+    if not any(map(collector.looks_at, (StorageView, HadoopChecksumsView, *FILE_VIEWS))):
         return None
     if state is None:
         inspector.not_checked.append("the files of the table, because no version of it can be rebuilt")
@@ -316,6 +317,21 @@ def _look_at_storage(
         collector.look(view, Place(""))
         step.advance(len(listed.files))
     return listed
+
+
+def _look_at_checksums(
+    storage: ReadStorage,
+    engine: Engine,
+    collector: Collector,
+    log: WholeLog,
+    listed: WholeTable | None,
+    inspector: LogInspector,
+) -> None:
+    """Compare Hadoop's checksum files with their files, also where no version can be rebuilt."""
+    if collector.looks_at(HadoopChecksumsView):
+        from deltacli.operations.validate.inspect_checksums import compare_checksums
+
+        collector.look(compare_checksums(storage, engine, log, listed, inspector.not_checked), Place(""))
 
 
 def _manifests(storage: ReadStorage, listed: WholeTable, inspector: LogInspector) -> dict[str, Sequence[set[str]]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
+from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.actions import FIELDS, PARTS, FieldType
@@ -25,6 +26,15 @@ SCHEMA_TYPE = AREA.error(
     broken="readers that request the right type fail or read nulls",
     repair="rewrite the checkpoint",
     example="add.size is int32 in 00000000000000000010.checkpoint.parquet",
+)
+
+ADD_COLUMN_MISSING = AREA.error(
+    "checkpoint.add-column-missing",
+    "The main file of a V2 checkpoint in Parquet has no column `add`, not even one that is null in every row.",
+    spec="V2 Spec",
+    broken="Delta for Spark cannot open the table (FIELD_NOT_FOUND), although the sidecars have all files",
+    repair=Worded("write the checkpoint again: {}", partial(command, "repair")),
+    example="a main file with the columns txn, metaData, protocol, domainMetadata, checkpointMetadata and sidecar",
 )
 
 STATS_POLICY = AREA.info(
@@ -84,7 +94,7 @@ class Parsed(NamedTuple):
 
 @AREA.check(CheckpointView, SCHEMA_TYPE)
 def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
-    """Missing columns, all-null columns and unknown columns are not faults."""
+    """Missing columns, all-null columns and unknown columns have no wrong type."""
     from pyarrow import types
 
     for file, schema in view.schemas.items():
@@ -99,6 +109,19 @@ def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
             inner = {field.name: field.type for field in group}
             for name, known in columns.items():
                 yield from _judge_type(view, file, f"{kind}.{name}", inner, known)
+
+
+@AREA.check(CheckpointView, ADD_COLUMN_MISSING)
+def main_file_has_the_column_of_adds(view: CheckpointView) -> Iterator[Finding]:
+    """Delta for Spark takes the columns of statistics from this column, wherever the adds are.
+
+    Of the other columns of file actions, `remove` may be missing, and in a sidecar each of them.
+    """
+    main_file = view.schemas.get(view.path)
+    if main_file is None or not view.is_v2 or "add" in main_file.names:
+        return
+    message = f"the main file of the checkpoint of version {view.version} has no column add"
+    yield ADD_COLUMN_MISSING.at(view.place(), message, seen=", ".join(main_file.names), expected="also add")
 
 
 @AREA.check(CheckpointView, STATS_POLICY)

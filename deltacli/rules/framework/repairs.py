@@ -311,6 +311,7 @@ class Family(StrEnum):
     COMPACTION = "compaction"
     CHECKSUM = "checksum"
     HINT = "hint"
+    HADOOP_CHECKSUM = "hadoop checksum"
 
 
 class RepairRow(NamedTuple):
@@ -379,8 +380,8 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         checkpoint.parsed-names checkpoint.no-protocol checkpoint.no-metadata checkpoint.forbidden-action
         checkpoint.metadata-differs checkpoint.missing-txn checkpoint.missing-domain checkpoint.features-null
         checkpoint.v2-metadata-missing checkpoint.v2-version checkpoint.v2-without-feature checkpoint.v2-mixed
-        checkpoint.v2-tags sidecar.path-outside sidecar.non-file-action checkpoint.multipart-incomplete
-        checkpoint.multipart-mixed checkpoint.multipart-forbidden checkpoint.multipart-one dv.names-nothing""",
+        checkpoint.v2-tags checkpoint.add-column-missing sidecar.path-outside sidecar.non-file-action
+        checkpoint.multipart-incomplete checkpoint.multipart-mixed checkpoint.multipart-forbidden checkpoint.multipart-one dv.names-nothing""",
     ),
     (
         Family.COMPACTION,
@@ -403,6 +404,7 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         hint.checksum-bad hint.checksum-order hint.schema-wrong""",
     ),
     (Family.HINT, (_RECOVER, _REBUILD, _QUARANTINE), "hint.ahead-of-log"),
+    (Family.HADOOP_CHECKSUM, (_QUARANTINE,), "storage.hadoop-checksum"),
 )
 
 _HARMLESS = "no reader is misled, so there is nothing to repair"

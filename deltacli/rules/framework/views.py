@@ -483,6 +483,27 @@ class StorageView:
         return path in self.files or any(path.startswith(f"{directory}/") for directory in self.unlisted)
 
 
+class UnfitChecksum(NamedTuple):
+    """A checksum file of Hadoop that does not fit its file.
+
+    Attributes:
+        path: The checksum file, below the table.
+        file: The file that it belongs to, below the table.
+        offset: Where the first chunk begins that does not fit. Above 0, the beginning of the file does.
+    """
+
+    path: str
+    file: str
+    offset: int
+
+
+@dataclass(eq=False, repr=False)
+class HadoopChecksumsView:
+    """The checksum files of Hadoop in the log and in the table that do not fit their files."""
+
+    unfit: Sequence[UnfitChecksum]
+
+
 # -- what checks know of the files of a view ---------------------------------------------------------------------------
 
 
