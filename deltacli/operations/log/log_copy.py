@@ -24,6 +24,7 @@ from deltacli.delta.log import segment
 from deltacli.delta.log.state import read_checksum
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
+from deltacli.storage.hadoop_checksums import is_checksum_name
 from deltacli.table.find_log import list_log
 from deltacli.work.commits.reading import stream_commit
 
@@ -99,7 +100,11 @@ def log_location(name: str) -> str:
 
 
 def list_whole_log(storage: ReadStorage, *, progress: Progress = SILENT) -> dict[str, StoredFile] | None:
-    """List all files below `_delta_log` except temporary files; None where there is no such directory.
+    """List all files below `_delta_log` except temporary files and Hadoop's checksum files; None where there is no such
+    directory.
+
+    A checksum file belongs to the bytes beside it: a copy of it would arrive before or after those, and the store
+    removes one that is there before.
 
     The top level is listed first, so the sidecars of a listed checkpoint exist already.
     """
@@ -114,7 +119,8 @@ def _files_below(storage: ReadStorage, directory: str, deeper: int, step: Step) 
     place = segment.LOG_DIRECTORY + (f"/{directory}" if directory else "")
     prefix = f"{directory}/" if directory else ""
     for stat in storage.list_from(place):
-        if not (stat.name.startswith(".") and stat.name.endswith(_LEFT_OVER)):
+        is_left_over = stat.name.startswith(".") and stat.name.endswith(_LEFT_OVER)
+        if not is_left_over and not is_checksum_name(stat.name):
             step.advance()
             yield StoredFile(prefix + stat.name, stat.size_bytes, stat.modified_ms)
     for name in storage.list_directories(place) if deeper else ():

@@ -381,7 +381,8 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         checkpoint.metadata-differs checkpoint.missing-txn checkpoint.missing-domain checkpoint.features-null
         checkpoint.v2-metadata-missing checkpoint.v2-version checkpoint.v2-without-feature checkpoint.v2-mixed
         checkpoint.v2-tags checkpoint.add-column-missing sidecar.path-outside sidecar.non-file-action
-        checkpoint.multipart-incomplete checkpoint.multipart-mixed checkpoint.multipart-forbidden checkpoint.multipart-one dv.names-nothing""",
+        checkpoint.multipart-incomplete checkpoint.multipart-mixed checkpoint.multipart-forbidden
+        checkpoint.multipart-one dv.names-nothing""",
     ),
     (
         Family.COMPACTION,
