@@ -59,3 +59,10 @@ def deltacli(*arguments: str | Path, codes: tuple[int, ...] = (0,), **environmen
         shown = f"{finished.stdout[-2000:]}\n{finished.stderr[-3000:]}"
         raise AssertionError(f"deltacli {' '.join(words)} ended with {finished.code}, not {codes}:\n{shown}")
     return finished
+
+
+def find_errors(table: Path) -> list[str]:
+    """Return the rules of the errors that `validate` reports about a table, its listing included."""
+    validation = deltacli("validate", table, "--level", "storage", "--format", "json", codes=(0, 1)).document()
+    findings = [finding for one in validation["tables"] for finding in one["findings"]]
+    return [finding["rule"] for finding in findings if finding["severity"] == "error"]
