@@ -24,6 +24,8 @@ BY_READERS = {
 """Rules that the readers of lines and checkpoints report themselves, on their way."""
 
 ADDED = {
+    "checkpoint.add-column-missing": (Severity.ERROR, Level.LOG),
+    "storage.hadoop-checksum": (Severity.ERROR, Level.STORAGE),
     "checkpoint.several-forms": (Severity.WARNING, Level.LOG),
     "action.number-spelling": (Severity.WARNING, Level.LOG),
     "commit.lone-surrogate": (Severity.ERROR, Level.LOG),
