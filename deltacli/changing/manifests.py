@@ -30,8 +30,6 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
 _NAME = "manifest"
-_HADOOP_CHECKSUM = ".manifest.crc"
-"""What Hadoop keeps beside a manifest on a disk. It refuses to read one that does not fit."""
 _FIELDS = ("path", "partitionValues", "deletionVector")
 _TRIES = 3
 
@@ -139,8 +137,6 @@ class ManifestsPlan:
     differences: tuple[ManifestProblem, ...] = ()
     unchanged: int = 0
     refusals: tuple[Refusal, ...] = ()
-    checksums: frozenset[str] = field(default=frozenset(), repr=False)
-    """What Hadoop keeps beside the manifests."""
 
     @property
     def is_noop(self) -> bool:
@@ -210,26 +206,24 @@ def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> Manifests
     if live is None:
         return ManifestsPlan(basis_of(snapshot), None, refusals=refusals)
     storage = table.storage
-    there, checksums = _listed(storage)
+    there = _list_manifests(storage)
     compare = partial(_compare, storage, live, (storage.uri, *storage.aliases), there)
     compared = list(table.engine.run(compare, live.paths, at_once=storage.capabilities.parallel_reads))
     extra = sorted(there.difference(live.paths))
     differences = [*filter(None, compared), *(ManifestProblem(path, "extra", 0, 0) for path in extra)]
-    return ManifestsPlan(
-        basis_of(snapshot), live, tuple(differences), compared.count(None), checksums=frozenset(checksums)
-    )
+    return ManifestsPlan(basis_of(snapshot), live, tuple(differences), compared.count(None))
 
 
-def _listed(storage: ReadStorage) -> tuple[set[str], set[str]]:
-    """Return the manifests in the directory, and what Hadoop keeps beside them."""
-    found: dict[str, set[str]] = {_NAME: set(), _HADOOP_CHECKSUM: set()}
+def _list_manifests(storage: ReadStorage) -> set[str]:
+    """Return the paths of the manifests in the directory, none if there is no directory."""
+    paths = set[str]()
     try:
         for walked in storage.walk(MANIFESTS, lambda _, names: names):
-            for name in found.keys() & set(walked.names):
-                found[name].add(f"{walked.directory}/{name}")
+            if _NAME in walked.names:
+                paths.add(f"{walked.directory}/{_NAME}")
     except FileMissing:
         pass
-    return found[_NAME], found[_HADOOP_CHECKSUM]
+    return paths
 
 
 def _compare(
@@ -273,31 +267,22 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
     live = plan.live
 
     def put(path: str) -> None:
-        if (checksum := _checksum_of(path)) in plan.checksums:
-            list(store.delete_many([checksum]))
         store.put(path, _content(live.lines(path)))
 
     table = plan.basis.table
     for _ in table.engine.run(put, plan.to_write, at_once=store.capabilities.parallel_reads):
         outcome.written += 1
     extras = plan.to_delete
-    gone = [
-        path for extra in extras for path in (_checksum_of(extra), extra) if path in plan.checksums or path == extra
-    ]
-    for path, answer in store.delete_many(gone):
+    for path, answer in store.delete_many(extras):
         if isinstance(answer, Failed):
             outcome.failures.note(path, answer)
         else:
-            outcome.deleted += path.endswith(_NAME)
+            outcome.deleted += 1
     if store.capabilities.has_directories:
         for path in extras:
             directory = path.rpartition("/")[0]
             while directory != MANIFESTS and not isinstance(store.remove_directory(directory), Failed):
                 directory = directory.rpartition("/")[0]
-
-
-def _checksum_of(path: str) -> str:
-    return f"{path.removesuffix(_NAME)}{_HADOOP_CHECKSUM}"
 
 
 # -- after a commit of a change ----------------------------------------------------------------------------------------

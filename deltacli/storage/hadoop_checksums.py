@@ -37,8 +37,6 @@ _NO_SUCH_NAME = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
 """Codes of the system for a checksum file that does not exist; the last one because its name is longer by 5 bytes."""
 _READ_BYTES = 1 << 20
 
-# The content of a checksum file
-
 
 class HadoopChecksum(NamedTuple):
     """The content of a checksum file: one CRC-32 for each chunk of the file, the last of which may be shorter."""
@@ -105,9 +103,6 @@ def checksum_bytes_for(data: bytes, chunk_bytes: int = 512) -> bytes:
     return _HEADER.pack(_MAGIC, chunk_bytes) + b"".join(checksums)
 
 
-# The names of checksum files
-
-
 def checksum_of(path: str) -> str | None:
     """Return the path of the checksum file of a file; None for one that is a checksum file itself."""
     directory, separator, name = path.rpartition("/")
@@ -125,9 +120,6 @@ def file_of(checksum: str) -> str:
     """Return the path of the file that a checksum file belongs to."""
     directory, separator, name = checksum.rpartition("/")
     return f"{directory}{separator}{name[len(_PREFIX) : -len(_SUFFIX)]}"
-
-
-# Removing checksum files of a local disk
 
 
 def remove_checksum(place: str, *, dir_fd: int | None = None) -> None:
