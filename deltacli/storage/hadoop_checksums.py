@@ -30,8 +30,9 @@ from deltacli.core.made_once import NamedTuple
 
 _HEADER = struct.Struct(">4si")
 """`crc\\0`, and the number of bytes of each chunk."""
+HEADER_BYTES = _HEADER.size
+CHECKSUM_BYTES = 4
 _MAGIC = b"crc\0"
-_CHECKSUM_BYTES = 4
 _PREFIX, _SUFFIX = ".", ".crc"
 _NO_SUCH_NAME = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
 """Codes of the system for a checksum file that does not exist; the last one because its name is longer by 5 bytes."""
@@ -47,26 +48,16 @@ class HadoopChecksum(NamedTuple):
     @classmethod
     def parse(cls, data: bytes) -> Self | None:
         """Return the content of a checksum file; None for a file that Hadoop ignores, because its header is another."""
-        if len(data) < _HEADER.size:
+        if len(data) < HEADER_BYTES:
             return None
         magic, chunk_bytes = _HEADER.unpack_from(data)
-        return cls(chunk_bytes, data[_HEADER.size :]) if magic == _MAGIC else None
-
-    def has_length_for(self, size_bytes: int) -> bool:
-        """Return whether there are enough checksums, all of them complete, for a file of this size.
-
-        More of them than the file has chunks do not matter: Hadoop stops where the file ends.
-        """
-        if self.chunk_bytes <= 0 or len(self.checksums) % _CHECKSUM_BYTES:
-            return False
-        chunks = -(-size_bytes // self.chunk_bytes)
-        return len(self.checksums) >= chunks * _CHECKSUM_BYTES
+        return cls(chunk_bytes, data[HEADER_BYTES:]) if magic == _MAGIC else None
 
     def fits_chunk(self, offset: int, chunk: bytes | memoryview) -> bool:
         """Return whether the chunk that begins at an offset of the file has its checksum."""
-        start = offset // self.chunk_bytes * _CHECKSUM_BYTES
-        expected = self.checksums[start : start + _CHECKSUM_BYTES]
-        return zlib.crc32(chunk).to_bytes(_CHECKSUM_BYTES, "big") == expected
+        start = offset // self.chunk_bytes * CHECKSUM_BYTES
+        expected = self.checksums[start : start + CHECKSUM_BYTES]
+        return zlib.crc32(chunk).to_bytes(CHECKSUM_BYTES, "big") == expected
 
     def find_mismatch(self, blocks: Iterable[bytes]) -> int | None:
         """Return where the first chunk begins that does not fit; None if all of them fit.
@@ -82,7 +73,18 @@ class HadoopChecksum(NamedTuple):
             if not self.fits_chunk(offset, chunk):
                 return offset
             offset += len(chunk)
-        return None if self.has_length_for(offset) else offset
+        return None if has_enough_checksums(len(self.checksums), self.chunk_bytes, offset) else offset
+
+
+def has_enough_checksums(checksums_bytes: int, chunk_bytes: int, size_bytes: int) -> bool:
+    """Return whether a file of some size has a checksum for each chunk, all of them complete.
+
+    More checksums than the file has chunks do not matter: Hadoop stops where the file ends.
+    """
+    if chunk_bytes <= 0 or checksums_bytes % CHECKSUM_BYTES:
+        return False
+    chunks = -(-size_bytes // chunk_bytes)
+    return checksums_bytes >= chunks * CHECKSUM_BYTES
 
 
 def _split(blocks: Iterable[bytes], chunk_bytes: int) -> Iterator[memoryview]:
@@ -99,7 +101,7 @@ def _split(blocks: Iterable[bytes], chunk_bytes: int) -> Iterator[memoryview]:
 
 def checksum_bytes_for(data: bytes, chunk_bytes: int = 512) -> bytes:
     """Return the checksum file that Hadoop writes for a file with this content."""
-    checksums = (zlib.crc32(chunk).to_bytes(_CHECKSUM_BYTES, "big") for chunk in _split([data], chunk_bytes))
+    checksums = (zlib.crc32(chunk).to_bytes(CHECKSUM_BYTES, "big") for chunk in _split([data], chunk_bytes))
     return _HEADER.pack(_MAGIC, chunk_bytes) + b"".join(checksums)
 
 

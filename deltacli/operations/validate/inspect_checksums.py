@@ -14,7 +14,14 @@ from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.operations.validate.inspect_storage import STAGED_DIRECTORY, WholeLog, WholeTable
 from deltacli.rules.framework.views import HadoopChecksumsView, UnfitChecksum
-from deltacli.storage.hadoop_checksums import HadoopChecksum, checksum_of, file_of
+from deltacli.storage.hadoop_checksums import (
+    CHECKSUM_BYTES,
+    HEADER_BYTES,
+    HadoopChecksum,
+    checksum_of,
+    file_of,
+    has_enough_checksums,
+)
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -100,13 +107,11 @@ def _compare(storage: ReadStorage, checksum: str, *, is_whole: bool) -> UnfitChe
 def _look(storage: ReadStorage, checksum: str, *, is_whole: bool) -> UnfitChecksum | None:
     """Compare a checksum file with its file once. Raises FileMissing and StorageFailed."""
     path = file_of(checksum)
-    content = HadoopChecksum.parse(storage.read(checksum))
-    if content is None:
-        return None
     if is_whole:
-        mismatch = content.find_mismatch(_blocks(storage, path))
+        content = HadoopChecksum.parse(storage.read(checksum))
+        mismatch = None if content is None else content.find_mismatch(_blocks(storage, path))
     else:
-        mismatch = _find_mismatch_at_ends(storage, path, content)
+        mismatch = _find_mismatch_at_ends(storage, path, checksum)
     return None if mismatch is None else UnfitChecksum(checksum, path, mismatch)
 
 
@@ -116,17 +121,24 @@ def _blocks(storage: ReadStorage, path: str) -> Iterator[bytes]:
             yield block
 
 
-def _find_mismatch_at_ends(storage: ReadStorage, path: str, content: HadoopChecksum) -> int | None:
-    """Return where a large file does not fit its checksum file, as far as its first and its last chunk show it."""
-    size_bytes = storage.stat(path).size_bytes
-    if size_bytes == 0:
-        return None
-    if not 0 < content.chunk_bytes <= _LARGEST_CHUNK_BYTES:
-        return None if content.has_length_for(size_bytes) else 0
+def _find_mismatch_at_ends(storage: ReadStorage, path: str, checksum: str) -> int | None:
+    """Return where a large file does not fit its checksum file, as far as its first and its last chunk show it.
 
-    last_chunk = (size_bytes - 1) // content.chunk_bytes * content.chunk_bytes
-    for offset in (0, last_chunk):
-        chunk = storage.read_range(path, offset, content.chunk_bytes)
-        if not content.fits_chunk(offset, chunk):
-            return offset
-    return None if content.has_length_for(size_bytes) else size_bytes
+    Of a checksum file, too, only the parts that are needed are read: it has 8 MiB for a file of 1 GiB.
+    """
+    header = HadoopChecksum.parse(storage.read_range(checksum, 0, HEADER_BYTES))
+    if header is None:
+        return None
+    chunk_bytes = header.chunk_bytes
+    size_bytes = storage.stat(path).size_bytes
+    checksums_bytes = storage.stat(checksum).size_bytes - HEADER_BYTES
+    is_long_enough = has_enough_checksums(checksums_bytes, chunk_bytes, size_bytes)
+    if not 0 < chunk_bytes <= _LARGEST_CHUNK_BYTES or size_bytes == 0:
+        return None if is_long_enough else 0
+
+    for number in sorted({0, (size_bytes - 1) // chunk_bytes}):
+        expected = storage.read_range(checksum, HEADER_BYTES + number * CHECKSUM_BYTES, CHECKSUM_BYTES)
+        chunk = storage.read_range(path, number * chunk_bytes, chunk_bytes)
+        if not HadoopChecksum(chunk_bytes, expected).fits_chunk(0, chunk):
+            return number * chunk_bytes
+    return None if is_long_enough else size_bytes
