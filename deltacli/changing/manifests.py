@@ -89,8 +89,10 @@ def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refu
 
 
 def _root(uri: str) -> bytes:
-    """Return the URI of a table as manifests have it: decoded, as Hadoop spells paths."""
-    return b"file://" + unquote_to_bytes(uri[7:]) if uri.startswith("file://") else uri.encode()
+    """Return the URI of a table as manifests have it: decoded, as Hadoop prints a path (`file:/lake/t`)."""
+    if not uri.startswith("file://"):
+        return uri.encode()
+    return b"file:" + unquote_to_bytes(uri.removeprefix("file://"))
 
 
 def _rows_of(root: bytes, columns: tuple[str, ...], adds: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
@@ -99,7 +101,9 @@ def _rows_of(root: bytes, columns: tuple[str, ...], adds: pa.RecordBatch) -> tup
     paths = adds.column("path")
     keys = pc.cast(decode_column(paths), pa.large_binary())
     below = pc.binary_join_element_wise(pa.scalar(root + b"/", keys.type), keys, pa.scalar(b"", keys.type))
-    lines = pc.if_else(are_absolute(paths), keys, below)
+    # An absolute path is in the log as its writer spelled it, also with the empty authority that Hadoop does not print.
+    elsewhere = pc.replace_substring_regex(keys, "^file:///", "file:/")
+    lines = pc.if_else(are_absolute(paths), elsewhere, below)
     values = adds.column("partitionValues")
     parts = [
         _directories(name, pc.map_lookup(values, query_key=pa.scalar(name), occurrence="first")) for name in columns

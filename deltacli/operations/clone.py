@@ -1,8 +1,9 @@
 """A shallow clone: a new table of one commit, whose files are those of another table, by their absolute paths.
 
-The source gets a note first, which keeps its vacuum from deleting the files; see `operations/vacuum/clones.py`. Behind
-the commit the files are looked at again, where the source has changed: a vacuum that began before the note does not
-know of it.
+The source gets a note first, which keeps its vacuum from deleting the files; see `changing/clone_notes.py`. So does
+each table that owns files which the source itself has by absolute paths. Behind the note the files are looked at again:
+a vacuum may have deleted some since the plan. Behind the commit they are looked at once more where the source has
+changed, because a vacuum that began before the note does not know of it.
 
 Spec: Add File and Remove File; Deletion Vectors; Row Tracking.
 """
@@ -17,18 +18,21 @@ from urllib.parse import quote
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of, notes_on_lost_versions
+from deltacli.changing.clone_notes import NOTES, CloneNote, address_of
 from deltacli.changing.commit import Committed
+from deltacli.changing.file_owners import FileOwners, PutNotes, external_directories, find_file_owners, put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
-from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file
+from deltacli.delta.data_files import are_absolute, unique_id_column, vector_file
+from deltacli.delta.hadoop_paths import make_absolute, spell_as_hadoop, spell_root_as_hadoop
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
-from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, commit_name
+from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
@@ -41,7 +45,6 @@ from deltacli.operations.restore.difference import (
     check_sizes,
     vacuum_is_running,
 )
-from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
@@ -50,7 +53,6 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -75,8 +77,8 @@ class ClonePlan:
     absolute: int
     """The number of files that the source itself has by absolute paths."""
     note: CloneNote | None
-    roots: tuple[TableHandle, ...] = field(default=(), repr=False)
-    """The tables that the source was cloned from, which have files of it and get the note, too."""
+    owners: FileOwners = field(default=FileOwners(), repr=False)
+    """The tables that own the absolute paths of the source and get the note, too, and those that cannot."""
     refusals: tuple[errors.Refusal, ...] = ()
     committed_version: int | None = None
     dry_run: bool = True
@@ -107,7 +109,12 @@ class ClonePlan:
     def effects(self) -> Iterator[str]:
         yield f"{plural(self.files.files, 'file')} of {self.source.table.uri}"
         if self.note is not None:
-            yield from (f"a note in {NOTES} of {one}" for one in ("the source", *(root.uri for root in self.roots)))
+            yield from (f"a note in {NOTES} of {place}" for place in ("the source", *self.owners.uris))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return which vacuums need `--protect-from`, and what of the addresses of files engines may not read."""
+        return (*self.owners.warnings, *_warnings_on_scheme(self.source))
 
     def so_far(self) -> str:
         return "the clone was created"
@@ -137,7 +144,8 @@ class ClonePlan:
             "files": self.files.as_json(),
             "rows": self.files.rows,
             "note": None if self.note is None else self.note.path,
-            "noteAlsoIn": [one.uri for one in self.roots],
+            "noteAlsoIn": self.owners.uris,
+            "notes": list(self.warnings),
             "clients": [one.as_json() for one in self.clients],
             "refusals": [one.as_json("override", "wayOut") for one in self.refusals],
             "committedVersion": self.committed_version,
@@ -147,8 +155,11 @@ class ClonePlan:
 
 
 class _Files(NamedTuple):
+    """The live files of a version, how many have absolute paths, and the directories outside of the table with some."""
+
     amount: Amount
     absolute: int
+    directories: set[str]
 
 
 @dataclass(frozen=True)
@@ -182,11 +193,15 @@ class Clone:
             refusals.append(_vacuum_is_running())
         now_ms = source.table.clock()
         note = CloneNote(metadata["id"], address_of(table.storage), source.version, now_ms) if self.protects else None
-        roots = tuple(_roots(source)) if self.protects and files.absolute else ()
+        owners = FileOwners()
+        if files.directories:
+            owners = find_file_owners(source.table, files.directories, address_of(table.storage))
+        if not self.protects:
+            owners = _without_notes(owners, address_of(table.storage))
         basis = Basis(table, -1, now_ms) if now is None else basis_of(now)
         if source.version == source.listing.newest_version:
             basis.cautions.extend(notes_on_lost_versions(source.table.storage, source.listing, source.log.hint_version))
-        return ClonePlan(basis, source, metadata, *files, note, roots, tuple(refusals))
+        return ClonePlan(basis, source, metadata, files.amount, files.absolute, note, owners, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:
         return replace(plan, dry_run=False)
@@ -198,24 +213,24 @@ class Clone:
         what `Gate.commit` raises. Files that were deleted meanwhile are in the outcome.
         """
         plan = gate.plan
-        source, *roots = (one.writable() for one in (self.source.table, *plan.roots))
+        source = self.source.table.writable()
         gate.look(basis_of(self.source))
-        is_noted = False
+        notes = PutNotes()
         try:
             if plan.note is not None:
-                try:  # False: that of an earlier clone in the same table, which needs it
-                    is_noted = plan.note.put(source)
-                except errors.PermissionRefused as denied:
-                    raise errors.Refused.by([_not_writable(denied.message)]) from denied
-            noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
-            gate.outcome = replace(gate.outcome, roots=noted)
+                notes = _put_notes(plan.note, source, plan.owners)
+                warnings = (*plan.owners.warnings, *notes.warnings)
+                gate.outcome = replace(gate.outcome, owners=FileOwners(notes.noted, warnings))
             if vacuum_is_running(self.source.table):
                 raise errors.Refused.by([_vacuum_is_running()])
+
+            # A question may have been open for hours since the plan. From the note on no new vacuum deletes the files.
+            if lost := _lost(self.source, plan.files.files):
+                raise errors.Refused.by([_is_incomplete(self.source, lost)])
             done = gate.commit(_request)
         except errors.DeltacliError as fault:
-            if plan.note is not None and is_noted and _is_without_commit(fault, gate.store, plan.basis.version + 1):
-                for store in (source, *roots):
-                    list(store.delete_many([plan.note.path]))
+            if _is_without_commit(fault, gate.store, plan.basis.version + 1):
+                notes.take_back()
             raise
         except BaseException as stop:
             if plan.note is not None:
@@ -269,20 +284,26 @@ def _table_at(place: TableHandle) -> Snapshot | None:
 
 
 def _count(source: Snapshot) -> _Files:
-    """Return how many live files there are, with their bytes and rows, and how many have absolute paths."""
+    """Return how many live files there are, with their bytes and rows, and what of them is outside of the table."""
 
-    def read(adds: RecordBatch) -> tuple[int, int, int | None, int]:
+    def read(adds: RecordBatch) -> _Files:
         records = num_records_column(adds.column("stats"))
         rows = None if records.null_count else pc.sum(records).as_py()
-        size, absolute = pc.sum(adds.column("size")).as_py(), pc.sum(are_absolute(adds.column("path"))).as_py()
-        return adds.num_rows, size or 0, rows, absolute or 0
+        size_bytes = pc.sum(adds.column("size")).as_py() or 0
+        absolute = pc.sum(are_absolute(adds.column("path"))).as_py() or 0
+        vector_ids = unique_id_column(adds.column("deletionVector"))
+        directories = external_directories(source.table.storage, adds.column("path"), vector_ids)
+        return _Files(Amount(adds.num_rows, size_bytes, rows), absolute, directories)
 
-    total, absolute = Amount(rows=0), 0
-    for files, size_bytes, rows, elsewhere in source.file_actions.map_actions(
-        "add", read, fields=["path", "size", "stats"]
-    ):
-        total, absolute = total + Amount(files, size_bytes, rows), absolute + elsewhere
-    return _Files(total, absolute)
+    total = Amount(rows=0)
+    absolute = 0
+    directories = set[str]()
+    fields = ["path", "size", "stats", "deletionVector"]
+    for batch in source.file_actions.map_actions("add", read, fields=fields):
+        total += batch.amount
+        absolute += batch.absolute
+        directories |= batch.directories
+    return _Files(total, absolute, directories)
 
 
 def _lost(source: Snapshot, total: int) -> tuple[ProblemFile, ...]:
@@ -291,49 +312,39 @@ def _lost(source: Snapshot, total: int) -> tuple[ProblemFile, ...]:
     return check_sizes(source.table, adds, total)
 
 
-# -- the tables that a clone of a clone has files of -------------------------------------------------------------------
+# -- the notes of a clone ----------------------------------------------------------------------------------------------
 
 
-def _roots(source: Snapshot) -> Iterator[TableHandle]:
-    """Yield the table that a table was cloned from, by its last commit of a clone, then the one that this was cloned
-    from, as far as each is there, has a note of its clone, and can be written to.
+def _put_notes(note: CloneNote, source: Storage, owners: FileOwners) -> PutNotes:
+    """Write the note into the source, which has to take it, and into the owners of its absolute paths.
+
+    Raises Refused (`clone.source-not-writable`) where the source may not be written, and what its storage raises.
     """
     try:
-        while True:
-            origin = next(_origins(source), None)
-            if not isinstance(origin, str) or "://" not in origin:
-                return
-            root = source.table.beside(origin).held()
-            require_writable(root.storage)
-            if all(one.table_id != source.metadata.id for one in read_notes(root.storage)):
-                return
-            yield root
-            source = read_snapshot(root)
-    except errors.DeltacliError:
-        return
+        path = note.put(source)
+    except errors.PermissionRefused as denied:
+        raise errors.Refused.by([_not_writable(denied.message)]) from denied
+    of_owners = put_notes(owners.tables, note)
+
+    # The note of an earlier clone in the same table stays, whatever becomes of this one.
+    created = of_owners.created if path is None else ((source, path), *of_owners.created)
+    return of_owners._replace(created=created)
 
 
-def _origins(table: Snapshot) -> Iterator[object]:
-    for version in range(table.version, -1, -1):
-        file = table.listing.commits.get(version)
-        info = {} if file is None else _info_of(table.table.storage, file)
-        if info.get("operation") == "CLONE":
-            yield (info.get("operationParameters") or {}).get("source")
+def _without_notes(owners: FileOwners, address: str) -> FileOwners:
+    """Return owners that get no note, because `--unprotected` asks for none, with a warning for each."""
+    option = errors.parameter("vacuum.protect_from", [address])
+    warnings = (f"a vacuum of {uri} keeps the files of the clone only with {option}" for uri in owners.uris)
+    return FileOwners((), (*warnings, *owners.warnings))
 
 
-def _info_of(storage: ReadStorage, commit: LogFile) -> Action:
-    return next((action for kind, action in stream_commit(storage, commit) if kind == "commitInfo"), {})
-
-
-def _takes(root: Storage, note: CloneNote | None) -> bool:
-    """Write a note of a clone, and return whether that is certain. The note in the source protects it, too."""
-    if note is None:
-        return False
-    try:
-        note.put(root)
-    except errors.DeltacliError:
-        return False
-    return True
+def _warnings_on_scheme(source: Snapshot) -> Iterator[str]:
+    """Yield a warning on `s3://` paths: Hadoop has a file system for `s3a://` only, unless it is configured."""
+    if source.table.uri.startswith("s3://"):
+        yield (
+            "the clone names its files by s3:// paths, which Spark reads only if fs.s3.impl is set "
+            "(org.apache.hadoop.fs.s3a.S3AFileSystem); name the source by its s3a:// address to get s3a:// paths"
+        )
 
 
 # -- what forbids a clone ----------------------------------------------------------------------------------------------
@@ -466,12 +477,12 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
 
 
 def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
-    root = encoded_root(source.table.uri)
+    uri = source.table.uri
 
     def from_root(adds: RecordBatch) -> RecordBatch:
         columns = {name: adds.column(name) for name in adds.schema.names}
-        columns["path"] = made_absolute(adds.column("path"), root)
-        columns["deletionVector"] = _with_absolute_paths(adds.column("deletionVector"), root)
+        columns["path"] = make_absolute(adds.column("path"), uri)
+        columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
         columns["dataChange"] = pa.repeat(True, adds.num_rows)
         for name in ("baseRowId", "defaultRowCommitVersion"):
             columns[name] = pa.nulls(adds.num_rows, adds.schema.field(name).type)
@@ -483,20 +494,36 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     return lambda slot: encoded_files(batches, slot)
 
 
-def _with_absolute_paths(vectors: ArrowArray, root: str) -> ArrowArray:
-    """Return descriptors whose files are named by absolute paths; inline vectors stay."""
+def _make_vectors_absolute(vectors: ArrowArray, uri: str) -> ArrowArray:
+    """Return descriptors whose files are named by absolute paths, as Hadoop spells them. Inline vectors stay.
+
+    Args:
+        vectors: Descriptors of the table's log (struct array, null for files without a vector).
+        uri: The URI of the table.
+    """
     kinds = pc.struct_field(vectors, ["storageType"])
-    relative = pc.fill_null(pc.equal(kinds, "u"), False)
-    if not pc.any(relative).as_py():
+    is_relative = pc.fill_null(pc.equal(kinds, "u"), False)
+    is_absolute = pc.fill_null(pc.equal(kinds, "p"), False)
+    is_in_file = pc.or_(is_relative, is_absolute)
+    if not pc.any(is_in_file).as_py():
         return vectors
+
+    root = spell_root_as_hadoop(uri)
+
+    def spell(kind: str, text: str) -> str:
+        if kind == "p":
+            return spell_as_hadoop(text)
+        return spell_as_hadoop(root + quote(vector_file(text) or text, safe="/"))
+
     texts = pc.struct_field(vectors, ["pathOrInlineDv"])
-    encoded = pc.dictionary_encode(pc.filter(texts, relative))
-    places = [root + quote(vector_file(text) or text, safe="/") for text in encoded.dictionary.to_pylist()]
-    absolute = pc.take(pa.array(places, texts.type), encoded.indices)
+    kinds_in_file = pc.filter(kinds, is_in_file).to_pylist()
+    texts_in_file = pc.filter(texts, is_in_file).to_pylist()
+    places = [spell(kind, text) for kind, text in zip(kinds_in_file, texts_in_file, strict=True)]
+
     changed = {
-        "storageType": pc.if_else(relative, pa.scalar("p", kinds.type), kinds),
-        "pathOrInlineDv": pc.replace_with_mask(texts, relative, absolute),
+        "storageType": pc.if_else(is_relative, pa.scalar("p", kinds.type), kinds),
+        "pathOrInlineDv": pc.replace_with_mask(texts, is_in_file, pa.array(places, texts.type)),
     }
     fields = list(vectors.type)
-    parts = [changed.get(one.name, pc.struct_field(vectors, [one.name])) for one in fields]
+    parts = [changed.get(field.name, pc.struct_field(vectors, [field.name])) for field in fields]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=pc.is_null(vectors))

@@ -22,6 +22,7 @@ from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import encoded_root
 from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of
 from deltacli.storage import LocalStorage, Storage, open_storage
+from deltacli.storage.base import Draft
 from tests.support.actions import Line, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
@@ -257,15 +258,37 @@ def test_an_old_version_is_not_cloned_while_a_vacuum_runs(tmp_path: Path) -> Non
     assert "clone.vacuum-running" == refused.value.code
 
 
-def test_a_clone_whose_files_a_vacuum_deletes_meanwhile_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clone_whose_files_were_deleted_since_the_plan_is_not_made(tmp_path: Path) -> None:
+    """
+    As by a vacuum that ran while the question was open.
+    """
     table = source(tmp_path / "source")
     plan = table.plan_clone(tmp_path / "clone", version=1)
     (tmp_path / "source" / "gone.parquet").unlink()
 
+    assert "clone.source-incomplete" == code_of(lambda: table.execute_clone(plan))
+    assert not (tmp_path / "clone").exists()
+    assert not list((tmp_path / "source" / NOTES).iterdir())
+
+
+class LateVacuum(LocalStorage):
+    """The store of a clone, in whose last moment a vacuum of the source deletes a file."""
+
+    def draft(self, path: str) -> Draft:
+        (Path(self.root).parent / "source" / "gone.parquet").unlink(missing_ok=True)
+        return super().draft(path)
+
+
+def test_a_clone_whose_files_a_vacuum_deletes_meanwhile_says_so(tmp_path: Path) -> None:
+    source(tmp_path / "source")
+    target = str(tmp_path / "clone")
+
+    def open_other(uri: str) -> Storage:
+        return LateVacuum(uri) if uri == target else open_storage(uri)
+
+    table = Table(open_storage(str(tmp_path / "source")), clock=fixed_clock(NOW_MS), open_other=open_other)
     with pytest.raises(PartlyDone) as partly:
-        table.execute_clone(plan)
+        table.clone(target, version=1)
 
     assert ("clone.files-lost", "gone.parquet") == (partly.value.code, partly.value.facts["first"])
 
@@ -394,7 +417,7 @@ def test_what_a_clone_needs_is_judged_where_it_is(tmp_path: Path) -> None:
     source(tmp_path / "table").clone(str(tmp_path / "clone"))
     unallowed, allowed = open_table(tmp_path / "clone"), opened(tmp_path / "clone")
 
-    assert ([], (f"file://{tmp_path}/table/live.parquet",)) == (unallowed.reach().readable, unallowed.reach().outside)
+    assert ([], (f"file:{tmp_path}/table/live.parquet",)) == (unallowed.reach().readable, unallowed.reach().outside)
     assert ([0], ()) == (allowed.reach().readable, allowed.reach().outside)
     assert "paths.absolute" in {one.trait for one in unallowed.explain().client("duckdb").access.blockers}
     assert unallowed.explain().client("spark").access.reads

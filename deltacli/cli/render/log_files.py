@@ -316,6 +316,7 @@ def log_restore_result(plan: LogRestorePlan, *, dry_run: bool) -> Listing[JsonOb
             "only in log",
             [file_amount(plan.only_in_log.files, plan.only_in_log.size_bytes)] if plan.only_in_log.files else [],
         ),
+        Section("note", plan.notes, Style.WARNING),
     ]
     return _listing("log-restore", plan.table, plan.as_json(dry_run=dry_run), plan.items(), sections)
 

@@ -12,7 +12,9 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from deltacli.changing.basis import LOOK_SECONDS, Act
+from deltacli.changing.clone_notes import CloneNote, address_of
 from deltacli.changing.commit import Committed, commit
+from deltacli.changing.file_owners import put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.machine import raise_open_files
@@ -202,6 +204,7 @@ class _Run:
             self._target.put(NOTE_PATH, begun.to_bytes())
         if plan.makes_log and (found := list_log_files(self._target)):
             raise diverged(f"{found[-1].name} was written to the target since the plan", self._target)
+        self._note_in_owners(begun)
         commits = {**note.commits, **plan.resumed, **self._copy_log()}
         self._gate.look()
         require_place(self._data)
@@ -215,6 +218,19 @@ class _Run:
         done = replace(begun, last_version=plan.last, table_id=plan.table_id, commits=commits, is_complete=True)
         self._end(replace(done, taken_ms=self._table.clock()))
         result.lag = Lag(0, 0.0)
+
+    def _note_in_owners(self, note: CopyNote) -> None:
+        """Note the copy in the tables whose files its log is about to name.
+
+        The note has the id that the copy will have. Until then a vacuum recognizes the copy by its absolute paths.
+        """
+        owners = self._plan.owners
+        if not owners.tables:
+            return
+        table_id = note.table_id if note.own_id is None else note.own_id
+        clone_note = CloneNote(table_id, address_of(self._target), self._plan.last, self._table.clock())
+        notes = put_notes(owners.tables, clone_note)
+        self._plan.notes = (*self._plan.notes, *notes.warnings)
 
     def _require_equal(self, note: CopyNote) -> None:
         """Verify the data before the log names it, and note a difference."""

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_versions, past_of
+from deltacli.changing.clone_notes import NOTES, address_of
 from deltacli.changing.commit import require_possible
+from deltacli.changing.file_owners import (
+    FileOwners,
+    external_directories,
+    external_directories_of,
+    find_file_owners,
+)
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
@@ -106,6 +113,8 @@ class CopyPlan:
     """The id of the source in the last version."""
     digest: str = ""
     """That of the live files of the last version in the source, which the target has to have in the end."""
+    owners: FileOwners = field(default_factory=FileOwners)
+    """The tables whose files the copy names by absolute paths, which get a note of it."""
     notes: tuple[str, ...] = ()
     refusals: tuple[errors.Refusal, ...] = ()
 
@@ -132,6 +141,7 @@ class CopyPlan:
     def effects(self) -> Iterator[str]:
         found = self.to_copy
         yield f"copy {plural(found.files, 'file')} of {found.size_bytes:,} bytes to {self.target.uri}"
+        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
 
 
 class _Target(NamedTuple):
@@ -294,6 +304,9 @@ def _plan(
         paths.take_state(snapshot)
         if begin != last and _needs_start(listing, begin):
             paths.take_state(read_snapshot(table, version=begin))
+    elif request.keep_external:
+        # An earlier run, perhaps of an earlier release, copied the paths of these files.
+        paths.directories |= external_directories_of(snapshot)
     plan = CopyPlan(
         basis=replace(basis_of(snapshot), snapshot=None)
         if is_newest
@@ -321,7 +334,19 @@ def _plan(
     del snapshot  # a million live files take 100 MB here, and as much again in the plan
     needed = paths.with_commits(listing, begin, last)
     refusals = (*plan.refusals, *_refusals_of_paths(paths, request), *_refusals_of_relative(table, listing))
-    return _with_files(replace(plan, refusals=refusals), table, target, needed)
+    plan = replace(plan, refusals=refusals)
+    if request.keep_external and not request.check:
+        plan = _add_owners(plan, paths.directories)
+    return _with_files(plan, table, target, needed)
+
+
+def _add_owners(plan: CopyPlan, directories: set[str]) -> CopyPlan:
+    """Return a plan that notes the copy in the tables whose files it goes on using, and says which cannot be noted."""
+    if not directories:
+        return plan
+    owners = find_file_owners(plan.basis.table, directories, address_of(plan.target))
+    noted = (f"{uri} gets a note of the copy in {NOTES}, so that its vacuum keeps the files" for uri in owners.uris)
+    return replace(plan, owners=owners, notes=(*plan.notes, *noted, *owners.warnings))
 
 
 def _start_of(listing: LogListing) -> tuple[int, bool]:
@@ -614,6 +639,8 @@ class _Paths:
         """The first paths that lead out of the table."""
         self.absolute: dict[str, None] = {}
         """The first absolute paths of files in the table."""
+        self.directories = set[str]()
+        """The directories outside of the table in which it names files."""
 
     def take_state(self, snapshot: Snapshot) -> None:
         """Take the files that are live in a version."""
@@ -657,6 +684,7 @@ class _Paths:
         rows = pa.nulls(len(paths), pa.int64())
         found = needed_files(self._uris, paths, sizes, rows, descriptors, kind=kind)
         is_absolute = are_absolute(paths)
+        self.directories |= external_directories(self._table.storage, paths, ids)
         if found.outside or pc.any(is_absolute).as_py():
             is_there = pc.is_valid(self._keys.of_log(paths).keys)
             _remember(self.outside, pc.filter(paths, pc.invert(is_there)))

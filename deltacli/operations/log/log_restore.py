@@ -17,6 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, assert_never
 
 from deltacli.changing.basis import TOO_OLD, Act, Basis, past_of
+from deltacli.changing.clone_notes import NOTES, CloneNote, address_of
+from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
 from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -65,6 +67,7 @@ from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Un
 from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
@@ -120,6 +123,9 @@ class LogRestorePlan(OnTableAt, Unopposed):
     claim: int | None
     is_readable_after: bool
     """Whether the newest version can be rebuilt once all is written."""
+    owners: FileOwners = field(default_factory=FileOwners)
+    """The tables whose files the log names by absolute paths, which get a note of this table."""
+    notes: tuple[str, ...] = ()
 
     @property
     def backup(self) -> str:
@@ -130,7 +136,8 @@ class LogRestorePlan(OnTableAt, Unopposed):
         return not self.writes
 
     def effects(self) -> Iterator[str]:
-        return (f"{item.action.value} {item.file.name}" for item in self.writes)
+        yield from (f"{item.action.value} {item.file.name}" for item in self.writes)
+        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
 
     def amount(self, action: Action) -> Amount:
         items = (*self.writes, *self.kept)
@@ -151,6 +158,7 @@ class LogRestorePlan(OnTableAt, Unopposed):
             "kept": self.amount(Action.KEEP).as_json(**AMOUNT_NAMES),
             "unchanged": self.unchanged.as_json(**AMOUNT_NAMES),
             "onlyInLog": self.only_in_log.as_json(**AMOUNT_NAMES),
+            "notes": list(self.notes),
         }
 
     def items(self) -> list[dict[str, Any]]:
@@ -220,6 +228,8 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     _require_proofs(storage, listed, compared, writes, before)
     _require_sound(source, writes, engine, progress)
     order, claim = _safe_order(writes, before)
+    owners = _find_owners(table, source, writes)
+    noted = (f"{uri} gets a note of this table, so that its vacuum keeps the files" for uri in owners.uris)
     return LogRestorePlan(
         basis=Basis(table, before.newest_version, table.clock(), past_of(before, before.newest_version)),
         source=source,
@@ -233,7 +243,27 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
         newest_before=before.newest_version,
         claim=claim,
         is_readable_after=is_readable_after,
+        owners=owners,
+        notes=(*noted, *owners.warnings),
     )
+
+
+def _find_owners(table: TableHandle, source: Storage, writes: Sequence[RestoreItem]) -> FileOwners:
+    """Return the tables whose files the newest version of the backup names, as the log of a shallow clone does.
+
+    A log that is restored to another place makes a second table that needs these files.
+    """
+    if not any(item.file.stored.path.version >= 0 for item in writes):
+        return FileOwners()
+    try:
+        snapshot = read_snapshot(table.over(source).here())
+        directories = external_directories_of(snapshot, table.storage)
+    except Unreadable:
+        # The backup alone is not a readable log. It completes one that has these files, and its note, already.
+        return FileOwners()
+    if not directories:
+        return FileOwners()
+    return find_file_owners(table, directories, address_of(table.storage))
 
 
 def _require_complete(source: ReadStorage) -> BackupList:
@@ -533,6 +563,7 @@ class LogRestore:
         _require_absent(plan, storage, listing)
         _require_not_cleaned(plan, listing)
         require_real_directories(storage, [item.file.name for item in plan.writes])
+        gate.outcome.plan = _note_in_owners(plan, storage, gate.table.clock())
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
         contents = engine.run(read, plan.writes, at_once=at_once(source, sizes))
@@ -546,6 +577,14 @@ class LogRestore:
                 step.advance(weight=item.file.size_bytes)
         _verify(storage, written, engine, progress)
         _require_alone(plan, storage)
+
+
+def _note_in_owners(plan: LogRestorePlan, storage: Storage, now_ms: int) -> LogRestorePlan:
+    """Note the table in those whose files its log is about to name, and return the plan with what failed."""
+    if not plan.owners.tables:
+        return plan
+    note = CloneNote(plan.listed.table_id or "", address_of(storage), plan.listed.version or 0, now_ms)
+    return _replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
 
 
 def _require_absent(plan: LogRestorePlan, storage: Storage, listing: LogListing) -> None:

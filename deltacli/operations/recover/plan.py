@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
+from deltacli.changing.clone_notes import NOTES
+from deltacli.changing.file_owners import FileOwners
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
 from deltacli.core.made_once import dataclass
@@ -111,7 +113,8 @@ class UndeletePlan:
 
     `log` is None, and `data`, where nothing can be planned without them: `refusals` say why. `had_log`: the table has a
     log. `is_new`: its directory does not exist. `changed_times` are the versions whose commits get another time.
-    `outside` counts files of other tables.
+    `outside` counts files of other tables. `owners` are these tables, which get a note of this one before the log is
+    back; `table_id` is the id in that note.
     """
 
     table: str
@@ -131,6 +134,8 @@ class UndeletePlan:
     newest_readable: int | None = None
     refusals: tuple[Refusal, ...] = ()
     outside: int = 0
+    owners: FileOwners = field(default_factory=FileOwners)
+    table_id: str = ""
     is_new: bool = False
     notes: tuple[str, ...] = ()
     log_tags: Mapping[str, str] = field(default_factory=dict)
@@ -174,6 +179,7 @@ class UndeletePlan:
             *(rows[name].to_pylist() for name in ("path", "sizeBytes", "source")), strict=True
         ):
             yield f"put {path} back, {size} bytes from {source}"
+        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
 
     @property
     def replaced(self) -> ArrowTable:

@@ -14,6 +14,8 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import Gate, in_flight
+from deltacli.changing.clone_notes import CloneNote, address_of
+from deltacli.changing.file_owners import external_directories_of, find_file_owners, put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, dataclass
@@ -415,9 +417,28 @@ def _with_data(
         data=data,
         outside=needed.outside,
     )
+    plan = _add_owners(table, snapshot, plan)
     if not plan.missing.files:
         return plan
     return replace(plan, newest_readable=log_files.newest_complete(table, snapshot, found))
+
+
+def _add_owners(table: TableHandle, snapshot: Snapshot, plan: UndeletePlan) -> UndeletePlan:
+    """Return a plan that notes the table in those whose files its log names, and says which cannot be noted.
+
+    The log may be that of a shallow clone, and come back in another place than the clone.
+    """
+    assert plan.log is not None
+    if not plan.log.items and not plan.outside:
+        return plan
+    directories = external_directories_of(snapshot, table.storage)
+    if not directories:
+        return plan
+    owners = find_file_owners(table, directories, address_of(table.storage))
+    notes = list(owners.warnings)
+    if plan.log.items:
+        notes += [f"{uri} gets a note of this table, so that its vacuum keeps the files" for uri in owners.uris]
+    return replace(plan, owners=owners, table_id=snapshot.metadata.id or "", notes=(*plan.notes, *notes))
 
 
 def _notes_on_version(
@@ -573,6 +594,10 @@ def bring_back(
             found, data.sources, table.writable(), table.engine,
             progress=table.progress, journal=told, damaged=data.tags,
         )  # fmt: skip
+    if plan.owners.tables:
+        # Before the log: from then on the files are live in this table, and only the note tells their owners.
+        note = CloneNote(plan.table_id, address_of(table.storage), plan.version or 0, table.clock())
+        plan = replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
     _put_log(table, plan, told)
     if not plan.is_log_first:
         _require_there(table, plan)

@@ -213,9 +213,11 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     return snapshot
 
 
-def find_clones(table: TableHandle, others: Sequence[TableHandle], known: Collection[str] = ()) -> Clones | None:
+def find_clones(
+    table: TableHandle, others: Sequence[TableHandle], known: Collection[tuple[str | None, str]] = ()
+) -> Clones | None:
     """Open the shallow clones that a table, or one of `others` that name its files, has notes of, but those whose table
-    ids are `known`; None without notes.
+    ids and URIs are `known`; None without notes.
     """
     tables = [one for one in (table, *others) if has_clone_notes(one.storage)]
     if not tables:

@@ -94,7 +94,7 @@ class NewerCommits:
         self._own = _LogTail(table, plan.snapshot_version, past)
         kept = [(one.version, *open_kept(table, one)) for one in plan.protected]
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
-        self._known = {one.table_id for one in plan.protected}
+        self._known = {(one.table_id, one.uri) for one in plan.protected}
         self._needed: ArrowArray = None
         self._needed_spellings: ArrowArray = pa.array([], pa.int64())
         """Hashes of the common spellings of the files that newer commits name."""
@@ -189,7 +189,7 @@ class NewerCommits:
             raise Refused.by(refusals)
         made = [
             *(one.table.uri for one in clones.found),
-            *(one.uri for one in clones.gone if one.created_ms > self._plan.now_ms),
+            *(stored.note.uri for stored in clones.gone if stored.note.created_ms > self._plan.now_ms),
         ]
         if made:
             raise Refused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from deltacli.changing.clone_notes import NOTES
 from deltacli.cli.options import declared
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
@@ -14,7 +15,6 @@ from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
-from deltacli.operations.vacuum.clones import NOTES
 
 if TYPE_CHECKING:
     from deltacli.operations.clone import ClonePlan
@@ -84,21 +84,19 @@ def _question(plan: ClonePlan) -> str:
     made = (
         f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
     )
-    places = " and of ".join(["the source", *(root.uri for root in plan.roots)])
+    places = " and of ".join(["the source", *plan.owners.uris])
     return made if plan.note is None else f"{made}, and note that in {NOTES} of {places}"
 
 
 def _notes(plan: ClonePlan) -> list[str]:
-    found = []
+    notes = []
     if plan.note is None:
-        found.append(
+        notes.append(
             f"a vacuum of the source keeps the files of the clone only with --protect-from {quoted_table(plan.target)}"
         )
     else:
-        found.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
-    if plan.absolute and not plan.roots:
-        found.append(f"{plural(plan.absolute, 'file')} of the source are outside of it: nothing protects them there")
-    return found
+        notes.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
+    return [*notes, *plan.warnings]
 
 
 def _result(plan: ClonePlan) -> Outcome:
@@ -118,7 +116,7 @@ def _sections(plan: ClonePlan) -> list[Section]:
         ),
         Section("table id", [plan.metadata["id"]]),
         Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
-        Section("noted also in", [root.uri for root in plan.roots]),
+        Section("noted also in", plan.owners.uris),
         Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
         refused(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]

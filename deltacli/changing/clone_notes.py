@@ -1,0 +1,140 @@
+"""Notes beside the log of a table that name other tables which use its data files, such as shallow clones.
+
+A vacuum opens the table of each note and keeps the files that it names. A note is written before the log that names the
+files, so that no vacuum can come between them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, unquote
+
+from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
+from deltacli.core.made_once import NamedTuple
+from deltacli.core.typing import Json
+from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
+from deltacli.storage import Created, Existed, LocalStorage, ReadStorage, Storage
+
+NOTES = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
+
+# A table id comes from a log, which nobody has to trust: as part of a path it could lead anywhere.
+_SAFE_NAME = r"[0-9A-Za-z_-][0-9A-Za-z_.-]{0,99}"
+
+
+class CloneNote(NamedTuple):
+    """A table that uses files of the table that has the note.
+
+    Attributes:
+        table_id: The id of the table that uses the files.
+        uri: The URI of that table.
+        version: The version of it, or of its source, that was the newest when the note was written.
+        created_ms: When the note was written, in epoch milliseconds.
+    """
+
+    table_id: str
+    uri: str
+    version: int
+    created_ms: int
+
+    @property
+    def path(self) -> str:
+        """Return the usual path of the note below the table that has it."""
+        if re.fullmatch(_SAFE_NAME, self.table_id) is None:
+            return self.path_by_address
+        return f"{NOTES}/{self.table_id}.json"
+
+    @property
+    def path_by_address(self) -> str:
+        """Return the path of the note if another table has the same id.
+
+        A replica and a table whose log was restored to another place have the id of the table that they come from.
+        """
+        from hashlib import sha256
+
+        return f"{NOTES}/at-{sha256(self.uri.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
+
+    def may_be_gone(self) -> bool:
+        """Return False for a local clone without its parent directory, as on another machine or an unmounted disk."""
+        if not self.uri.startswith("file:"):
+            return True
+        return os.path.isdir(os.path.dirname(unquote(self.uri.removeprefix("file://")).rstrip("/")))
+
+    def put(self, storage: Storage) -> str | None:
+        """Write the note, and return the path of the file that was created.
+
+        Returns:
+            None if the table had a note of the same table at the same address. It is replaced if this one is younger.
+
+        Raises:
+            OutcomeUnknown: If nobody knows whether the note was written.
+            StorageFailed: And its siblings, from the storage.
+        """
+        content: dict[str, Json] = {
+            "tableId": self.table_id,
+            "clone": self.uri,
+            "version": self.version,
+            "createdTime": self.created_ms,
+        }
+        data = json.dumps(content).encode()
+        for path in dict.fromkeys((self.path, self.path_by_address)):
+            made = storage.put_if_absent(path, data)
+            if made == Created():
+                return path
+            if not isinstance(made, Existed):
+                break
+            earlier = _read_note(storage, path)
+            if earlier is not None and earlier[:2] == self[:2]:
+                if earlier.created_ms < self.created_ms:
+                    storage.put(path, data)
+                return None
+        raise OutcomeUnknown(f"whether {self.path} was written is unknown")
+
+
+class StoredNote(NamedTuple):
+    """A note, and its path below the table that has it."""
+
+    path: str
+    note: CloneNote
+
+
+def address_of(storage: ReadStorage) -> str:
+    """Return the URI of a store for a note; that of a local directory without links in its path."""
+    if not isinstance(storage, LocalStorage):
+        return storage.uri
+    return "file://" + quote(os.fsencode(os.path.realpath(storage.root)))
+
+
+def read_notes(storage: ReadStorage) -> Iterator[StoredNote]:
+    """Yield the notes of a table. Raises Unreadable for a file that is none, and what the storage raises."""
+    try:
+        names = [entry.name for entry in storage.list_from(NOTES) if entry.name.endswith(".json")]
+    except FileMissing:
+        return
+    for name in names:
+        path = f"{NOTES}/{name}"
+        note = _read_note(storage, path)
+        if note is not None:
+            yield StoredNote(path, note)
+
+
+def _read_note(storage: ReadStorage, path: str) -> CloneNote | None:
+    """Return the note in a file; None if the file is gone. Raises Unreadable, and what the storage raises."""
+    try:
+        content = json.loads(storage.read(path))
+        note = CloneNote(content["tableId"], content["clone"], content["version"], content["createdTime"])
+    except FileMissing:
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _unreadable(storage, path) from error
+
+    has_right_types = [*map(type, note)] == [str, str, int, int]
+    if not has_right_types or "://" not in note.uri or path not in (note.path, note.path_by_address):
+        raise _unreadable(storage, path)
+    return note
+
+
+def _unreadable(storage: ReadStorage, path: str) -> Unreadable:
+    return Unreadable(f"{path} does not name a clone", code="clone.note-unreadable", facts={"table": storage.uri})

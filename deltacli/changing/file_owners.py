@@ -1,0 +1,245 @@
+"""The other tables whose data files a table names, and the notes that keep their vacuum from deleting these files.
+
+A shallow clone names files of its source by absolute paths. So does everything that is made from the log of a clone: a
+copy that keeps the paths, a clone of the clone, a log that is restored to another place. Whatever writes such a log
+asks `find_file_owners` before, and `put_notes` right before the log is written. The owner of a file is the nearest
+directory above it that has a Delta log: its vacuum lists the file. It does not matter from which table the log was
+taken.
+
+Spec: Add File and Remove File; Deletion Vector Descriptor Schema.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.changing.clone_notes import CloneNote
+from deltacli.core import errors
+from deltacli.core.made_once import NamedTuple
+from deltacli.core.typing import ArrowArray, RecordBatch
+from deltacli.core.units import some_of
+from deltacli.delta.data_files import are_absolute, canonical, unique_id_column
+from deltacli.delta.listing import PathKeys
+from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.storage import ReadStorage, Storage, is_inside
+from deltacli.storage.base import held, require_writable
+
+if TYPE_CHECKING:
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+_LAST_SEGMENT = "/+[^/]*$"
+_VECTOR_OF_PATH = r"^p|@\d+$"
+_MOST_NAMED = 3
+
+
+class FileOwners(NamedTuple):
+    """The tables that own files which another table names.
+
+    Attributes:
+        tables: The stores of the owners that can be given a note, each once.
+        warnings: One sentence per owner that cannot, or per directory of files whose owner is unknown, with the option
+            that its vacuum needs instead.
+    """
+
+    tables: tuple[Storage, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def uris(self) -> list[str]:
+        return [storage.uri for storage in self.tables]
+
+
+class PutNotes(NamedTuple):
+    """What became of the notes of one table.
+
+    Attributes:
+        noted: The stores of the owners that have the note now.
+        created: The notes that did not exist before: the store and the path in it.
+        warnings: One sentence per owner that did not take the note.
+    """
+
+    noted: tuple[Storage, ...] = ()
+    created: tuple[tuple[Storage, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def take_back(self) -> None:
+        """Delete the notes that were created, because the log that they announced was not written."""
+        for storage, path in self.created:
+            with suppress(errors.DeltacliError):
+                list(storage.delete_many([path]))
+
+
+def external_directories(storage: ReadStorage, paths: ArrowArray, vector_ids: ArrowArray | None = None) -> set[str]:
+    """Return the directories outside of a table in which the log names files.
+
+    Args:
+        storage: The store of the table.
+        paths: Raw paths of add, remove or cdc actions (string array without nulls).
+        vector_ids: The ids of deletion vectors (string array, "" for none).
+
+    Returns:
+        Decoded absolute paths of local directories, and plain URIs, as `canonical` spells them.
+    """
+    named = [paths]
+    if vector_ids is not None:
+        in_files = pc.filter(vector_ids, pc.starts_with(pc.fill_null(vector_ids, ""), "p"))
+        named.append(pc.replace_substring_regex(in_files, _VECTOR_OF_PATH, ""))
+
+    uris = (storage.uri, *storage.aliases)
+    keys = PathKeys(uris)
+    directories = set[str]()
+    for texts in named:
+        may_leave = pc.or_(are_absolute(texts), pc.match_substring_regex(texts, r"(^|/)(\.|%2[Ee]){2}(/|$)"))
+        if not pc.any(may_leave).as_py():
+            continue
+        candidates = pc.filter(texts, may_leave)
+        outside = pc.filter(candidates, pc.is_null(keys.of_log(candidates).keys))
+        parents = pc.unique(pc.replace_substring_regex(outside, _LAST_SEGMENT, ""))
+        directories |= {_absolute_directory(storage.uri, parent) for parent in parents.to_pylist()}
+    return directories
+
+
+def external_directories_of(snapshot: Snapshot, storage: ReadStorage | None = None) -> set[str]:
+    """Return the directories outside of a table in which a version has live files.
+
+    Args:
+        snapshot: The version.
+        storage: The store of the table, where the log of the version was read from elsewhere.
+    """
+    root = snapshot.table.storage if storage is None else storage
+
+    def collect(adds: RecordBatch) -> set[str]:
+        return external_directories(root, adds.column("path"), unique_id_column(adds.column("deletionVector")))
+
+    fields = ["path", "deletionVector"]
+    return set[str]().union(*snapshot.file_actions.map_actions("add", collect, fields=fields))
+
+
+def _absolute_directory(uri: str, directory: str) -> str:
+    if are_absolute(pa.array([f"{directory}/"]))[0].as_py():
+        return canonical(directory)
+    root = uri if uri.startswith("file:") else uri.replace("%", "%25")
+    return canonical(f"{root}/{directory}")
+
+
+def find_file_owners(table: TableHandle, directories: Collection[str], address: str) -> FileOwners:
+    """Find the tables that own the files in some directories, and say which of them cannot be given a note.
+
+    Args:
+        table: The table whose log names the files, or is about to. It opens the other ones.
+        directories: As from `external_directories`.
+        address: The URI of that table, for the warnings.
+    """
+    search = _OwnerSearch(table)
+    tables = dict[str, Storage]()
+    warnings = list[str]()
+    unowned = list[str]()
+    for directory in sorted(directories):
+        try:
+            owners = search.owners_of(directory)
+        except errors.DeltacliError as error:
+            warnings.append(_unprotected(directory, address, error.message))
+            continue
+        if not owners:
+            unowned.append(directory)
+        tables |= {storage.uri: storage for storage in owners}
+
+    notable = list[Storage]()
+    for storage in tables.values():
+        try:
+            require_writable(storage)
+        except errors.DeltacliError as error:
+            warnings.append(_unprotected(storage.uri, address, error.message))
+        else:
+            notable.append(storage)
+    if unowned:
+        warnings.append(
+            f"no Delta table was found around {some_of(unowned, _MOST_NAMED)}, which has files of {address}: nothing "
+            "protects them there"
+        )
+    return FileOwners(tuple(notable), tuple(dict.fromkeys(warnings)))
+
+
+class _OwnerSearch:
+    """Looks for the nearest table above directories. Each directory is looked at once."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+        self._tables = dict[str, Storage | None]()
+
+    def owners_of(self, directory: str) -> list[Storage]:
+        """Return the nearest table above a directory, and above the one that links in its path lead to."""
+        places = [directory]
+        if directory.startswith("/"):
+            places.append(os.path.realpath(directory))
+        nearest = [self._nearest(place) for place in dict.fromkeys(places)]
+        return [
+            storage for storage in nearest if storage is not None and not _is_same_place(storage, self._table.storage)
+        ]
+
+    def _nearest(self, directory: str) -> Storage | None:
+        above = list(_directories_above(directory))
+
+        # A directory such as `day=1` is nearly always a partition, and a table may have thousands: on an object store
+        # each costs a request. They are looked at only if there is no table above them.
+        plain = [place for place in above if "=" not in place.rpartition("/")[2]]
+        is_remote = not directory.startswith("/")
+        for place in (*plain, *above) if is_remote else above:
+            storage = self._table_at(place)
+            if storage is not None:
+                return storage
+        return None
+
+    def _table_at(self, place: str) -> Storage | None:
+        if place not in self._tables:
+            self._tables[place] = self._open_table(place)
+        return self._tables[place]
+
+    def _open_table(self, place: str) -> Storage | None:
+        storage = self._table.open_other(place)
+        try:
+            has_log = any(entry.name.endswith((".json", ".parquet")) for entry in storage.list_from(LOG_DIRECTORY))
+        except errors.FileMissing:
+            return None
+        return storage if has_log else None
+
+
+def _directories_above(directory: str) -> Iterator[str]:
+    """Yield a directory and those above it, the nearest first, up to the bucket or the root of the file system."""
+    scheme, separator, path = directory.rpartition("://")
+    while path.strip("/"):
+        yield f"{scheme}{separator}{path}"
+        path = path.rpartition("/")[0]
+
+
+def _is_same_place(storage: ReadStorage, other: ReadStorage) -> bool:
+    return is_inside(storage, other) and is_inside(other, storage)
+
+
+def _unprotected(owner: str, address: str, why: str) -> str:
+    option = errors.parameter("vacuum.protect_from", [address])
+    return f"{owner} cannot be given a note of {address}: {why}; its vacuum keeps these files only with {option}"
+
+
+def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
+    """Write a note into each owner. What fails is a warning: the caller's log is written in any case."""
+    noted = list[Storage]()
+    created = list[tuple[Storage, str]]()
+    warnings = list[str]()
+    for table in tables:
+        try:
+            storage = held(table)
+            path = note.put(storage)
+        except errors.DeltacliError as error:
+            warnings.append(_unprotected(table.uri, note.uri, error.message))
+            continue
+        noted.append(storage)
+        if path is not None:
+            created.append((storage, path))
+    return PutNotes(tuple(noted), tuple(created), tuple(warnings))
