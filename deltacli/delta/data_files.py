@@ -374,6 +374,15 @@ def inline_bytes(text: str) -> bytes | None:
     return None if start is None or number >> (8 * left) else start + number.to_bytes(left, "big")
 
 
+# An inline vector that deletes no row: the magic number of the format, and zero bitmaps.
+EMPTY_INLINE_TEXT = encode_z85((1681511377).to_bytes(4, "little") + bytes(8))
+
+
+def empty_inline_vector() -> dict[str, Json]:
+    """Return a descriptor of a vector that deletes no row. With it a file has another key than without a vector."""
+    return {"storageType": "i", "pathOrInlineDv": EMPTY_INLINE_TEXT, "sizeInBytes": 12, "cardinality": 0}
+
+
 def vector_file(path_or_inline: str) -> str | None:
     """Return the path, relative to the table, of the file that a `u` descriptor names; None for an invalid one."""
     if len(path_or_inline) < UUID_LENGTH:

@@ -75,11 +75,17 @@ def make_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
         uri: The URI of the table.
     """
     absolute = are_absolute(paths)
-    joined = pc.if_else(absolute, paths, pc.binary_join_element_wise(spell_root_as_hadoop(uri), paths, ""))
-    respelled = are_spelled_otherwise(joined)
-    if not pc.any(respelled).as_py():
-        return joined
-    return _replace_distinct(joined, respelled)
+    return respell(pc.if_else(absolute, paths, pc.binary_join_element_wise(spell_root_as_hadoop(uri), paths, "")))
+
+
+def respell(paths: ArrowArray) -> ArrowArray:
+    """Return paths of a log with the absolute ones as Hadoop spells them (string arrays without nulls)."""
+    mask = are_spelled_otherwise(paths)
+    if not pc.any(mask).as_py():
+        return paths
+    distinct = pc.dictionary_encode(pc.filter(paths, mask))
+    spelled = [spell_as_hadoop(path) for path in distinct.dictionary.to_pylist()]
+    return pc.replace_with_mask(paths, mask, pc.take(pa.array(spelled, paths.type), distinct.indices))
 
 
 def are_spelled_otherwise(paths: ArrowArray) -> ArrowArray:
@@ -90,12 +96,6 @@ def are_spelled_otherwise(paths: ArrowArray) -> ArrowArray:
     distinct = pc.dictionary_encode(pc.filter(paths, may_differ))
     differs = [spell_as_hadoop(path) != path for path in distinct.dictionary.to_pylist()]
     return pc.replace_with_mask(may_differ, may_differ, pc.take(pa.array(differs, pa.bool_()), distinct.indices))
-
-
-def _replace_distinct(paths: ArrowArray, mask: ArrowArray) -> ArrowArray:
-    distinct = pc.dictionary_encode(pc.filter(paths, mask))
-    spelled = [spell_as_hadoop(path) for path in distinct.dictionary.to_pylist()]
-    return pc.replace_with_mask(paths, mask, pc.take(pa.array(spelled, paths.type), distinct.indices))
 
 
 def _quote_as_java(path: str) -> str:

@@ -14,8 +14,17 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
+from deltacli.core.units import plural
+from deltacli.delta.data_files import (
+    EMPTY_INLINE_TEXT,
+    are_absolute,
+    canonical,
+    canonical_column,
+    decode,
+    decode_column,
+)
 from deltacli.delta.encoding.many_values import fingerprints, repeated
+from deltacli.delta.hadoop_paths import are_spelled_otherwise, spell_as_hadoop
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
 from deltacli.delta.path_spellings import other_readings
 from deltacli.rules.framework import views
@@ -67,6 +76,14 @@ ABSOLUTE_INSIDE_ROOT = AREA.warning(
     broken="after the table is moved or copied, the path still points to the old place; some vacuums delete the file",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"s3://bucket/table/part-0.parquet",…}} in the table s3://bucket/table',
+)
+FILE_URI_FORM = AREA.warning(
+    "path.file-uri-form",
+    "In a table that writes deletion vectors, an absolute path is not spelled as Hadoop spells it.",
+    spec="Delta-Spark: deletion vectors of DELETE, UPDATE and MERGE",
+    broken="DELETE, UPDATE and MERGE of Delta for Spark fail: Encountered a non matched file path",
+    repair="add the file again under the right spelling with another deletion vector, and then with its own",
+    example='{"add":{"path":"file:///lake/source/part-0.parquet",…}}, which Hadoop spells file:/lake/source/…',
 )
 HIDDEN_LOCATION = AREA.warning(
     "path.hidden-location",
@@ -273,6 +290,43 @@ def paths_of_removes_and_change_files(view: views.CommitView) -> Iterator[Findin
                 yield _finding(fault, view.place(placed[row].line, path))
 
 
+@AREA.check(views.StateView, FILE_URI_FORM)
+def absolute_paths_in_another_spelling(view: views.StateView) -> Iterator[Finding]:
+    """Report live files and vectors whose absolute paths Spark cannot match with the files that it has opened."""
+    # Without the property Spark rewrites whole files, and compares their paths by what they mean.
+    if not view.config.is_on("delta.enableDeletionVectors"):
+        return
+    count = 0
+    first = None
+    for batch in view.live.select(["path", "dv_id"]).to_batches():
+        paths = batch.column("path")
+        needs_respelling = find_other_spellings(paths, batch.column("dv_id"))
+        count += pc.sum(needs_respelling).as_py() or 0
+        if first is None and pc.any(needs_respelling).as_py():
+            first = pc.filter(paths, needs_respelling)[0].as_py()
+    if first is not None:
+        message = f"{plural(count, 'live file')} with an absolute path in another spelling than that of Hadoop: {first}"
+        yield FILE_URI_FORM.at(view.place(first), message, seen=first, expected=spell_as_hadoop(first))
+
+
+def find_other_spellings(paths: ArrowArray, vector_ids: ArrowArray) -> ArrowArray:
+    """Return which live files have an absolute path, of the data or of the vector, in another spelling than Hadoop's.
+
+    Files at absolute paths with the empty vector that an interrupted repair has left are among them.
+
+    Args:
+        paths: Raw paths of live files (string array).
+        vector_ids: The ids of their vectors (string array, "" for none).
+    """
+    is_left_over = pc.and_(pc.equal(vector_ids, f"i{EMPTY_INLINE_TEXT}"), are_absolute(paths))
+    mask = pc.or_(are_spelled_otherwise(paths), is_left_over)
+    has_absolute_vector = pc.starts_with(vector_ids, "p")
+    if not pc.any(has_absolute_vector).as_py():
+        return mask
+    places = pc.replace_substring_regex(vector_ids, r"^p|@[0-9]+$", "")
+    return pc.or_(mask, pc.and_(has_absolute_vector, are_spelled_otherwise(places)))
+
+
 def _finding(fault: PathFault, place: Place) -> Finding:
     return fault.rule.at(place, fault.message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
 
@@ -340,9 +394,20 @@ def files_against_those_before(view: views.CommitView) -> Iterator[Finding]:
 def _spelled_otherwise(view: views.CommitView, file: views.TouchedFile) -> Iterator[Finding]:
     path = file.placed.action["path"]
     for live in file.live or ():
-        if live.path != path:
+        if live.path != path and not _is_respelled(view, file, live):
             yield _two_spellings(view.place(file.placed.line, path), live.path, path)
             return
+
+
+def _is_respelled(view: views.CommitView, file: views.TouchedFile, live: views.LiveFile) -> bool:
+    """Return whether a commit replaces one spelling of a path by another one, in a way that all readers understand.
+
+    It removes the file under the text that the log has, for readers that compare texts. It adds it with another
+    deletion vector, for readers that compare what paths mean: to them both actions are about different logical files.
+    """
+    if file.placed.kind != "add" or file.dv_id == live.dv_id:
+        return False
+    return (live.path, live.dv_id) in view.removed_as_written
 
 
 def _two_spellings(place: Place, first: str, second: str) -> Finding:

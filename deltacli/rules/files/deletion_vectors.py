@@ -203,8 +203,13 @@ def descriptors_without_sense(view: views.FilesView) -> Iterator[Finding]:
             place = view.place(vectors.row(index))
             yield BAD_DESCRIPTOR.at(place, text, seen=seen, expected="0 or more")
     for index in views.rows_where(pc.equal(vectors.cardinality, 0)):
+        place = view.place(vectors.row(index))
+        has_absolute_path = data_files.are_absolute(pa.array([place.key or ""], pa.string()))[0].as_py()
+        if has_absolute_path and vectors.text[index].as_py() == data_files.EMPTY_INLINE_TEXT:
+            # A repair of paths gives files this vector for one version; `path.file-uri-form` finds those that kept it.
+            continue
         text = "the deletion vector deletes no row"
-        yield EMPTY.at(view.place(vectors.row(index)), text, seen=0, expected="1 or more")
+        yield EMPTY.at(place, text, seen=0, expected="1 or more")
 
 
 @AREA.check(views.FilesView, NAMES_NOTHING)

@@ -102,6 +102,7 @@ RULES: Mapping[Risk, str] = {
         mapping.file-with-other-names
         """,
     Risk.WRITES_FAIL: """
+        path.file-uri-form
         domain.without-feature metadata.all-columns-partitioned property.compression-codec property.parquet-version
         protocol.exclusive schema.empty-struct schema.void-in-complex
         constraint.bad-sql invariant.bad-json generated.bad-sql default.bad-sql stats.text-too-long
@@ -306,6 +307,7 @@ class Family(StrEnum):
     LOG = "log"
     FILES = "files"
     DOUBLED = "doubled"
+    PATHS = "paths"
     STATISTICS = "statistics"
     CHECKPOINT = "checkpoint"
     COMPACTION = "compaction"
@@ -355,6 +357,7 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         dv.bad-descriptor""",
     ),
     (Family.DOUBLED, (_REBUILD,), "action.remove-dv-mismatch"),
+    (Family.PATHS, (_REBUILD,), "path.file-uri-form"),
     (
         Family.STATISTICS,
         (_REBUILD,),

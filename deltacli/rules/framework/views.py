@@ -148,6 +148,11 @@ class CommitView:
         """Return the files of `removes`."""
         return self._touched(self.removes)
 
+    @cached_property
+    def removed_as_written(self) -> frozenset[tuple[str, str | None]]:
+        """Return the raw paths of `removes`, each with the id of its deletion vector."""
+        return frozenset((file.placed.action["path"], file.dv_id) for file in self.removed)
+
     def _touched(self, actions: Sequence[LocatedAction]) -> list[TouchedFile]:
         sound = [placed for placed in actions if type(placed.action.get("path")) is str]
         keys = canonical_all([placed.action["path"] for placed in sound])

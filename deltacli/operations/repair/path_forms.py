@@ -1,0 +1,252 @@
+"""The step that spells absolute paths of live files as Hadoop does, so that Spark can write deletion vectors for them.
+
+A file is added again under the new spelling. Engines do not agree on whether both spellings are one file: Delta for
+Spark, Kernel for Java and deltacli compare what a path means, the Rust kernel compares texts. So each commit has to
+leave one live file by both readings, and must not remove and add what may be one logical file: the protocol forbids it,
+and Kernel for Java then takes the file for removed. The vector is part of the key of a logical file, and is changed to
+tell the two apart:
+
+    before    file:///lake/a.parquet
+    commit 1  remove file:///lake/a.parquet, add file:/lake/a.parquet with a vector that deletes no row
+    commit 2  remove file:/lake/a.parquet with that vector, add file:/lake/a.parquet
+
+A vector in a file is named by another path in between. If its own path is respelled, too, one commit is enough.
+
+Spec: Action Reconciliation; Deletion Vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.changing.clone_notes import CloneNote, address_of
+from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
+from deltacli.core.made_once import NamedTuple, dataclass
+from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
+from deltacli.core.units import plural
+from deltacli.delta.data_files import (
+    EMPTY_INLINE_TEXT,
+    are_absolute,
+    empty_inline_vector,
+    unique_id_column,
+    vector_file,
+)
+from deltacli.delta.hadoop_paths import are_spelled_otherwise, respell, spell_as_hadoop, spell_root_as_hadoop
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.operations.repair.plan import Planned, Run, Step, left
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.repairs import StepKind
+from deltacli.rules.paths import find_other_spellings
+from deltacli.table.live_files import removes_of
+
+if TYPE_CHECKING:
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+_FIELDS = ("path", "stats", "deletionVector")
+
+
+class _Misspelled(NamedTuple):
+    """Live files that have to be added again, and those of them that cannot be."""
+
+    files: int = 0
+    with_inline_vectors: int = 0
+    without_row_counts: int = 0
+
+    def __add__(self, other: object) -> _Misspelled:
+        if not isinstance(other, _Misspelled):
+            return NotImplemented
+        return _Misspelled(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    @property
+    def obstacle(self) -> str | None:
+        """Return why not all of the files can be added again; None if they can."""
+        if self.with_inline_vectors:
+            # Nothing but the vector tells the two spellings apart, and an inline one has no second name.
+            return f"{plural(self.with_inline_vectors, 'file')} with inline deletion vectors: optimize writes them anew"
+        if self.without_row_counts:
+            return f"{plural(self.without_row_counts, 'file')} without a number of rows, which stats computes"
+        return None
+
+
+def plan_path_forms(table: TableHandle, findings: Sequence[Finding], now: Snapshot, obstacle: str | None) -> Planned:
+    """Return the step that adds files again whose absolute paths are in another spelling than that of Hadoop."""
+    if not findings:
+        return Planned()
+    misspelled = _count_misspelled(now)
+    reason = obstacle or misspelled.obstacle
+    if reason is not None:
+        return Planned(unrepaired=[left(finding, reason) for finding in findings])
+
+    directories = external_directories_of(now)
+    owners = find_file_owners(table, directories, address_of(table.storage)) if directories else FileOwners()
+    what = f"add {plural(misspelled.files, 'file')} again, with absolute paths as Hadoop spells them"
+    steps = [Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what) for finding in findings]
+    return Planned(steps, [RespellPaths(misspelled.files, owners)], notes=owners.warnings)
+
+
+def _count_misspelled(now: Snapshot) -> _Misspelled:
+    def count(adds: RecordBatch) -> _Misspelled:
+        chosen = adds.filter(_find_misspelled(adds))
+        ids = unique_id_column(chosen.column("deletionVector"))
+        is_inline = pc.and_(pc.starts_with(ids, "i"), pc.not_equal(ids, f"i{EMPTY_INLINE_TEXT}"))
+        has_no_vector = pc.equal(ids, "")
+        is_uncounted = pc.and_(has_no_vector, pc.is_null(num_records_column(chosen.column("stats"))))
+        return _Misspelled(chosen.num_rows, pc.sum(is_inline).as_py() or 0, pc.sum(is_uncounted).as_py() or 0)
+
+    counts = now.file_actions.map_actions("add", count, fields=_FIELDS)
+    return sum(counts, _Misspelled())
+
+
+def _find_misspelled(adds: RecordBatch) -> ArrowArray:
+    return find_other_spellings(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+
+
+@dataclass(frozen=True, eq=False)
+class RespellPaths:
+    """Adds live files again under the paths that Hadoop would write, in two commits.
+
+    A run that ends between them leaves a table with the same rows. Its next repair makes the second commit.
+    """
+
+    files: int
+    owners: FileOwners
+    is_sensitive: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"commit the absolute paths of {plural(self.files, 'file')} as Hadoop spells them"
+
+    def run(self, run: Run) -> int | None:
+        """Make the commits, and return the version of the last one."""
+        table = run.table
+        root = spell_root_as_hadoop(table.storage.uri)
+        note = CloneNote(
+            run.gate.plan.table_id or "", address_of(table.storage), run.gate.plan.version or 0, table.clock()
+        )
+        put_notes(self.owners.tables, note)
+
+        own_vectors = dict[str, JsonObject | None]()
+
+        def change_vectors(adds: RecordBatch) -> RecordBatch:
+            return _respell(adds, root, own_vectors)
+
+        def take_vectors_back(adds: RecordBatch) -> RecordBatch:
+            return _take_vectors_back(adds, own_vectors)
+
+        first = run.commit(lambda now: _request(now, table.clock(), _find_misspelled, change_vectors))
+        second = run.commit(
+            lambda now: _request(now, table.clock(), lambda adds: _find_changed(adds, own_vectors), take_vectors_back)
+        )
+        return first if second is None else second
+
+
+def _request(
+    now: Snapshot,
+    now_ms: int,
+    choose: Callable[[RecordBatch], ArrowArray],
+    change: Callable[[RecordBatch], RecordBatch],
+) -> CommitRequest | None:
+    """Return the commit that adds chosen live files again with a change; None if no file is chosen.
+
+    The removes have the paths and vectors as they are in the log, because some engines compare these texts.
+    """
+
+    def chosen(adds: RecordBatch) -> RecordBatch:
+        return adds.filter(choose(adds))
+
+    count = sum(adds.num_rows for adds in now.file_actions.map_actions("add", chosen, fields=_FIELDS))
+    if not count:
+        return None
+
+    def actions() -> Iterator[tuple[str, RecordBatch]]:
+        for adds in now.file_actions.map_actions("add", chosen):
+            if adds.num_rows:
+                yield "remove", removes_of(adds, now_ms, is_change=False)
+                yield "add", _replace_columns(change(adds), dataChange=pa.repeat(False, adds.num_rows))
+
+    def body(slot: Slot) -> Iterator[bytes]:
+        return encoded_files(actions, slot)
+
+    return CommitRequest("FSCK", {}, {"numAmendedFiles": count}, body=body, reads=EveryFile())
+
+
+def _respell(adds: RecordBatch, root: str, own_vectors: dict[str, JsonObject | None]) -> RecordBatch:
+    """Return adds with respelled paths and other vectors, and remember the vectors that are taken back afterwards.
+
+    Args:
+        adds: Live files in another spelling.
+        root: The URI of the table, as absolute paths begin.
+        own_vectors: Gets the id of each vector that stands in for another one -> that vector, in its own spelling.
+    """
+    paths = adds.column("path")
+    is_moved = are_spelled_otherwise(paths).to_pylist()
+    vectors = adds.column("deletionVector").to_pylist()
+    changed = list[JsonObject | None]()
+    for vector, path_is_moved in zip(vectors, is_moved, strict=True):
+        right = _spell_vector(vector)
+        if _is_empty(vector):
+            # What an interrupted repair left. Without it the file has another key, too.
+            changed.append(None)
+        elif right == vector and path_is_moved:
+            stand_in = _stand_in_for(right, root)
+            own_vectors[_vector_key(stand_in)] = right
+            changed.append(stand_in)
+        else:
+            changed.append(right)
+    column = pa.array(changed, adds.column("deletionVector").type)
+    return _replace_columns(adds, path=respell(paths), deletionVector=column)
+
+
+def _spell_vector(vector: JsonObject | None) -> JsonObject | None:
+    """Return a descriptor whose absolute path is as Hadoop spells it."""
+    if vector is None or vector["storageType"] != "p":
+        return vector
+    return {**vector, "pathOrInlineDv": spell_as_hadoop(str(vector["pathOrInlineDv"]))}
+
+
+def _stand_in_for(vector: JsonObject | None, root: str) -> JsonObject:
+    """Return a vector that deletes the same rows as another one, and has another id."""
+    if vector is None:
+        return empty_inline_vector()
+    text = str(vector["pathOrInlineDv"])
+    if vector["storageType"] == "u":
+        return {**vector, "storageType": "p", "pathOrInlineDv": spell_as_hadoop(root + (vector_file(text) or text))}
+
+    # Of an absolute path the first letter of the name is escaped, which every reader decodes.
+    directory, _, name = text.rpartition("/")
+    return {**vector, "pathOrInlineDv": f"{directory}/%{ord(name[0]):02X}{name[1:]}"}
+
+
+def _take_vectors_back(adds: RecordBatch, own_vectors: dict[str, JsonObject | None]) -> RecordBatch:
+    """Return adds with their own vectors instead of those that stood in for them."""
+    vectors = adds.column("deletionVector")
+    own = [own_vectors[_vector_key(vector)] for vector in vectors.to_pylist()]
+    return _replace_columns(adds, deletionVector=pa.array(own, vectors.type))
+
+
+def _find_changed(adds: RecordBatch, own_vectors: dict[str, JsonObject | None]) -> ArrowArray:
+    """Return which live files have a vector that stands in for another one.
+
+    A file of the table's own directory that another writer gave an empty vector is left alone.
+    """
+    vectors = adds.column("deletionVector").to_pylist()
+    is_changed = [vector is not None and _vector_key(vector) in own_vectors for vector in vectors]
+    return pc.and_(pa.array(is_changed, pa.bool_()), are_absolute(adds.column("path")))
+
+
+def _is_empty(vector: JsonObject | None) -> bool:
+    return vector is not None and vector["storageType"] == "i" and vector["pathOrInlineDv"] == EMPTY_INLINE_TEXT
+
+
+def _vector_key(vector: JsonObject) -> str:
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
+
+
+def _replace_columns(adds: RecordBatch, **changed: ArrowArray) -> RecordBatch:
+    columns = [changed.get(name, adds.column(name)) for name in adds.schema.names]
+    return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
