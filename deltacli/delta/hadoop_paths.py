@@ -46,7 +46,7 @@ def spell_as_hadoop(path: str) -> str:
 
     scheme = parts["scheme"]
     authority = parts["authority"] or ""
-    if scheme.lower() == "file" and authority in ("//", "//localhost"):
+    if scheme.lower() == "file" and authority in ("", "//", "//localhost"):
         # `Path` has no authority for local files, and prints no slashes for it.
         scheme = "file"
         authority = ""
@@ -93,9 +93,9 @@ def are_spelled_otherwise(paths: ArrowArray) -> ArrowArray:
     may_differ = pc.and_(are_absolute(paths), pc.invert(pc.match_substring_regex(paths, _PLAIN_FILE_URI)))
     if not pc.any(may_differ).as_py():
         return may_differ
-    distinct = pc.dictionary_encode(pc.filter(paths, may_differ))
-    differs = [spell_as_hadoop(path) != path for path in distinct.dictionary.to_pylist()]
-    return pc.replace_with_mask(may_differ, may_differ, pc.take(pa.array(differs, pa.bool_()), distinct.indices))
+    candidates = pc.unique(pc.filter(paths, may_differ)).to_pylist()
+    misspelled = [path for path in candidates if spell_as_hadoop(path) != path]
+    return pc.is_in(paths, value_set=pa.array(misspelled, paths.type))
 
 
 def _quote_as_java(path: str) -> str:

@@ -31,7 +31,7 @@ MAPPED = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId":
 
 def manifests(place: Path) -> dict[str, list[str]]:
     """The files that each manifest names, below the table."""
-    root = f"file://{place}/"
+    root = f"file:{place}/"
     return {
         path.parent.relative_to(place / HOME).as_posix(): [
             line.removeprefix(root) for line in path.read_text().splitlines()

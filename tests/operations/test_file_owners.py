@@ -1,4 +1,4 @@
-"""Whatever writes a log that names files of other tables notes itself in each of them, so that their vacuum keeps them."""
+"""What writes a log that names files of other tables notes itself there, so that their vacuum keeps the files."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_the_owner_behind_a_link_gets_the_note_too(tmp_path: Path) -> None:
 class ReadOnly(LocalStorage):
     """A directory that may not be written."""
 
-    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         raise PermissionRefused(f"{path}: permission denied")
 
 

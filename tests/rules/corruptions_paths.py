@@ -146,6 +146,14 @@ def absolute_path_into_the_table_without_scheme() -> TableBuilder:
     return table
 
 
+# The table is its own source here: what another directory has is not there to be read.
+@damage("path.file-uri-form", also=("path.absolute-inside-root",))
+def absolute_path_with_the_slashes_of_an_authority() -> TableBuilder:
+    table = AbsoluteInside(protocol=vector_protocol(), properties={"delta.enableDeletionVectors": "true"})
+    table.commit(table.new_add("b", 5, 4))
+    return table
+
+
 @damage("path.hidden-location")
 def file_in_a_hidden_directory() -> TableBuilder:
     return with_path("_tmp/part-00005.parquet")

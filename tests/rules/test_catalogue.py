@@ -35,6 +35,7 @@ ADDED = {
     "partition.kernel-unreadable": (Severity.WARNING, Level.LOG),
     "rowtracking.materialised-beyond-mark": (Severity.ERROR, Level.DATA),
     "data.manifest-stale": (Severity.WARNING, Level.STORAGE),
+    "path.file-uri-form": (Severity.WARNING, Level.LOG),
     "dv.names-nothing": (Severity.ERROR, Level.LOG),
     "catalog.diverged": (Severity.ERROR, Level.LOG),
     "stats.text-too-long": (Severity.WARNING, Level.LOG),

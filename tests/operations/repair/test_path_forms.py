@@ -1,0 +1,237 @@
+"""Absolute paths in another spelling than that of Hadoop: found, and respelled without a moment of other rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli import open_table
+from deltacli.api.table import Table
+from deltacli.core.machine import fixed_clock
+from deltacli.delta.data_files import canonical, empty_inline_vector, unique_id
+from deltacli.delta.log.segment import commit_name
+from tests.support.actions import commit_info, metadata, protocol
+from tests.support.builder import TableBuilder
+
+NOW_MS = 1_800_000_000_000
+RULE = "path.file-uri-form"
+FILES = ("a b.parquet", "ä=1.parquet", "c.parquet")
+ENABLED = {"delta.enableDeletionVectors": "true"}
+
+Action = dict[str, Any]  # Any: JSON values
+
+
+def write_old_clone(
+    home: Path, *vectors: Action | None, properties: dict[str, str] = ENABLED, **stats: object
+) -> Table:
+    """Write a table whose files are in another directory, and named as earlier releases of deltacli did."""
+    elsewhere = home / "source"
+    elsewhere.mkdir()
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    adds = []
+    for number, name in enumerate(FILES):
+        pq.write_table(pa.table({"id": pa.array([number, number + 10], pa.int64())}), elsewhere / name)
+        vector = vectors[number] if number < len(vectors) else None
+        added: Action = {
+            "path": (elsewhere / name).as_uri(),
+            "size": (elsewhere / name).stat().st_size,
+            "partitionValues": {},
+            "dataChange": True,
+            "modificationTime": 1_500_000_000_000,
+            "stats": json.dumps({"numRecords": 2, **stats} if stats.get("numRecords", 2) else {}),
+        }
+        adds.append({"add": added | ({} if vector is None else {"deletionVector": vector})})
+    builder = TableBuilder()
+    features = ["deletionVectors"]
+    builder.commit(
+        commit_info("CLONE"),
+        protocol(3, 7, reader_features=features, writer_features=features),
+        metadata(schemaString=json.dumps(schema), configuration=properties),
+        *adds,
+    )
+    builder.write(home / "clone")
+    return opened(home)
+
+
+def opened(home: Path) -> Table:
+    return open_table(home / "clone", allow_external=[home.as_uri()], clock=fixed_clock(NOW_MS))
+
+
+def findings(home: Path) -> list[str]:
+    validation = opened(home).validate()
+    return sorted({finding.rule.id for finding in validation.findings if finding.severity.value != "info"})
+
+
+def actions_of(home: Path, version: int) -> Iterator[tuple[str, Action]]:
+    for line in (home / "clone" / "_delta_log" / commit_name(version)).read_text("utf-8").splitlines():
+        yield from json.loads(line).items()
+
+
+def replay(home: Path, version: int, key: Callable[[Action], tuple[str, str]]) -> list[Action]:
+    """Return the live files of a version for a reader that compares files by a key, as the protocol describes."""
+    live: dict[tuple[str, str], Action] = {}
+    for number in range(version + 1):
+        actions = list(actions_of(home, number))
+        touched = [key(action) for kind, action in actions if kind in ("add", "remove")]
+        assert len(touched) == len(set(touched)), "a commit has two actions on one logical file"
+        for kind, action in actions:
+            if kind == "remove":
+                live.pop(key(action), None)
+            elif kind == "add":
+                live[key(action)] = action
+    return list(live.values())
+
+
+def by_text(action: Action) -> tuple[str, str]:
+    return action["path"], unique_id(action.get("deletionVector"))
+
+
+def by_meaning(action: Action) -> tuple[str, str]:
+    return canonical(action["path"]), unique_id(action.get("deletionVector"))
+
+
+def rows_of(home: Path, version: int | None = None) -> list[int]:
+    scan = opened(home).snapshot(version=version).scan()
+    return sorted(row["id"] for batch in scan for row in batch.to_pylist())
+
+
+def test_files_without_vectors_are_respelled_by_two_commits(tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    rows = rows_of(tmp_path)
+    assert RULE in findings(tmp_path)
+
+    outcome = opened(tmp_path).repair(allow_in_use=True)
+
+    assert 2 == outcome.plan.version
+    assert {"data.shared-file"} >= {*findings(tmp_path)}
+    for version in range(3):
+        assert rows == rows_of(tmp_path, version)
+        for key in (by_text, by_meaning):
+            assert len(FILES) == len(replay(tmp_path, version, key))
+    live = replay(tmp_path, 2, by_text)
+    assert {f"file:{tmp_path}/source/{name}" for name in ("a%20b.parquet", "ä=1.parquet", "c.parquet")} == {
+        action["path"] for action in live
+    }
+    assert all(not action["dataChange"] and "deletionVector" not in action for action in live)
+
+
+def test_a_second_repair_has_nothing_to_do(tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    opened(tmp_path).repair(allow_in_use=True)
+
+    assert not opened(tmp_path).repair(allow_in_use=True, dry_run=True).plan.steps
+
+
+def test_an_interrupted_repair_is_continued(tmp_path: Path) -> None:
+    """
+    The table has the same rows between the commits; the vectors that delete nothing are taken away by the next run.
+    """
+    write_old_clone(tmp_path)
+    opened(tmp_path).repair(allow_in_use=True)
+    (tmp_path / "clone" / "_delta_log" / commit_name(2)).unlink()
+    rows = rows_of(tmp_path)
+
+    assert [RULE] == [rule for rule in findings(tmp_path) if rule.startswith(("path.", "dv."))]
+    opened(tmp_path).repair(allow_in_use=True)
+
+    assert rows == rows_of(tmp_path)
+    live = replay(tmp_path, 2, by_text)
+    assert [None] * len(FILES) == [action.get("deletionVector") for action in live]
+    assert len(FILES) == len(replay(tmp_path, 2, by_meaning))
+
+
+def write_vector(place: Path) -> Action:
+    """Write the file of a vector that deletes row 0, and return its descriptor without a place."""
+    import zlib
+
+    bitmap = (1681511377).to_bytes(4, "little") + (1).to_bytes(8, "little") + bytes(4)
+    bitmap += (12346).to_bytes(4, "little") + (1).to_bytes(4, "little") + bytes(4) + (16).to_bytes(4, "little")
+    bitmap += bytes(2)
+    data = b"\x01" + len(bitmap).to_bytes(4, "big") + bitmap + zlib.crc32(bitmap).to_bytes(4, "big")
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(data)
+    return {"offset": 1, "sizeInBytes": len(bitmap), "cardinality": 1}
+
+
+def test_vectors_at_absolute_paths_and_in_the_table(tmp_path: Path) -> None:
+    """
+    A vector in the old spelling, one that is spelled right already, and one in the directory of the clone.
+    """
+    name = "deletion_vector_00000000-0000-0000-0000-000000000000.bin"
+    described = write_vector(tmp_path / "clone" / name)
+    write_vector(tmp_path / "vectors" / name)
+    old = {"storageType": "p", "pathOrInlineDv": (tmp_path / "vectors" / name).as_uri(), **described}
+    right = {"storageType": "p", "pathOrInlineDv": f"file:{tmp_path}/vectors/{name}", **described}
+    own = {"storageType": "u", "pathOrInlineDv": "0" * 20, **described}
+    write_old_clone(tmp_path, old, right, own, tightBounds=False)
+    rows = rows_of(tmp_path)
+    assert [10, 11, 12] == rows
+
+    opened(tmp_path).repair(allow_in_use=True)
+
+    for version in range(3):
+        assert rows == rows_of(tmp_path, version)
+        for key in (by_text, by_meaning):
+            assert len(FILES) == len(replay(tmp_path, version, key))
+    vectors = {Path(action["path"]).name: action["deletionVector"] for action in replay(tmp_path, 2, by_text)}
+    assert {"a%20b.parquet": right, "ä=1.parquet": right, "c.parquet": own} == vectors
+    assert RULE not in findings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("vector", "stats", "way_out"),
+    [
+        (
+            {**empty_inline_vector(), "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f5c8Xk0", "sizeInBytes": 40},
+            {},
+            "optimize",
+        ),
+        (None, {"numRecords": 0}, "stats"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_left_with_a_way_out(
+    vector: Action | None, stats: dict[str, object], way_out: str, tmp_path: Path
+) -> None:
+    write_old_clone(tmp_path, vector, **stats)
+
+    plan = opened(tmp_path).repair(select=["path.*"], allow_in_use=True, dry_run=True).plan
+
+    assert not plan.steps
+    assert way_out in next(left.reason for left in plan.unrepaired if left.rule == RULE)
+
+
+def test_a_table_that_writes_no_vectors_needs_no_repair(tmp_path: Path) -> None:
+    write_old_clone(tmp_path, properties={})
+
+    assert RULE not in findings(tmp_path)
+
+
+def test_the_owner_of_the_files_gets_a_note(tmp_path: Path) -> None:
+    """
+    Earlier releases made tables with absolute paths that are noted nowhere.
+    """
+    write_old_clone(tmp_path)
+    (tmp_path / "source" / "_delta_log").mkdir()
+    (tmp_path / "source" / "_delta_log" / commit_name(0)).write_text("")
+
+    opened(tmp_path).repair(allow_in_use=True)
+
+    assert 1 == len([*(tmp_path / "source" / "_delta_log" / "_deltacli_clones").iterdir()])
+
+
+def test_two_spellings_without_a_change_of_the_vector_are_still_an_error(tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    (_, added), *_ = [(kind, action) for kind, action in actions_of(tmp_path, 0) if kind == "add"]
+    again = {**added, "path": added["path"].replace("file:///", "file:/")}
+    removed = {"path": added["path"], "deletionTimestamp": 0, "dataChange": False}
+    lines = [{"commitInfo": {"timestamp": 0}}, {"remove": removed}, {"add": again}]
+    commit = tmp_path / "clone" / "_delta_log" / commit_name(1)
+    commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    assert "path.same-file-two-spellings" in findings(tmp_path)
