@@ -207,7 +207,7 @@ def test_a_run_that_dies_leaves_each_list_old_or_new_and_is_ended_by_the_next(tm
         place = partitioned(tmp_path / str(at))
         old = place / HOME / "p=0" / "manifest"
         old.parent.mkdir(parents=True)
-        old.write_text(f"file://{place}/a\n")
+        old.write_text(f"file:{place}/a\n")
         with suppress(Killed):
             dying = MortalStorage(LocalStorage(str(place)), at, Fault.KILLED_BEFORE, dies=True)
             carry_out(Manifests(), open_at(dying))

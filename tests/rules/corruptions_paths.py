@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from tests.rules.corruptions import damage
 from tests.rules.corruptions_actions import new_change, resize, with_changes
+from tests.rules.corruptions_deletion_vectors import vector_protocol
 from tests.rules.table_builder import TableBuilder
 
 
