@@ -290,6 +290,10 @@ def paths_of_removes_and_change_files(view: views.CommitView) -> Iterator[Findin
                 yield _finding(fault, view.place(placed[row].line, path))
 
 
+# What the id of a vector has around the path of its file, in the dialects of Arrow and of Python.
+_AROUND_PATH_OF_VECTOR = r"^p|@[0-9]+$"
+
+
 @AREA.check(views.StateView, FILE_URI_FORM)
 def absolute_paths_in_another_spelling(view: views.StateView) -> Iterator[Finding]:
     """Report live files and vectors whose absolute paths Spark cannot match with the files that it has opened."""
@@ -297,16 +301,21 @@ def absolute_paths_in_another_spelling(view: views.StateView) -> Iterator[Findin
     if not view.config.is_on("delta.enableDeletionVectors"):
         return
     count = 0
-    first = None
+    first: tuple[str, str] | None = None
     for batch in view.live.select(["path", "dv_id"]).to_batches():
-        paths = batch.column("path")
-        needs_respelling = find_other_spellings(paths, batch.column("dv_id"))
-        count += pc.sum(needs_respelling).as_py() or 0
-        if first is None and pc.any(needs_respelling).as_py():
-            first = pc.filter(paths, needs_respelling)[0].as_py()
-    if first is not None:
-        message = f"{plural(count, 'live file')} with an absolute path in another spelling than that of Hadoop: {first}"
-        yield FILE_URI_FORM.at(view.place(first), message, seen=first, expected=spell_as_hadoop(first))
+        needs_respelling = find_other_spellings(batch.column("path"), batch.column("dv_id"))
+        rows = views.rows_where(needs_respelling)
+        count += len(rows)
+        if first is None and rows:
+            first = batch.column("path")[rows[0]].as_py(), batch.column("dv_id")[rows[0]].as_py()
+    if first is None:
+        return
+    path, vector_id = first
+    named = path
+    if spell_as_hadoop(path) == path and vector_id.startswith("p"):
+        named = re.sub(_AROUND_PATH_OF_VECTOR, "", vector_id)
+    message = f"{plural(count, 'live file')} with an absolute path in another spelling than that of Hadoop: {named}"
+    yield FILE_URI_FORM.at(view.place(path), message, seen=named, expected=spell_as_hadoop(named))
 
 
 def find_other_spellings(paths: ArrowArray, vector_ids: ArrowArray) -> ArrowArray:
@@ -323,7 +332,7 @@ def find_other_spellings(paths: ArrowArray, vector_ids: ArrowArray) -> ArrowArra
     has_absolute_vector = pc.starts_with(vector_ids, "p")
     if not pc.any(has_absolute_vector).as_py():
         return mask
-    places = pc.replace_substring_regex(vector_ids, r"^p|@[0-9]+$", "")
+    places = pc.replace_substring_regex(vector_ids, _AROUND_PATH_OF_VECTOR, "")
     return pc.or_(mask, pc.and_(has_absolute_vector, are_spelled_otherwise(places)))
 
 

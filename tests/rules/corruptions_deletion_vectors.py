@@ -174,7 +174,7 @@ def mapping(number: int, name: str) -> dict[str, Any]:
     return {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name}
 
 
-@damage("dv.absolute-in-root")
+@damage("dv.absolute-in-root", also=("path.file-uri-form",))
 def absolute_path_into_the_table() -> TableBuilder:
     """The path is known when the table is written."""
     table = table_with_a_vector()
