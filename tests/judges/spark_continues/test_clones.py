@@ -139,12 +139,15 @@ def test_spark_continues_a_clone_of_an_earlier_release_once_it_is_repaired(
     spark.sql(f"CREATE TABLE {name_of(theirs)} SHALLOW CLONE {name_of(source)}")
     ours = clone_with_deltacli(source, "ours")
     spell_as_earlier_releases(ours)
-    found = deltacli("validate", ours, "--select", "path.file-uri-form", "--json").document()["findings"]
+    validated = deltacli("validate", ours, "--select", "path.file-uri-form", "--json").document()
     repaired = deltacli("repair", ours, "--yes", "--allow-in-use", "--json").document()
 
     with Comparison(f"repaired clone/{name}") as comparison:
-        comparison.equal("findings", ["path.file-uri-form"], [finding["rule"] for finding in found])
-        for version in range(repaired["version"] + 1):  # also the one between the two commits of the repair
+        rules = [finding["rule"] for finding in validated["tables"][0]["findings"]]
+        comparison.equal("findings", ["path.file-uri-form"], rules)
+        for version in range(
+            repaired["committedVersions"][-1] + 1
+        ):  # also the one between the two commits of the repair
             at_version = spark.sql(f"SELECT * FROM {name_of(ours)} VERSION AS OF {version}")
             rows = sorted((tuple(row) for row in at_version), key=repr)
             comparison.equal(f"rows of version {version}", spark.rows(theirs), rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from deltacli.delta.data_files import canonical, empty_inline_vector, unique_id
 from deltacli.delta.log.segment import commit_name
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
+from tests.support.peers import Task, ask_for_rows, has_peer, peer_python
 
 NOW_MS = 1_800_000_000_000
 RULE = "path.file-uri-form"
@@ -119,6 +120,37 @@ def test_files_without_vectors_are_respelled_by_two_commits(tmp_path: Path) -> N
         action["path"] for action in live
     }
     assert all(not action["dataChange"] and "deletionVector" not in action for action in live)
+
+
+def read_with(engine: str, home: Path, versions: Sequence[int]) -> list[list[int] | None]:
+    """Return the ids that another engine reads at versions of the clone; None where it refuses one."""
+    python = peer_python()
+    if python is None or not has_peer(python, engine):
+        pytest.skip(f"{engine} is not there")
+    tasks = [Task("clone", str(home / "clone"), version) for version in versions]
+    own_place = home / "answers"
+    own_place.mkdir()
+    ids = list[list[int] | None]()
+    for answer in ask_for_rows(python, f"rows_with_{engine}.py", tasks, own_place):
+        if answer.place is None:
+            ids.append(None)
+            continue
+        with pa.memory_map(str(answer.place)) as file:
+            ids.append(sorted(pa.ipc.open_file(file).read_all()["id"].to_pylist()))
+    return ids
+
+
+@pytest.mark.parametrize("engine", ["deltalake", "duckdb"])
+def test_readers_that_compare_texts_have_the_same_rows_at_each_version(engine: str, tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    rows = rows_of(tmp_path)
+    opened(tmp_path).repair(allow_in_use=True)
+
+    answers = read_with(engine, tmp_path, [0, 1, 2])
+
+    if answers[0] is None:
+        pytest.skip(f"this {engine} does not read files outside of the table")
+    assert [rows] * 3 == answers
 
 
 def test_a_second_repair_has_nothing_to_do(tmp_path: Path) -> None:
