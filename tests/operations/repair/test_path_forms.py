@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,16 @@ RULE = "path.file-uri-form"
 FILES = ("a b.parquet", "ä=1.parquet", "c.parquet")
 ENABLED = {"delta.enableDeletionVectors": "true"}
 
+COUNTED = {"numRecords": 2}
+
 Action = dict[str, Any]  # Any: JSON values
 
 
 def write_old_clone(
-    home: Path, *vectors: Action | None, properties: dict[str, str] = ENABLED, **stats: object
+    home: Path,
+    *vectors: Action | None,
+    properties: Mapping[str, str] = ENABLED,
+    stats: Mapping[str, object] = COUNTED,
 ) -> Table:
     """Write a table whose files are in another directory, and named as earlier releases of deltacli did."""
     elsewhere = home / "source"
@@ -45,7 +50,7 @@ def write_old_clone(
             "partitionValues": {},
             "dataChange": True,
             "modificationTime": 1_500_000_000_000,
-            "stats": json.dumps({"numRecords": 2, **stats} if stats.get("numRecords", 2) else {}),
+            "stats": json.dumps(stats),
         }
         adds.append({"add": added | ({} if vector is None else {"deletionVector": vector})})
     builder = TableBuilder()
@@ -53,7 +58,7 @@ def write_old_clone(
     builder.commit(
         commit_info("CLONE"),
         protocol(3, 7, reader_features=features, writer_features=features),
-        metadata(schemaString=json.dumps(schema), configuration=properties),
+        metadata(schemaString=json.dumps(schema), configuration=dict(properties)),
         *adds,
     )
     builder.write(home / "clone")
@@ -201,7 +206,7 @@ def test_vectors_at_absolute_paths_and_in_the_table(tmp_path: Path) -> None:
     old = {"storageType": "p", "pathOrInlineDv": (tmp_path / "vectors" / name).as_uri(), **described}
     right = {"storageType": "p", "pathOrInlineDv": f"file:{tmp_path}/vectors/{name}", **described}
     own = {"storageType": "u", "pathOrInlineDv": "0" * 20, **described}
-    write_old_clone(tmp_path, old, right, own, tightBounds=False)
+    write_old_clone(tmp_path, old, right, own, stats=COUNTED | {"tightBounds": False})
     rows = rows_of(tmp_path)
     assert [10, 11, 12] == rows
 
@@ -221,16 +226,16 @@ def test_vectors_at_absolute_paths_and_in_the_table(tmp_path: Path) -> None:
     [
         (
             {**empty_inline_vector(), "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f5c8Xk0", "sizeInBytes": 40},
-            {},
+            {"numRecords": 2},
             "optimize",
         ),
-        (None, {"numRecords": 0}, "stats"),
+        (None, {}, "stats"),
     ],
 )
 def test_what_cannot_be_told_apart_is_left_with_a_way_out(
     vector: Action | None, stats: dict[str, object], way_out: str, tmp_path: Path
 ) -> None:
-    write_old_clone(tmp_path, vector, **stats)
+    write_old_clone(tmp_path, vector, stats=stats)
 
     plan = opened(tmp_path).repair(select=["path.*"], allow_in_use=True, dry_run=True).plan
 
