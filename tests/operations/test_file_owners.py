@@ -21,6 +21,7 @@ from deltacli.core.machine import fixed_clock
 from deltacli.storage import Creation, LocalStorage, Storage, open_storage
 from tests.support.actions import commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
+from tests.support.s3 import S3Server
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -288,3 +289,28 @@ def test_notes_of_two_addresses_with_one_id(tmp_path: Path) -> None:
     assert 3 == len(set(paths))
     assert {*notes} == {stored.note for stored in read_notes(storage)}
     assert [None, None, None] == [note.put(storage) for note in notes]
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_on_s3_paths_have_the_scheme_of_the_source_and_owners_are_found_by_any(
+    scheme: str, s3: S3Server, tmp_path: Path
+) -> None:
+    write_source(tmp_path / "source", directory="p=1")
+    bucket = s3.make_bucket()
+    for file in (tmp_path / "source").rglob("*"):
+        if file.is_file():
+            s3.put(bucket, f"lake/source/{file.relative_to(tmp_path / 'source')}", file.read_bytes())
+    clock = fixed_clock(NOW_MS)
+    source = open_table(f"{scheme}://{bucket}/lake/source", clock=clock)
+
+    cloned = source.clone(f"{scheme}://{bucket}/clone", version=0)
+    clone = open_table(f"s3://{bucket}/clone", clock=clock)
+    clone.copy(f"s3://{bucket}/copy", keep_external=True)
+
+    assert ("s3" == scheme) == any("fs.s3.impl" in warning for warning in cloned.warnings)
+    log = clone.storage.read(f"_delta_log/{0:020}.json").decode()
+    lines = log.splitlines()
+    paths = [json.loads(line)["add"]["path"] for line in lines if line.startswith('{"add"')]
+    assert [f"{scheme}://{bucket}/lake/source/p=1/live.parquet"] == paths
+    notes = [key for key in s3.keys(bucket) if key.startswith(f"lake/source/{NOTES}/")]
+    assert 2 == len(notes)
