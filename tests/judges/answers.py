@@ -15,7 +15,9 @@ class KnownDifference:
 
     Attributes:
         case: The name of the case, such as "nan/optimize"; a trailing "*" stands for any rest.
-        question: The question whose answers differ, in the same way.
+        question: The question whose answers differ, in the same way. If no question of a case differs any more, the
+            case fails, so that whoever removes the difference removes its line. Only a pattern of several cases may
+            stay unused, because some of them may have none.
         reason: Why, with the decision record or the entry of the page of faults that explains it.
     """
 
@@ -36,19 +38,23 @@ def _matches(pattern: str, text: str) -> bool:
 class Comparison:
     """Collects the differences of one case, so that one run shows all of them.
 
-    Use it as a context manager: its end raises an AssertionError that lists every difference that is not known.
+    Use it as a context manager: its end raises an AssertionError that lists every difference that is not known, and
+    every known difference of this case that did not occur.
     """
 
     case: str
     known: Sequence[KnownDifference] = ()
     differences: list[str] = field(default_factory=list)
+    occurred: set[KnownDifference] = field(default_factory=set)
 
     def equal(self, question: str, expected: Any, actual: Any) -> None:  # Any: any two answers
         """Record a difference if the answers are not equal. NaN equals NaN."""
         FIGURES["comparisons"] += 1
         if repr(expected) == repr(actual) or expected == actual:
             return
-        if any(known.matches(self.case, question) for known in self.known):
+        explanations = {known for known in self.known if known.matches(self.case, question)}
+        if explanations:
+            self.occurred |= explanations
             FIGURES["known differences"] += 1
             return
         FIGURES["differences"] += 1
@@ -58,8 +64,12 @@ class Comparison:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self.differences and kind is None:
-            raise AssertionError(f"{self.case}: {len(self.differences)} differences\n" + "\n".join(self.differences))
+        if kind is not None:
+            return
+        unused = [known for known in self.known if known.case == self.case and known not in self.occurred]
+        problems = self.differences + [f"{known.question}\n    no longer differs: remove {known}" for known in unused]
+        if problems:
+            raise AssertionError(f"{self.case}: {len(problems)} differences\n" + "\n".join(problems))
 
 
 def _short(answer: Any) -> str:  # Any: an answer
