@@ -16,6 +16,12 @@ from deltacli.core.typing import Json, JsonObject
 _LONGEST = (1 << 63) - 1
 _WHOLE = -(1 << 63)
 _SOURCE_NAME = pattern(r"[A-Za-z0-9_-]{1,64}")
+_LINE_END = pattern("\r\n|\r|\n")
+_FORMAT = pattern(r"v\+?(\d{1,20})")
+"""The first line of a file of `commits`, as Java parses the number."""
+_NEWEST_COMMIT_FORMAT = 3
+"""Spark 4.1 writes 1, or 2 for states in the newer format; 3 has been announced."""
+_LARGEST_INT = (1 << 31) - 1
 _SCHEMA_LOG = "_schema_log_"
 
 
@@ -156,6 +162,70 @@ def read_offsets(data: bytes) -> OffsetEntry | Unread:
             return Unread(f"it names the source {name} twice")
         found[name] = read_offset(text)
     return OffsetEntry(2, found)
+
+
+def read_commit(data: bytes) -> Unread | None:
+    """Return why the newest file of `commits` prevents every restart, or None if Spark can read it.
+
+    Only what Spark 4.1 refuses is `is_cut`. What it ignores is ignored here, too: lines after the second one, and text
+    after the JSON value. A file that grew at a power loss without being written ends in NUL characters.
+
+    Spec: CommitLog of Spark.
+    """
+    try:
+        lines = _LINE_END.split(data.decode())
+    except UnicodeDecodeError:
+        return Unread("it is not text", is_cut=True)
+    if not lines[-1]:
+        lines.pop()  # a line end closes the last line and begins no other
+    if not lines:
+        return Unread("it is empty", is_cut=True)
+
+    first = _trim_as_java(lines[0])
+    match = _FORMAT.fullmatch(first)
+    if match is None or not 0 < int(match[1]) <= _LARGEST_INT:
+        return Unread("it does not begin with a format", is_cut=True)
+    if int(match[1]) > _NEWEST_COMMIT_FORMAT:
+        return Unread(f"its format, {first}, is not known")
+
+    # The second line is optional: the oldest versions of Spark wrote the format only.
+    return _read_watermark(lines[1]) if len(lines) > 1 else None
+
+
+def _trim_as_java(text: str) -> str:
+    """Return a text without the characters up to U+0020 at both ends, which also NUL is one of."""
+    return text.strip("".join(map(chr, range(33))))
+
+
+def _read_watermark(line: str) -> Unread | None:
+    """Return why the second line of a file of `commits` cannot be read, or None if it can."""
+    try:
+        pairs, _ = _PAIRS_DECODER.raw_decode(line.lstrip(" \t"))
+    except (ValueError, RecursionError):
+        return Unread("its second line is not JSON", is_cut=True)
+    if pairs is None:
+        return Unread("its second line is null", is_cut=True)
+    if not isinstance(pairs, _Pairs):
+        # Spark takes any other value for an object without fields, but does not write one.
+        return Unread("its second line is not a JSON object")
+
+    watermarks = [value for key, value in pairs if key == "nextBatchWatermarkMs"]
+    if len(watermarks) > 1:
+        return Unread("it has nextBatchWatermarkMs twice", is_cut=True)
+    if any(value is not None and type(value) not in (int, float) for value in watermarks):
+        return Unread("nextBatchWatermarkMs is not a number", is_cut=True)
+    return None
+
+
+class _Pairs(list[tuple[str, Json]]):
+    """The fields of a JSON object, each time that one is written."""
+
+
+def _refuse_constant(text: str) -> Json:
+    raise ValueError(f"{text} is not JSON")
+
+
+_PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
 
 
 def read_offset(text: str) -> Offset:

@@ -126,6 +126,26 @@ def test_a_restart_in_the_middle_of_a_commit_repeats_what_was_delivered_of_it(ho
     assert {"versions": [5, 5], "files": 1, "rows": 3} == restart["repeated"]
 
 
+def test_a_query_whose_newest_commit_file_is_empty_is_dead_and_stands_before_its_batch(home: Path) -> None:
+    assert (12, "ok", 7) == _standing(home, document(home, "tbl", "--checkpoints", "chk/orders"))
+    (home / "chk" / "orders" / "commits" / "7").write_bytes(b"")
+
+    assert (10, "dead", 6) == _standing(home, document(home, "tbl", "--checkpoints", "chk/orders", code=1))
+    text = streams(home, "tbl", "--checkpoints", "chk/orders").out
+    assert "orders: batch 7, not finished" in text
+    assert "commits/7 cannot be read: it is empty" in text
+    restart = source_of(home, "orders", "--restart-point", "chk/orders", code=1)["restart"]
+    assert (10, None) == (restart["startingVersion"], restart["lost"]["versions"])
+
+
+def _standing(home: Path, found: Json) -> tuple[int, str, int]:
+    """Return the version and the verdict of the only query of a document, which Python gives, too, and its batch."""
+    (query,) = found["queries"]
+    (same,) = open_table(str(home / "tbl")).streams(checkpoints=[str(home / "chk" / "orders")]).queries
+    assert query["because"] == (same.finding.because or None)
+    return query["sources"][0]["version"], query["verdict"], query["batch"]
+
+
 def test_a_commit_that_expired_kills_the_query_that_begins_its_restart_there(home: Path) -> None:
     for version in range(5):
         (home / "tbl" / commit_path(version)).unlink()
@@ -203,11 +223,15 @@ def test_what_is_refused(home: Path, arguments: list[str], code: int, said: str)
 def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str, said: str) -> None:
     write_checkpoint(home / "chk" / "dead", [offset(TABLE_ID, 11), offset("another id", 3)])
     (home / "chk" / "dead" / "offsets" / "7").write_bytes(b"")
+    write_checkpoint(home / "chk" / "cut", [offset(TABLE_ID, 11), offset(TABLE_ID, 12)])
+    (home / "chk" / "cut" / "commits" / "7").write_bytes(b'v1\n{"next')
 
     found = deltacli(*line.split(), "--checkpoints", "chk/*", "--now", NOW, cwd=home)
 
     assert found.code == 0, found.err
     assert "query dead is dead: offsets/7 cannot be read: it is empty" in found.err
+    assert "query cut is dead: commits/7 cannot be read: its second line is not JSON" in found.err
+    assert "query cut reads the table" not in found.err
     assert bool(said) == ("query orders reads the table" in found.err) == ("query late reads the table" in found.err)
     assert said in found.err
     assert "query files" not in found.err

@@ -15,6 +15,7 @@ from deltacli.delta.streams import (
     SourceKind,
     Unread,
     batch_of,
+    read_commit,
     read_offset,
     read_offsets,
     read_query_id,
@@ -57,7 +58,7 @@ def test_every_spelling_of_a_position_is_the_position(
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from([b"", b"v1\n", b"v1\n\n", b"v2\n\n", b"v2\n{}\na:"]))
 def test_any_bytes_are_read_or_have_a_reason(data: bytes, before: bytes) -> None:
-    for read in (read_offsets, read_query_id, read_schema_entry):
+    for read in (read_offsets, read_commit, read_query_id, read_schema_entry):
         found = read(before + data)
         assert not isinstance(found, Unread) or found.reason
 
@@ -134,3 +135,64 @@ def test_a_schema_log_is_known_by_the_whole_id() -> None:
     names = ["_schema_log_T", "_schema_log_T_orders", "_schema_log_T2", "_schema_log_", "T"]
 
     assert [True, True, False, False, False] == [schema_log_of(name, "T") for name in names]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v1",
+        "v1\n",
+        " v1 \n{}",
+        "v01\n{}",
+        'v1\n{"nextBatchWatermarkMs":0}',
+        'v1\r\n{"nextBatchWatermarkMs":5}\r\n',
+        'v1\n{"nextBatchWatermarkMs":null,"later":[1]}\nmore lines are not read',
+        'v1\n{"nextBatchWatermarkMs":0}\0\0\0',
+        'v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a"]]}}',
+        "v3\n{}",
+    ],
+)
+def test_commit_files_that_spark_reads(text: str) -> None:
+    assert read_commit(text.encode()) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"\0\0\0",
+        b"v",
+        b"v0\n{}",
+        b"v99999999999\n{}",
+        b"V1\n{}",
+        b"v1 x\n{}",
+        b'{"nextBatchWatermarkMs":0}',
+        b"\xef\xbb\xbfv1\n{}",
+        b"v1\n\n",
+        b"v1\n  \n{}",
+        b'v1\n{"next',
+        b'v1\n{"nextBatchWatermarkMs":0',
+        b"v1\n" + b"\0" * 20,
+        b'v1\n{"nextBatchWatermarkMs":\n0}',
+        b'v1\n{"nextBatchWatermarkMs":"5"}',
+        b'v1\n{"nextBatchWatermarkMs":true}',
+        b'v1\n{"nextBatchWatermarkMs":NaN}',
+        b'v1\n{"nextBatchWatermarkMs":0,"nextBatchWatermarkMs":0}',
+        b'v1\n{"a":"\xff"}',
+        b"v1\nnull",
+    ],
+)
+def test_commit_files_that_no_spark_reads(data: bytes) -> None:
+    found = read_commit(data)
+
+    assert found is not None
+    assert found.is_cut, found
+
+
+@pytest.mark.parametrize("data", [b"v4\n{}", b"v9", b"v1\n[]", b"v1\n3", b'v1\n"a"'])
+def test_commit_files_that_another_spark_may_read(data: bytes) -> None:
+    found = read_commit(data)
+
+    assert found is not None
+    assert not found.is_cut, found

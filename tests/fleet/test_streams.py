@@ -51,8 +51,13 @@ def _states(document: Any) -> dict[str, str]:
         (BEHIND, {"log-expire": "done", "vacuum": "done"}, {"stream-lag"}),
         (standing(delta(21)), {"log-expire": "done", "vacuum": "done"}, set()),
         (DEAD, {"log-expire": "refused", "vacuum": "refused"}, {"stream-dead", "stream-lag"}),
+        (
+            standing(delta(21), delta(15)).file("commits/7"),
+            {"log-expire": "refused", "vacuum": "refused"},
+            {"stream-dead", "stream-lag"},
+        ),
     ],
-    ids=["behind", "caught up", "dead"],
+    ids=["behind", "caught up", "dead", "an empty commit file"],
 )
 def test_steps_keep_what_queries_need_and_alerts_name_them(
     checkpoint: Checkpoint, states: dict[str, str], alerts: set[str], fleet: Any, tmp_path: Path

@@ -62,13 +62,14 @@ def _storage(files: dict[str, bytes]) -> MemoryStorage:
     return storage
 
 
-def test_a_directory_costs_two_listings_and_three_reads() -> None:
+def test_a_directory_costs_two_listings_and_four_reads() -> None:
     storage = RecordingStorage(_storage({**checkpoint_files(OFFSETS), "state/0/0/1.delta": b"", "sources/0/0": b""}))
 
     found = _read(storage)
 
-    assert {"list_from": 2, "read": 3} == dict(storage.calls)
+    assert {"list_from": 2, "read": 4} == dict(storage.calls)
     assert ["commits/", "offsets/"] == storage.touched("list_from")
+    assert ["commits/8", "metadata", "offsets/7", "offsets/8"] == sorted(storage.touched("read"))
     assert (QUERY_ID, 8, 7, 8, True) == (found.query_id, found.newest, found.before, found.batch, found.is_committed)
 
 
@@ -133,7 +134,7 @@ def test_a_directory_that_may_not_be_read_is_unknown_and_still_named() -> None:
         ({"offsets/6": b"?"}, Verdict.OK, ""),
         ({"offsets/7": None}, Verdict.AT_RISK, "async progress"),
         ({"offsets/7": None, "offsets/6": None}, Verdict.DEAD, "offsets/7 is missing"),
-        ({"commits/9": b""}, Verdict.DEAD, "commits/9"),
+        ({"commits/9": b""}, Verdict.DEAD, "commits/9 has no offsets/9"),
         ({"offsets/8": entry(OFFSETS[2], OFFSETS[2])}, Verdict.DEAD, "2"),
         ({"offsets/8": b"v9\n{}\n{}"}, Verdict.UNKNOWN, "v9"),
         ({"offsets/.9.tmp": b"", "offsets/.8.crc": b"", "offsets/999/a": b""}, Verdict.OK, ""),
@@ -146,6 +147,72 @@ def test_damages_of_a_directory(change: dict[str, bytes | None], verdict: Verdic
 
     assert verdict == found.finding.verdict
     assert because in found.finding.because
+
+
+@pytest.mark.parametrize(
+    ("content", "verdict", "because"),
+    [
+        (b"", Verdict.DEAD, "commits/8 cannot be read: it is empty. Once commits/8 and commits/.8.crc are deleted"),
+        (b'v1\n{"next', Verdict.DEAD, "commits/8 cannot be read: its second line is not JSON"),
+        (b"\0\0\0", Verdict.DEAD, "commits/8 cannot be read: it does not begin with a format"),
+        (b"v9\n{}", Verdict.UNKNOWN, "commits/8 cannot be read: its format, v9, is not known"),
+    ],
+)
+@pytest.mark.parametrize("is_in_flight", [False, True])
+def test_a_batch_counts_as_unfinished_while_its_commit_file_cannot_be_read(
+    content: bytes, verdict: Verdict, because: str, *, is_in_flight: bool
+) -> None:
+    """Spark reads the newest commit file at every start, also while a later batch is in flight."""
+    files = {**checkpoint_files(OFFSETS), "commits/8": content}
+    if is_in_flight:
+        files["offsets/9"] = files["offsets/8"]
+
+    found = _read(_storage(files))
+
+    assert (verdict, False) == (found.finding.verdict, found.is_committed)
+    assert found.batch == (8 if is_in_flight else 7)
+    assert found.finding.because.startswith(because)
+    newest = 9 if is_in_flight else 8
+    assert found.finding.because.endswith(f"a restart runs batch {newest} again") == (verdict is Verdict.DEAD)
+
+
+def test_an_older_commit_file_is_not_read() -> None:
+    found = _read(_storage({**checkpoint_files(OFFSETS), "commits/7": b""}))
+
+    assert (Verdict.OK, True) == (found.finding.verdict, found.is_committed)
+
+
+@pytest.mark.parametrize(
+    ("commit", "is_committed", "because"),
+    [
+        ({"commits/08": b"v1\n{}"}, False, "Spark looks for commits/8, not commits/08"),
+        ({"commits/8/x": b""}, False, "commits/8 is a directory"),
+        ({"commits/.8.0a0a.tmp": b""}, False, ""),
+        ({"commits/8": b"v1", "commits/.9.0a0a.tmp": b""}, True, ""),
+    ],
+)
+def test_what_is_not_a_commit_file_finishes_no_batch(
+    commit: dict[str, bytes], is_committed: bool, because: str
+) -> None:
+    files = checkpoint_files(OFFSETS)
+    del files["commits/8"]
+
+    found = _read(_storage({**files, **commit}))
+
+    assert (Verdict.DEAD if because else Verdict.OK, is_committed) == (found.finding.verdict, found.is_committed)
+    assert because in found.finding.because
+
+
+def test_a_commit_file_that_is_purged_while_it_is_read_leads_to_the_later_batch() -> None:
+    def purge(storage: Busy, path: str) -> None:
+        if path == "commits/8":
+            storage.happens = lambda *_: None
+            for number in (9, 10, 11):
+                storage.batch(number)
+
+    found = _read(Busy(purge))
+
+    assert (11, True, Verdict.OK) == (found.newest, found.is_committed, found.finding.verdict)
 
 
 def test_a_pattern_finds_checkpoints_at_any_depth_and_enters_none(tmp_path: Path) -> None:
@@ -206,6 +273,7 @@ _OF_ALL_KINDS: Mapping[str, Mapping[str, bytes]] = {
     "chk/two-digits": checkpoint_files(OFFSETS, first=9),
     "chk/gap": {**checkpoint_files(OFFSETS), **_LATER},
     "chk/cut": {**checkpoint_files(OFFSETS), "offsets/8": b""},
+    "chk/commit-cut": {**checkpoint_files(OFFSETS), "commits/8": b""},
     "chk/odd-names": {
         **checkpoint_files(OFFSETS),
         "offsets/.9.tmp": b"",

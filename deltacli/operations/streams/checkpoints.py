@@ -1,7 +1,8 @@
 """Checkpoint directories of Spark Structured Streaming: finding them by patterns, and reading where each query is.
 
-A directory costs two listings and at most three reads: `commits` before `offsets`, so that a batch that ends in between
-counts as unfinished, the two newest entries of `offsets`, and the file `metadata`. `state` is not listed.
+A directory costs two listings and at most four reads: `commits` before `offsets`, so that a batch that ends in between
+counts as unfinished, the newest file of `commits`, the two newest of `offsets`, and the file `metadata`. These are the
+files that Spark reads at every start. `state` is not listed.
 
 Of many directories that a pattern matches in an object store, pages of all keys list those that are small. After a page
 with few of them, because `state` is large, the next directories are listed one by one.
@@ -10,11 +11,11 @@ with few of them, because `state` is large, the next directories are listed one 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from deltacli.core import errors
@@ -35,6 +36,7 @@ _MOST_LISTINGS = 4
 _FEWEST = PARALLEL_READS
 """Directories that a page of all keys must have, because so many are listed at once without it."""
 
+_Parsed = TypeVar("_Parsed")
 _Batches = dict[int, FileStat]
 """Files of batches, by number."""
 _Listed = tuple[_Batches, _Batches]
@@ -125,7 +127,8 @@ class StreamCheckpoint:
     """A checkpoint directory. `name` is its path as the user wrote it; `query_id` is None where it cannot be read.
 
     `newest` is the newest planned batch (None: none was planned), `before` the entry below it that a restart reads, and
-    `is_committed` whether the newest one is finished. `findings` are what is wrong with the directory itself.
+    `is_committed` whether the newest one is finished and its file in `commits` can be read. `findings` are what is
+    wrong with the directory and its offsets.
     """
 
     name: str
@@ -136,6 +139,8 @@ class StreamCheckpoint:
     is_committed: bool = False
     sources: tuple[SourceOffsets, ...] = ()
     findings: tuple[Finding, ...] = ()
+    of_commit: Finding = OK
+    """What is wrong with the newest file of `commits`. It does not bear on which tables the query reads."""
     of_metadata: Finding = OK
     """What is wrong with the file `metadata`."""
     touched_ms: int | None = None
@@ -162,9 +167,14 @@ class StreamCheckpoint:
         return end.first_of_source or (replace(end, delivered=0) if end.in_snapshot else None)
 
     @property
+    def findings_of_files(self) -> tuple[Finding, ...]:
+        """Return what is wrong with the files that each restart reads, whatever the sources are."""
+        return (*self.findings, self.of_commit, self.of_metadata)
+
+    @property
     def finding(self) -> Finding:
         """Return the verdict of the directory itself, without any table."""
-        return worst([*self.findings, self.of_metadata, *(source.finding for source in self.sources)])
+        return worst([*self.findings_of_files, *(source.finding for source in self.sources)])
 
     def is_named(self, query: str) -> bool:
         """Return whether QUERY, an id or a path, names this query."""
@@ -327,31 +337,100 @@ def _unreachable(checkpoint: StreamCheckpoint, fault: errors.DeltacliError) -> S
     return replace(checkpoint, sources=(), findings=(finding,))
 
 
+@dataclass(frozen=True)
+class _NewestBatches:
+    """The files of batches that Spark reads at every start, by number and content.
+
+    Attributes:
+        planned: The newest file of `offsets`; None if no batch was planned.
+        end: Content of that file.
+        before: The file of `offsets` below it; None without one.
+        start: Content of that file.
+        finished: The newest file of `commits`; None without one.
+        commit_problem: Why Spark cannot read that file; None if it can.
+        touched_ms: When the newest file of both was written, in epoch milliseconds; None without any.
+    """
+
+    planned: int | None
+    end: streams.OffsetEntry | streams.Unread | None
+    before: int | None
+    start: streams.OffsetEntry | streams.Unread | None
+    finished: int | None
+    commit_problem: streams.Unread | None
+    touched_ms: int | None
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the newest planned batch is finished.
+
+        A batch whose commit file cannot be read counts as unfinished: no query starts before that file is deleted, and
+        then the batch runs again and reads its files.
+        """
+        return self.planned is not None and self.finished == self.planned and self.commit_problem is None
+
+
+class _FileVanished(Exception):
+    """A file was deleted after it had been listed: a running query purges old batches."""
+
+
 def _read(checkpoint: StreamCheckpoint, listed: _Listed | None) -> StreamCheckpoint:
+    """Return a checkpoint with its newest batches, which are listed again if a file vanishes meanwhile."""
     storage = checkpoint.storage
     for known in (listed, *[None] * (_MOST_LISTINGS - 1)):
         commits, offsets = known or (_batches(storage, COMMITS), _batches(storage, OFFSETS))
-        newest, before = [*sorted(offsets, reverse=True)[:2], None, None][:2]
-        last = max(commits, default=None)
-        if known and last is not None and (newest is None or last > newest):
+        if known and max(commits, default=-1) > max(offsets, default=-1):
             continue  # a page may be of several moments
-        files = [None if one is None else offsets[one] for one in (newest, before)]
-        entries = [None if one is None else _content(storage, f"{OFFSETS}/{one.name}") for one in files]
-        if any(one is not None and entry is None for one, entry in zip(files, entries, strict=True)):
-            continue  # deleted since the listing
-        end, start = (None if entry is None else streams.read_offsets(entry) for entry in entries)
-        written = [*([] if last is None else [commits[last]]), *([] if newest is None else [offsets[newest]])]
+        try:
+            batches = _read_newest(storage, commits, offsets)
+        except _FileVanished:
+            continue
         return replace(
             checkpoint,
-            newest=newest,
-            before=before,
-            is_committed=newest is not None and last == newest,
-            sources=tuple(_sources(start, end)),
-            findings=tuple(_findings(newest, before, last, start, end)),
-            touched_ms=max((one.modified_ms for one in written), default=None),
+            newest=batches.planned,
+            before=batches.before,
+            is_committed=batches.is_finished,
+            sources=tuple(_sources(batches.start, batches.end)),
+            findings=tuple(_findings(batches)),
+            of_commit=_find_commit_problem(storage, batches),
+            touched_ms=batches.touched_ms,
         )
     restless = Finding(Verdict.UNKNOWN, f"its files vanished while they were read, {_MOST_LISTINGS} times")
     return replace(checkpoint, sources=(), findings=(restless,))
+
+
+def _read_newest(storage: ReadStorage, commits: _Batches, offsets: _Batches) -> _NewestBatches:
+    """Read the newest commit file and the two newest offset files. Raises _FileVanished."""
+    planned, before = [*sorted(offsets, reverse=True)[:2], None, None][:2]
+    finished = max(commits, default=None)
+    newest_files = [
+        *([] if finished is None else [commits[finished]]),
+        *([] if planned is None else [offsets[planned]]),
+    ]
+    return _NewestBatches(
+        planned=planned,
+        end=_read_batch(storage, OFFSETS, offsets, planned, streams.read_offsets),
+        before=before,
+        start=_read_batch(storage, OFFSETS, offsets, before, streams.read_offsets),
+        finished=finished,
+        commit_problem=_read_batch(storage, COMMITS, commits, finished, streams.read_commit),
+        touched_ms=max((file.modified_ms for file in newest_files), default=None),
+    )
+
+
+def _read_batch(
+    storage: ReadStorage, directory: str, files: _Batches, number: int | None, parse: Callable[[bytes], _Parsed]
+) -> _Parsed | streams.Unread | None:
+    """Return what a file of a batch contains; None without a number. Raises _FileVanished."""
+    if number is None:
+        return None
+    name = files[number].name
+    if name != str(number):
+        # Spark lists `007` as batch 7, and then opens `7`.
+        return streams.Unread(f"Spark looks for {directory}/{number}, not {directory}/{name}", is_cut=True)
+    content = _content(storage, f"{directory}/{name}")
+    if content is None:
+        raise _FileVanished
+    return parse(content)
 
 
 def _batches(storage: ReadStorage, directory: str) -> _Batches:
@@ -387,34 +466,76 @@ def _sources(
         yield SourceOffsets(name, first.get(name), last.get(name, first.get(name)))
 
 
-def _findings(
-    newest: int | None,
-    before: int | None,
-    last: int | None,
-    start: streams.OffsetEntry | streams.Unread | None,
-    end: streams.OffsetEntry | streams.Unread | None,
-) -> Iterator[Finding]:
+def _findings(batches: _NewestBatches) -> Iterator[Finding]:
     """Yield what prevents a restart, whatever the sources are. Source: MicroBatchExecution.populateStartOffsets."""
-    if last is not None and (newest is None or last > newest):
-        yield Finding(Verdict.DEAD, f"commits/{last} has no offsets/{last}: a restart ends in an error")
-    if newest is None:
+    planned, before, finished = batches.planned, batches.before, batches.finished
+    if finished is not None and (planned is None or finished > planned):
+        yield Finding(Verdict.DEAD, f"commits/{finished} has no offsets/{finished}: a restart ends in an error")
+    if planned is None:
         return
-    if newest and before is None:
-        yield Finding(Verdict.DEAD, f"offsets/{newest - 1} is missing, which a restart reads")
-    elif before is not None and before != newest - 1:
-        why = f"offsets/{newest - 1} is missing: only a query with async progress tracking restarts"
+
+    if planned and before is None:
+        yield Finding(Verdict.DEAD, f"offsets/{planned - 1} is missing, which a restart reads")
+    elif before is not None and before != planned - 1:
+        why = f"offsets/{planned - 1} is missing: only a query with async progress tracking restarts"
         yield Finding(Verdict.AT_RISK, why)
-    for number, entry in ((newest, end), (before, start)):
+
+    for number, entry in ((planned, batches.end), (before, batches.start)):
         if isinstance(entry, streams.Unread):
             yield _of_unread(entry, f"offsets/{number} cannot be read")
-    if (
-        isinstance(start, streams.OffsetEntry)
-        and isinstance(end, streams.OffsetEntry)
-        and start.format == end.format == 1
-    ):
-        counts = len(start.offsets), len(end.offsets)
-        if counts[0] != counts[1]:
-            yield Finding(Verdict.DEAD, f"offsets/{before} has {counts[0]} sources, offsets/{newest} has {counts[1]}")
+    yield from _find_changed_sources(batches)
+
+
+def _find_commit_problem(storage: ReadStorage, batches: _NewestBatches) -> Finding:
+    """Return what is wrong with the newest file of `commits`, or with the place where a restart will write one."""
+    planned, finished = batches.planned, batches.finished
+    if planned is None or (finished is not None and finished > planned):
+        return OK  # nothing is planned that could be recorded; `_findings` has the commit without a batch
+    if batches.commit_problem is not None:
+        return _describe_unreadable_commit(batches, batches.commit_problem)
+    return OK if finished == planned else _find_directory_of_commit(storage, planned)
+
+
+def _describe_unreadable_commit(batches: _NewestBatches, problem: streams.Unread) -> Finding:
+    """Return the finding about the newest commit file, with the way out if no Spark can read it.
+
+    The checksum file has to be deleted, too: as long as it is there, Spark cannot write the commit file anew.
+    """
+    finding = _of_unread(problem, f"commits/{batches.finished} cannot be read")
+    if not problem.is_cut:
+        return finding
+    names = f"commits/{batches.finished} and commits/.{batches.finished}.crc"
+    way_out = f"Once {names} are deleted, a restart runs batch {batches.planned} again"
+    return finding._replace(because=f"{finding.because}. {way_out}")
+
+
+def _find_directory_of_commit(storage: ReadStorage, planned: int) -> Finding:
+    """Return whether a directory stands where a restart will write the commit file of the batch in flight.
+
+    Spark does not count it as a finished batch, runs the batch again at every start, and then fails. Object stores
+    have no directories.
+    """
+    if not storage.capabilities.cheap_listing:
+        return OK
+    try:
+        directories = storage.list_directories(COMMITS)
+    except errors.FileMissing:
+        return OK
+    if str(planned) not in directories:
+        return OK
+    return Finding(
+        Verdict.DEAD, f"commits/{planned} is a directory: a restart runs batch {planned}, but cannot finish it"
+    )
+
+
+def _find_changed_sources(batches: _NewestBatches) -> Iterator[Finding]:
+    """Yield the difference between the numbers of sources, which format 1 tells apart by their position only."""
+    start, end = batches.start, batches.end
+    if not isinstance(start, streams.OffsetEntry) or not isinstance(end, streams.OffsetEntry):
+        return
+    if start.format == end.format == 1 and len(start.offsets) != len(end.offsets):
+        counts = f"offsets/{batches.before} has {len(start.offsets)} sources, offsets/{batches.planned}"
+        yield Finding(Verdict.DEAD, f"{counts} has {len(end.offsets)}")
 
 
 def read_schema_log(checkpoint: StreamCheckpoint, table_id: str) -> streams.SchemaEntry | streams.Unread | None:

@@ -101,7 +101,7 @@ def judge(history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOff
         why = "the table was dropped and created again: its id differs from that in the checkpoint"
         return replace(found, rows=Finding(Verdict.DEAD, why), lag=Lag(0, 0, 0))
     feed, feed_needs = _feed_of(history, checkpoint, source)
-    common = [source.finding, *checkpoint.findings, checkpoint.of_metadata, *_of_positions(found)]
+    common = [source.finding, *checkpoint.findings_of_files, *_of_positions(found)]
     limits = [one for one in (_safe_until(history, needs), _safe_until(history, feed_needs)) if one is not None]
     until = min(limits, default=None)
     rows = worst([*common, *_of_needs(found, needs), *_at_risk(history, _safe_until(history, needs)), *_stops(found)])

@@ -85,6 +85,17 @@ PARSING = [
     Case(17, "an empty file", _log_of(b""), "dead"),
     Case(18, "CRLF and a newline at the end", _log_of(offset_log(READY).replace(b"\n", b"\r\n") + b"\r\n"), "ok"),
     Case(19, "commits of all versions", standing(READY).file("commits/7", b"v3\n{}").file("commits/6", b""), "ok"),
+    Case(61, "an empty commit file", standing(delta(20), delta(19)).file("commits/7"), "dead", ("commits/7",), log=19),
+    Case(61, "a cut commit file", standing(READY, delta(19)).file("commits/7", b'v1\n{"next'), "dead", log=19),
+    Case(62, "a commit file of a newer format", standing(READY, delta(19)).file("commits/7", b"v9"), "unknown", log=19),
+    Case(
+        62,
+        "an empty commit file before a batch in flight",
+        standing(delta(20), delta(19), committed=False).file("commits/6"),
+        "dead",
+        ("commits/6",),
+        log=19,
+    ),
 ]
 
 _TWO = standing(READY)

@@ -238,6 +238,8 @@ def read_checkpoint(directory: Path) -> list[Newest]:
         return []
     newest = max(offsets)
     finished = max(commits, default=-1)
+    if commits:
+        _require_readable_commit(commits[finished])
     if finished > newest:
         raise Dies("a batch was finished that was never planned")
     if newest and newest - 1 not in offsets:
@@ -253,6 +255,17 @@ def read_checkpoint(directory: Path) -> list[Newest]:
 def _numbers(directory: Path) -> dict[int, Path]:
     paths = directory.iterdir() if directory.exists() else ()
     return {int(path.name): path for path in paths if path.name.isdigit() and path.is_file()}
+
+
+def _require_readable_commit(path: Path) -> None:
+    """Raise Dies if the newest file of `commits` is not one that Spark writes. Older ones are not read."""
+    lines = path.read_text().splitlines()
+    if not lines or lines[0] not in ("v1", "v2", "v3"):
+        raise Dies(f"{path.name} is incomplete, or of an unknown version")
+    try:
+        json.loads(lines[1] if len(lines) > 1 else "{}")
+    except ValueError as error:
+        raise Dies(f"{path.name} is cut") from error
 
 
 def _sources(path: Path) -> dict[str, str]:

@@ -253,6 +253,35 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], tmp_pat
             run(**options)
 
 
+EMPTY_COMMIT = standing(delta(21), delta(15)).file("commits/7")
+"""The newest batch delivers the commits from 15 on. Its commit file is empty, as after a power loss."""
+
+
+def test_the_files_of_a_batch_whose_commit_file_is_empty_are_kept_for_its_next_run(tmp_path: Path) -> None:
+    """The only cure is to delete the empty file: Spark then runs the batch again."""
+    root, checkpoint = _written(tmp_path, checkpoint=EMPTY_COMMIT)
+    options: dict[str, Any] = {"protect_streams": [str(checkpoint)]}
+    plan = plan_of(_table(root), **options)
+    expiry = _table(root).plan_expire_log(**options)
+    assert 2 * ["streams.not-protected"] == [one.code for one in (*plan.refusals, *expiry.refusals)]
+    assert "Once commits/7 and commits/.7.crc are deleted, a restart runs batch 7 again" in plan.refusals[0].message
+    (query,) = _table(root).streams(checkpoints=[str(checkpoint)]).queries
+    assert (15, 1) == (query.as_json()["sources"][0]["version"], query.as_json()["sources"][0]["needs"]["files"])
+
+    (checkpoint / "commits" / "7").unlink()
+    _table(root).vacuum(max_delete="100%", log_entries=False, **options)
+    _table(root).expire_log(**options)
+
+    assert name_of(16) in restart(root, checkpoint)
+
+
+def test_a_query_of_another_table_whose_commit_file_cannot_be_read_refuses_nothing(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(delta(3, table="another")).file("commits/7", b"v9\n{}"))
+    standing(delta(3, table="another")).file("commits/7").write(checkpoint.with_name("empty"))
+
+    assert name_of(16) in goes(_table(root), protect_streams=[f"{tmp_path}/queries/*"])
+
+
 # -- the world changes between the plan and the deletion ---------------------------------------------------------------
 
 
@@ -316,6 +345,20 @@ def test_a_dead_query_that_appears_after_the_plan_ends_the_deletion(tmp_path: Pa
 
     DEAD.write(checkpoint.with_name("dead"))
     _touch(checkpoint.with_name("dead"))
+    with pytest.raises(Refused) as refused:
+        vacuum(table, VacuumRequest(log_entries=False), plan)
+
+    assert "streams.not-protected" == refused.value.code
+    assert (root / name_of(16)).exists()
+
+
+def test_a_commit_file_that_is_emptied_after_the_plan_ends_the_deletion(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(delta(21), delta(15)))
+    table = _table(root)
+    plan = plan_of(table, protect_streams=[str(checkpoint)])
+    assert name_of(16) in paths_of(plan)
+
+    (checkpoint / "commits" / "7").write_bytes(b"")
     with pytest.raises(Refused) as refused:
         vacuum(table, VacuumRequest(log_entries=False), plan)
 
