@@ -176,6 +176,14 @@ def test_a_batch_counts_as_unfinished_while_its_commit_file_cannot_be_read(
     assert found.finding.because.endswith(f"a restart runs batch {newest} again") == (verdict is Verdict.DEAD)
 
 
+def test_in_an_object_store_no_checksum_file_has_to_be_deleted(s3: S3Server) -> None:
+    root = _put(s3, {"chk": {**checkpoint_files(OFFSETS), "commits/8": b""}})
+
+    (found,) = _together(f"{root}/chk")
+
+    assert "Once commits/8 is deleted, a restart runs batch 8 again" in found.finding.because
+
+
 def test_an_older_commit_file_is_not_read() -> None:
     found = _read(_storage({**checkpoint_files(OFFSETS), "commits/7": b""}))
 

@@ -492,21 +492,23 @@ def _find_commit_problem(storage: ReadStorage, batches: _NewestBatches) -> Findi
     if planned is None or (finished is not None and finished > planned):
         return OK  # nothing is planned that could be recorded; `_findings` has the commit without a batch
     if batches.commit_problem is not None:
-        return _describe_unreadable_commit(batches, batches.commit_problem)
+        return _describe_unreadable_commit(storage, batches, batches.commit_problem)
     return OK if finished == planned else _find_directory_of_commit(storage, planned)
 
 
-def _describe_unreadable_commit(batches: _NewestBatches, problem: streams.Unread) -> Finding:
+def _describe_unreadable_commit(storage: ReadStorage, batches: _NewestBatches, problem: streams.Unread) -> Finding:
     """Return the finding about the newest commit file, with the way out if no Spark can read it.
 
-    The checksum file has to be deleted, too: as long as it is there, Spark cannot write the commit file anew.
+    On local paths the checksum file of Hadoop has to be deleted, too: as long as it is there, Spark cannot write the
+    commit file anew.
     """
-    finding = _of_unread(problem, f"commits/{batches.finished} cannot be read")
+    name = f"commits/{batches.finished}"
+    finding = _of_unread(problem, f"{name} cannot be read")
     if not problem.is_cut:
         return finding
-    names = f"commits/{batches.finished} and commits/.{batches.finished}.crc"
-    way_out = f"Once {names} are deleted, a restart runs batch {batches.planned} again"
-    return finding._replace(because=f"{finding.because}. {way_out}")
+    is_local = storage.capabilities.cheap_listing
+    deleted = f"{name} and commits/.{batches.finished}.crc are deleted" if is_local else f"{name} is deleted"
+    return finding._replace(because=f"{finding.because}. Once {deleted}, a restart runs batch {batches.planned} again")
 
 
 def _find_directory_of_commit(storage: ReadStorage, planned: int) -> Finding:

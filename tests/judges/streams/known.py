@@ -1,0 +1,59 @@
+"""Where `deltacli streams` does not say what the restart of a real query does, by entry of the page of faults.
+
+A line that no longer differs fails its test: whoever mends an entry removes its lines.
+"""
+
+from __future__ import annotations
+
+from tests.judges.answers import KnownDifference
+
+_NEWER_SPARK = "0167: Spark 4.1 refuses it, and the Spark that wrote it reads it"
+_ODD_JSON = "0167: Spark takes any JSON value, but writes objects"
+_TEXT_THAT_NO_SPARK_READS = "E55: text that no Spark can read is unknown, not dead"
+_CHECKSUM_LEFT = "E55: Spark cannot write a file whose checksum file was left, once"
+
+KNOWN = [
+    # Damaged files of a checkpoint directory.
+    KnownDifference("commit files", "v2", f"{_NEWER_SPARK}: with stateStore.checkpointFormatVersion=2"),
+    KnownDifference("commit files", "v3", _NEWER_SPARK),
+    KnownDifference("commit files", "v9", _NEWER_SPARK),
+    KnownDifference("commit files", "list", _ODD_JSON),
+    KnownDifference("commit files", "number", _ODD_JSON),
+    KnownDifference("commit files", "text", _ODD_JSON),
+    KnownDifference("damage/newest commit of format 9", "verdict", _NEWER_SPARK),
+    KnownDifference("damage/newest offsets cut in the last line", "verdict", f"E41, {_TEXT_THAT_NO_SPARK_READS}"),
+    KnownDifference("damage/offsets before cut in the last line", "verdict", _TEXT_THAT_NO_SPARK_READS),
+    KnownDifference("damage/metadata empty", "verdict", _TEXT_THAT_NO_SPARK_READS),
+    KnownDifference("damage/metadata cut", "verdict", _TEXT_THAT_NO_SPARK_READS),
+    KnownDifference("damage/metadata without an id", "verdict", _TEXT_THAT_NO_SPARK_READS),
+    KnownDifference("damage/metadata gone", "verdict", "E55: Spark 4.1 goes on with a new id, 4.3 refuses"),
+    KnownDifference("damage/checksum of a later commit", "verdict", _CHECKSUM_LEFT),
+    KnownDifference("damage/checksum of later offsets", "verdict", _CHECKSUM_LEFT),
+    KnownDifference("schema log/entry empty", "verdict", _TEXT_THAT_NO_SPARK_READS),
+    KnownDifference("schema log/entry cut", "verdict", _TEXT_THAT_NO_SPARK_READS),
+    # What is missing.
+    KnownDifference(
+        "missing/commit 2/in-flight-3",
+        "goes on with failOnDataLoss=false",
+        "E52: the option does not skip a commit that was not delivered",
+    ),
+    KnownDifference("set back/finished-8", "verdict", "E49: a log that was set back is dead"),
+    KnownDifference("set back/in-flight-8", "verdict", "E49: a log that was set back is dead"),
+    KnownDifference("created again", "verdict", "E54: the query of a table that was created again is not shown"),
+    KnownDifference("restart point/finished-5", "lost rows", "E47: commits that are gone count as no loss"),
+    KnownDifference("restart point/finished-7", "lost rows", "E47: commits that are gone count as no loss"),
+    # Several sources.
+    KnownDifference("two tables/asked about one", "verdict", "E55: a join of which one table is named is unknown"),
+    # Commits ahead.
+    KnownDifference("ahead/add column", "verdict", "E51: a query that is stopped goes on"),
+    KnownDifference("ahead/widen type", "verdict", "E51: a query that is stopped goes on"),
+    KnownDifference("ahead/rename column", "verdict", "E51: dead without schema tracking"),
+    KnownDifference("ahead/drop column", "verdict", "E51: dead without schema tracking"),
+    KnownDifference("feed ahead/rename column", "verdict", "E53: the feed follows no renamed column"),
+    KnownDifference("feed ahead/drop column", "verdict", "E53: the feed follows no dropped column"),
+    KnownDifference("tracked beside/rename column", "verdict", "E51: dead until allowSourceColumnRename is set"),
+    KnownDifference("tracked beside/widen type", "verdict", "E51: dead until allowSourceColumnTypeChange is set"),
+    KnownDifference("tracked beside/own property", "verdict", "E51: only properties of Delta stop a tracked query"),
+    KnownDifference("tracked below/property of Delta", "verdict", "E29: a log below the first level is not seen"),
+    KnownDifference("schema log/copied", "verdict", "E50: a tracked query whose checkpoint was copied is dead"),
+]
