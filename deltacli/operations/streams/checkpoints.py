@@ -418,7 +418,7 @@ def _read_newest(storage: ReadStorage, commits: _Batches, offsets: _Batches) -> 
 
 
 def _read_batch(
-    storage: ReadStorage, directory: str, files: _Batches, number: int | None, parse: Callable[[bytes], _Parsed]
+    storage: ReadStorage, directory: str, files: _Batches, number: int | None, parse: Callable[[bytes], _Parsed | None]
 ) -> _Parsed | streams.Unread | None:
     """Return what a file of a batch contains; None without a number. Raises _FileVanished."""
     if number is None:

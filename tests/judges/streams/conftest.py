@@ -84,7 +84,7 @@ def walk(spark: SparkJudge, queries: Queries, tmp_path_factory: pytest.TempPathF
             remove_batch_file(before, f"offsets/{number}")
 
     def read_on() -> None:
-        run: Run = queries.run(table, checkpoint, in_batch=copy_state, maxFilesPerTrigger=1)
+        run: Run = queries.run(table, checkpoint, copy_state, maxFilesPerTrigger=1)
         assert not run.error
         batches.update(run.batches)
         copy_checkpoint(checkpoint, states / f"finished-{max(batches)}")

@@ -67,8 +67,8 @@ class Queries:
         self,
         tables: Path | Sequence[Path],
         checkpoint: Path,
-        *,
         in_batch: Callable[[int], None] = lambda _: None,
+        /,
         **options: str | int,
     ) -> Run:
         """Start a query and wait for its end.

@@ -46,7 +46,7 @@ class Feed:
         def copy_state(number: int) -> None:
             copy_checkpoint(self.checkpoint, self.states / f"in-flight-{number}")
 
-        run = queries.run(self.table, self.checkpoint, in_batch=copy_state, readChangeFeed="true", maxFilesPerTrigger=1)
+        run = queries.run(self.table, self.checkpoint, copy_state, readChangeFeed="true", maxFilesPerTrigger=1)
         assert not run.error
         self.batches.update(run.batches)
 

@@ -131,7 +131,7 @@ def test_a_first_batch_that_began_with_a_version(spark: SparkJudge, queries: Que
     def stop(_: int) -> None:
         raise RuntimeError("stopped in its first batch")
 
-    stopped = queries.run(table, checkpoint, in_batch=stop, startingVersion=2)
+    stopped = queries.run(table, checkpoint, stop, startingVersion=2)
     verdict = verdict_of(table, checkpoint)
     outcome = queries.restart(table, checkpoint, startingVersion=2)
 

@@ -28,7 +28,7 @@ class TwoTables:
         def copy_state(number: int) -> None:
             copy_checkpoint(place / "checkpoint", self.states / f"in-flight-{number}")
 
-        run = queries.run([self.left, self.right], place / "checkpoint", in_batch=copy_state, maxFilesPerTrigger=1)
+        run = queries.run([self.left, self.right], place / "checkpoint", copy_state, maxFilesPerTrigger=1)
         assert not run.error
         self.batches = run.batches
         append(spark, self.right, 200, 2)
@@ -91,7 +91,7 @@ def test_one_table_read_twice(spark: SparkJudge, queries: Queries, tables: Path)
         if number == 1:
             raise RuntimeError("stopped")
 
-    queries.run([table, table], checkpoint, in_batch=stop, maxFilesPerTrigger=1)
+    queries.run([table, table], checkpoint, stop, maxFilesPerTrigger=1)
     spark.run(table, "OPTIMIZE {table}")
     delete_unneeded_files(table, checkpoint)
     query = streams(table, checkpoint)["checkpoint"]
