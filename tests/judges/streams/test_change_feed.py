@@ -37,10 +37,8 @@ class Feed:
             "DELETE FROM {table} WHERE id IN (3, 101)",
         )
         self._read(queries)
-        spark.run(self.table, "OPTIMIZE {table}", "INSERT INTO {table} VALUES (200, 'd')", "OPTIMIZE {table}")
-        reference = queries.run(self.table, copy_checkpoint(self.checkpoint, place / "rest"), readChangeFeed="true")
-        assert not reference.error
-        self.everything = [row for rows in self.batches.values() for row in rows] + reference.rows
+        spark.run(self.table, "OPTIMIZE {table}")
+        self.everything = [row for rows in self.batches.values() for row in rows]
 
     def _read(self, queries: Queries) -> None:
         def copy_state(number: int) -> None:
