@@ -95,7 +95,7 @@ def external_directories(storage: ReadStorage, paths: ArrowArray, vector_ids: Ar
     keys = PathKeys(uris)
     directories = set[str]()
     for texts in named:
-        may_leave = pc.or_(are_absolute(texts), pc.match_substring_regex(texts, r"(^|/)(\.|%2[Ee]){2}(/|$)"))
+        may_leave = pc.or_(are_absolute(texts), _have_dot_segments(texts))
         if not pc.any(may_leave).as_py():
             continue
         candidates = pc.filter(texts, may_leave)
@@ -103,6 +103,14 @@ def external_directories(storage: ReadStorage, paths: ArrowArray, vector_ids: Ar
         parents = pc.unique(pc.replace_substring_regex(outside, _LAST_SEGMENT, ""))
         directories |= {_absolute_directory(storage.uri, parent) for parent in parents.to_pylist()}
     return directories
+
+
+def _have_dot_segments(paths: ArrowArray) -> ArrowArray:
+    """Return which paths have a segment `..`, also an encoded one, and few others."""
+    # Nearly no table has one, and these two searches take a tenth of the time of a regular expression.
+    dots = pc.match_substring(paths, "..")
+    encoded_dots = pc.match_substring(paths, "%2e", ignore_case=True)
+    return pc.or_(dots, encoded_dots)
 
 
 def external_directories_of(snapshot: Snapshot, storage: ReadStorage | None = None) -> set[str]:
