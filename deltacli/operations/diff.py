@@ -50,7 +50,9 @@ from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRo
 
 if TYPE_CHECKING:
     from deltacli.delta.log.state import Metadata
+    from deltacli.delta.schema.misnamed_fields import MisnamedField
     from deltacli.operations.schemas.described import DescribedSchema, SchemaDiff
+    from deltacli.table.scan import Scan
     from deltacli.table.version import Snapshot
 
 # -- the request for a comparison --------------------------------------------------------------------------------------
@@ -306,6 +308,12 @@ class RowDiff:
         names, types = zip(*((one.name, one.type) for one in arrow_schema(self.fields)), strict=True)
         self.columns = ComparedColumns(names[: len(key)], names[len(key) :], types)
         self._counts: RowCounts | None = None
+        self._scans: list[Scan] = []
+
+    @property
+    def misnamed(self) -> tuple[MisnamedField, ...]:
+        """The fields that files had under logical names, so that their values were compared as null."""
+        return tuple(dict.fromkeys(field for scan in self._scans for field in scan.misnamed))
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -370,10 +378,12 @@ class RowDiff:
     def readings(self, step: Step | None = None) -> list[Reading]:
         """Return how both versions are read."""
         found = []
+        self._scans = []
         for side in self._sides:
             name = side.table.name
             with errors_about(name):
                 scan = side.scan(columns=[*self.key, *self.columns.others])
+            self._scans.append(scan)
             pieces = named_items(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)

@@ -15,6 +15,8 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema import types
+from deltacli.delta.schema.assigned_names import to_lower_case
+from deltacli.delta.stats.schema import StatSchema
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import FilesView, MetadataView, ProtocolView, stats_of
 from deltacli.rules.schema.schema import fresh, joined, shown_path
@@ -210,7 +212,8 @@ STATS_KEY_LOGICAL = AREA.warning(
     "mapping.stats-key-logical",
     "The statistics of a file have logical names although column mapping is on.",
     spec="Writer Requirements for Column Mapping",
-    broken="the statistics are not found, so no query can skip the file",
+    broken="the statistics are not found, so no query can skip the file; its columns may have logical names as well, "
+    "and are read as null then",
     repair="commit the add again with physical names in stats and dataChange=false",
     example='"stats":"{\\"minValues\\":{\\"price\\":1}}" for a column with the physical name "col-2"',
 )
@@ -253,11 +256,19 @@ def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
         return
     stats = stats_of(view)
     for path, unknown in stats.unknown.items():
-        if stats.schema.is_logical(path):
+        if stats.schema.is_logical(path) and not _may_be_dropped(path, view.config, stats.schema):
             logical, physical = _names_of(path, view.config.schema)
             where = f" in {unknown.files:,} files" if unknown.files > 1 else ""
             message = f"the statistics of {logical} have its logical name instead of the physical one{where}"
             yield STATS_KEY_LOGICAL.at(view.place(unknown.row), message, seen=".".join(path), expected=physical)
+
+
+def _may_be_dropped(path: Sequence[str], config: TableConfiguration, schema: StatSchema) -> bool:
+    """Return whether statistics may have the physical name of a field that was dropped, and added again since."""
+    names = config.assigned_names
+    lengths = range(1, len(path) + 1)
+    first_unknown = next((length for length in lengths if schema.column(tuple(path[:length])) is None), len(path))
+    return not names.is_complete or to_lower_case(tuple(path[:first_unknown])) in names.physical
 
 
 def _names_of(path: Sequence[str], schema: types.StructType) -> tuple[str, str | None]:

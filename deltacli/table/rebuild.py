@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,13 @@ from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
 from deltacli.table.find_log import Log, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.older_metadata import MetadataOfLog
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
+    from deltacli.delta.log.actions import Action
     from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
 
 # -- rebuilding a version ----------------------------------------------------------------------------------------------
@@ -181,7 +184,12 @@ def _read_state(
         _narrow_inline=inline,
         _pieces=tuple(pieces),
         _unusable=dict(rejected),
+        _older_metadata=MetadataOfLog(table, segment.version, partial(_read_metadata, table)),
     )
+
+
+def _read_metadata(table: TableHandle, version: int) -> Action:
+    return read_snapshot(table, version=version).raw_metadata
 
 
 def _open(table: TableHandle, checkpoint: CheckpointInstance) -> CheckpointContents:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.predicate import Predicate
+    from deltacli.delta.schema.misnamed_fields import MisnamedField
     from deltacli.table.handle import TableHandle
     from deltacli.table.output import WrittenDirectory
 
@@ -228,9 +229,7 @@ class Selection(NamedTuple):
         """The same for the files of one table configuration."""
         schema = arrow_schema(self.columns)
         whole = schema if self.needed == self.columns else arrow_schema(self.needed)
-        partitions = config.partition_columns.values()
-        of_files = [column for column in config.columns.values() if column not in partitions]
-        file_columns = FileColumns(config.mapping_mode, config.physical_name, of_files)
+        file_columns = FileColumns(config.mapping_mode, config.physical_name, config)
         beside = {column.name: FileColumns("none", recorded_name) for column in self.row_ids}
         row_ids = (ROW_ID, ROW_COMMIT_VERSION) if self.row_ids else None
         return ReadSpec(self.needed, schema, whole, file_columns, self.predicate, beside, row_ids)
@@ -287,6 +286,14 @@ class ArrowRows(ABC):
     def wanted(self) -> ReadSpec:
         """What is read from every file."""
         return self._wanted
+
+    @property
+    def misnamed(self) -> tuple[MisnamedField, ...]:
+        """The fields that some file read so far has under a logical name, so that they were read as null.
+
+        Files that a cluster has read are not among them.
+        """
+        return tuple(self._wanted.file_columns.misnamed)
 
     def require_all_columns(self) -> None:
         """Raise Refused (`type.unsupported`) where columns are left out: a copy that lacks some has to be asked for."""

@@ -91,6 +91,8 @@ class Snapshot:
     """File actions in a JSON checkpoint itself, without those decided by later commits."""
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
+    _older_metadata: Callable[[], state.OlderMetadata] | None = field(default=None, repr=False)
+    """Reads the metadata of the versions up to this one."""
 
     def __repr__(self) -> str:
         return f"Snapshot({without_secrets(self.table.uri)!r}, version={self.version})"
@@ -137,7 +139,9 @@ class Snapshot:
     @cached_property
     def config(self) -> state.TableConfiguration:
         """Protocol, metadata and schema together. Raises Unreadable (`schema.bad-json`)."""
-        return state.TableConfiguration(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
+        return state.TableConfiguration(
+            protocol=self.protocol, metadata=self.metadata, schema=self.schema, older_metadata=self._older_metadata
+        )
 
     @named
     @takes(ScanRequest)

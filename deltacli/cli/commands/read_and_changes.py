@@ -14,6 +14,7 @@ from deltacli.cli.running.run import (
     judge_left_out,
     note_catalog,
     note_findings,
+    note_misnamed_columns,
     note_what_is_missing,
     require_file,
     settle_limit,
@@ -105,6 +106,7 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
         _write(run, ScanResult(opened.uri, scan, most), most)
     else:
         _write(run, _rows_result(found, scan, where, most), most)
+    note_misnamed_columns(run, scan.misnamed, opened.address)
 
 
 def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
@@ -128,7 +130,9 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
     if rows is None:
         is_from_log = False
-        rows = snapshot.scan(columns=_narrowest(snapshot, where), where=where).count()
+        scan = snapshot.scan(columns=_narrowest(snapshot, where), where=where)
+        rows = scan.count()
+        note_misnamed_columns(run, scan.misnamed, snapshot.table.address)
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
     run.write(Outcome("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
@@ -206,6 +210,7 @@ def changes(
         write_directory(run, opened.uri, "changes", versions, found.write_parquet, most)
         for note in found.notes:
             run.note(f"note: {note}")
+        note_misnamed_columns(run, found.misnamed, opened.address)
         return
     about = {
         "fromVersion": found.from_version,
@@ -217,6 +222,7 @@ def changes(
     run.write(result)
     for note in found.notes:
         run.note(f"note: {note}")
+    note_misnamed_columns(run, found.misnamed, opened.address)
     note_what_is_missing(run, result.written, most)
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
     from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.core.typing import Json
+    from deltacli.delta.schema.misnamed_fields import MisnamedField
     from deltacli.storage.retry import HostTally, Retry
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
@@ -631,6 +632,23 @@ def judge_left_out(run: Run, rows: ArrowRows) -> None:
     if run.output is not None or run.directory is not None:
         require_all_columns(rows)
     run.note(f"note: {note_of(rows.left_out)}")
+
+
+def note_misnamed_columns(run: Run, fields: Sequence[MisnamedField], table: str) -> None:
+    """Note which columns were null because files have them under their logical names.
+
+    Args:
+        run: The run that shows the notes.
+        fields: The columns and nested fields, once the rows were read.
+        table: The address of the table, for the next command.
+    """
+    from deltacli.core.errors import command
+    from deltacli.delta.schema.misnamed_fields import MISNAMED
+
+    for misnamed in fields:
+        run.note(f"note: {MISNAMED}: a file {misnamed.description}; it is null in the rows of that file")
+    if fields:
+        run.note(f"to see which files: {command('validate', table=table, level='footers')}")
 
 
 def require_all_columns(rows: ArrowRows) -> None:

@@ -9,20 +9,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import Unreadable
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass, pattern
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
 from deltacli.delta.log.actions import Action, missing, shown, wrong_type
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
-from deltacli.delta.schema.types import NO_COLUMNS, StructField, StructType, parse_schema, physical_name
+from deltacli.delta.schema.types import (
+    MAX_COLUMN_ID,
+    NO_COLUMNS,
+    StructField,
+    StructType,
+    parse_schema,
+    physical_name,
+)
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import Place
+    from deltacli.delta.schema.assigned_names import AssignedNames
 
 # -- table properties that deltacli itself acts on ---------------------------------------------------------------------
 
@@ -425,6 +435,25 @@ def _strings(value: object, what: str, source: str) -> dict[str, str]:
     return {str(key): "" if item is None else _as_text(item, what, source) for key, item in pairs}
 
 
+class MetadataOfVersion(NamedTuple):
+    """A metaData action as found, and the version from which on it applies; later than that if an old log was cut."""
+
+    version: int
+    action: Action
+
+
+class OlderMetadata(NamedTuple):
+    """The metaData actions of a table up to a version, oldest first.
+
+    Attributes:
+        found: The actions that the log has.
+        reaches_back: True if these are all since the table was created.
+    """
+
+    found: tuple[MetadataOfVersion, ...]
+    reaches_back: bool
+
+
 @dataclass(frozen=True)
 class TableConfiguration:
     """The protocol and the metadata in effect. Parts that could not be read are None; the raw actions are kept."""
@@ -439,6 +468,8 @@ class TableConfiguration:
     protocol_version: int = -1
     "The version whose commit (or checkpoint) has the protocol, or -1."
     metadata_version: int = -1
+    older_metadata: Callable[[], OlderMetadata] | None = field(default=None, compare=False, repr=False)
+    """Returns the metadata of other versions, which may read the log; None where nobody knows them."""
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -489,6 +520,33 @@ class TableConfiguration:
     def physical_name(self, column: StructField) -> str:
         """Return the name of a column or nested field in files, statistics and partition values."""
         return physical_name(column, self.mapping_mode)
+
+    @property
+    def max_column_id(self) -> int | None:
+        """Return the highest column id that was assigned under column mapping; None if missing or invalid."""
+        return parse_integer(self.properties, MAX_COLUMN_ID)
+
+    @cached_property
+    def assigned_names(self) -> AssignedNames:
+        """Return the names that the fields of the table have under column mapping, and those that they had before.
+
+        The first call reads the log where `older_metadata` does. Metadata whose schema cannot be read is left out.
+        """
+        from deltacli.delta.schema.assigned_names import MappedSchema, collect_assigned_names
+
+        older = OlderMetadata((), reaches_back=False) if self.older_metadata is None else self.older_metadata()
+        schemas: list[MappedSchema] = []
+        are_all_read = True
+        for stored in older.found:
+            try:
+                metadata = read_metadata(stored.action, "an older version")
+                schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+            except Unreadable:
+                are_all_read = False
+            else:
+                schemas.append(MappedSchema(schema, parse_integer(metadata.configuration, MAX_COLUMN_ID)))
+        current = MappedSchema(self.schema or StructType(()), self.max_column_id)
+        return collect_assigned_names(current, schemas, reaches_back=older.reaches_back and are_all_read)
 
     @cached_property
     def partition_columns(self) -> dict[str, StructField | None]:
@@ -572,11 +630,11 @@ def fault_of_histogram(
 def metadata_differences(actual: Metadata, expected: Metadata) -> list[str]:
     """Return the names of fields that differ; the order of properties and the spelling of a schema do not count."""
     names = []
-    for field in Metadata._fields:
-        one, other = getattr(actual, field), getattr(expected, field)
-        same = _same_schema(one, other) if field == "schema_string" else one == other
+    for name in Metadata._fields:
+        one, other = getattr(actual, name), getattr(expected, name)
+        same = _same_schema(one, other) if name == "schema_string" else one == other
         if not same:
-            names.append(_WORDS.get(field, field))
+            names.append(_WORDS.get(name, name))
     return names
 
 

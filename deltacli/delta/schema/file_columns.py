@@ -14,7 +14,7 @@ Spec: Column Mapping, Reader Requirements; Type Widening; Delta Data Type to Par
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +23,7 @@ from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowField
+from deltacli.delta.schema.misnamed_fields import MISNAMED, MappedTable, MisnamedField, find_misnamed_fields
 from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.type_changes import Convert, conversion, file_type_mismatch
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, NameIndex, PrimitiveType, StructField, StructType
@@ -69,6 +70,8 @@ class _FileFields:
         self.names = NameIndex(names)
         self.known: dict[int, tuple[StructField, FileColumn | None]] = {}
         """The columns that were found, by the identity of the table's column."""
+        self.misnamed: list[MisnamedField] | None = None
+        """The fields of the table that are here under logical names; None until somebody asks."""
 
     def kind(self, position: int) -> Any:
         """Return the Arrow type of a field."""
@@ -78,16 +81,21 @@ class _FileFields:
 class FileColumns:
     """Finds the columns of a table in files. `physical_name` returns the name of a field in files.
 
-    `of_table` are all columns that files of the table have: they tell a column that was added after a file from one
-    that the file has under its logical name.
+    With `table`, the configuration of a table with column mapping, a column that a file has under its logical name is
+    told from one that was added after the file.
+
+    Attributes:
+        misnamed: The fields that files had under logical names, and that were read as null. Files that another process
+            has read are not among them.
     """
 
     def __init__(
-        self, mapping_mode: str, physical_name: Callable[[StructField], str], of_table: Sequence[StructField] = ()
+        self, mapping_mode: str, physical_name: Callable[[StructField], str], table: MappedTable | None = None
     ) -> None:
+        self.misnamed: dict[MisnamedField, None] = {}
         self._by_id = mapping_mode == "id"
         self._physical_name = physical_name
-        self._of_table = tuple(of_table) if mapping_mode != "none" else ()
+        self._table = table if mapping_mode != "none" else None
         self._seen: tuple[Any, _FileFields] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,6 +109,8 @@ class FileColumns:
         the column.
         """
         fields = self._top_fields(schema)
+        if self._table is not None:
+            self._check_names(self._table, fields, columns)
         return [self._known(fields, column) for column in columns]
 
     def leaf(self, schema: pa.Schema, path: Sequence[StructField]) -> tuple[int, Any] | None:
@@ -136,24 +146,34 @@ class FileColumns:
 
     def _top(self, fields: _FileFields, column: StructField) -> FileColumn | None:
         position = self._position(fields, column, column.name)
-        if position < 0:
-            self._require_mapped(fields, column)
         if position < 0 or _is_void(column.data_type):
             return None
         found = self._read(fields.kind(position), fields.firsts[position], column.data_type, column.name)
         return FileColumn(position, *found)
 
-    def _require_mapped(self, fields: _FileFields, column: StructField) -> None:
-        """Raise DataUnreadable where a file has only the logical name of a mapped column: it would be read as nulls."""
-        if not self._of_table or all(column.name != field.name for field in fields.fields):
+    def _check_names(self, table: MappedTable, fields: _FileFields, columns: Sequence[StructField]) -> None:
+        """Record the fields of some columns that a file has under their logical names.
+
+        Raises DataUnreadable where a file has no column as the mapping demands: its rows would be nulls altogether.
+        """
+        if fields.misnamed is None:
+            # A read does not look for names of the past: it would read the log for every file of an older schema.
+            fields.misnamed = find_misnamed_fields(fields.fields, table, with_former_names=False)
+        if not fields.misnamed:
             return
-        if all(self._position(fields, one, one.name) < 0 for one in self._of_table):
+        names = {column.name for column in columns}
+        misnamed = [field for field in fields.misnamed if field.column in names]
+        whole_columns = [field for field in misnamed if field.column == field.path]
+        positions = (self._position(fields, column, column.name) for column in _stored_columns(table))
+        if whole_columns and all(position < 0 for position in positions):
+            first = whole_columns[0]
             raise DataUnreadable(
-                f"column {column.name} is in the file under its logical name, not as column mapping demands",
-                code="mapping.file-with-logical-names",
-                facts={"column": column.name, "expected": self._physical_name(column)},
+                f"column {first.path} is in the file under its logical name, not as column mapping demands",
+                code=MISNAMED,
+                facts={"column": first.path, "expected": first.physical_name},
                 hint=command("validate", level="footers"),
             )
+        self.misnamed.update(dict.fromkeys(misnamed))
 
     def _position(self, fields: _FileFields, column: StructField, path: str) -> int:
         """Return the position of a field among its siblings in the file, or -1."""
@@ -232,6 +252,14 @@ class FileColumns:
         if not any(field.nullable for field in kind):
             return found
         return Found(found.leaves, _after(lambda values: require_values(values, path), found.convert))
+
+
+def _stored_columns(table: MappedTable) -> Iterator[StructField]:
+    """Yield the columns of a table that its files contain: all but partition columns."""
+    partition_columns = [*table.partition_columns.values()]
+    for column in table.schema.fields if table.schema is not None else ():
+        if column not in partition_columns:
+            yield column
 
 
 def count_leaves(kind: Any) -> int:

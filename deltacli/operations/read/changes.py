@@ -97,7 +97,7 @@ def find_break(table: TableHandle, files: Sequence[LogFile], first: TableConfigu
             elif kind == "metaData":
                 metadata = read_metadata(action, f"commit {version}")
                 schema = types.parse_schema(metadata.schema_string or types.NO_COLUMNS)
-                config = TableConfiguration(config.protocol, metadata, schema)
+                config = TableConfiguration(config.protocol, metadata, schema, older_metadata=config.older_metadata)
         if config is not before:
             found = break_at(table, by_version[version], before, config) or found
     return found
@@ -432,7 +432,9 @@ class CommitSummary:
         is_same = protocol is before.protocol and metadata is before.metadata
         if is_same:
             return before
-        config = TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
+        config = TableConfiguration(
+            protocol=protocol, metadata=metadata, schema=schema, older_metadata=before.older_metadata
+        )
         require_partitions(config, version)
         return config
 

@@ -645,6 +645,8 @@ class CandidateChoice(NamedTuple):
     """Finds the files that the newest version may have lost."""
     find_misnamed: Callable[[ArrowTable], MisnamedFiles] | None = None
     """Finds the files that may be needed ones which are missing under their names."""
+    without_logical_names: Callable[[pyarrow.Table], tuple[pyarrow.Table, pyarrow.Table]] | None = None
+    """Takes out the files that have columns under logical names, and returns them as the second table."""
 
 
 class Candidates(NamedTuple):
@@ -666,6 +668,8 @@ class Candidates(NamedTuple):
     """The same for files that may be missing ones; columns as in `MisnamedFiles.table_of`."""
     fault: Unreadable | None
     """The reason why it cannot be read."""
+    with_logical_names: pyarrow.Table
+    """The files that are kept because they have columns under logical names, a part of `unproven`; `why` says which."""
 
 
 def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: CandidateChoice) -> Candidates:
@@ -693,13 +697,19 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     if choice.selector is not None and rows.num_rows:
         rows = pc.filter(rows, choice.selector.mask(rows.column("path").combine_chunks()))
     outside = before - rows.num_rows
+    with_logical_names = rows.slice(0, 0)
+    if choice.without_logical_names is not None:
+        rows, with_logical_names = choice.without_logical_names(rows)
+    unproven += with_logical_names.num_rows
     rows = rows.combine_chunks()
     rows = pc.take(rows, pc.sort_indices(rows.column("path").combine_chunks()))
     hashes = rows.column("hash").combine_chunks()
     paths = rows.column("path").combine_chunks()
     rows = rows.select(["path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion"])
     rows = rows.append_column("partition", partition_of(paths))
-    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested, lost, unread, misnamed, fault)
+    return Candidates(
+        rows, hashes, foreign, examples, unproven, outside, in_nested, lost, unread, misnamed, fault, with_logical_names
+    )
 
 
 def _without_doubtful(

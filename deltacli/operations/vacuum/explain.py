@@ -13,6 +13,7 @@ from deltacli.core.units import format_duration, format_size, format_timestamp
 from deltacli.delta.data_files import MANIFESTS, decode, locate_all
 from deltacli.delta.listing import HiddenNames, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.missing_files import advice, choose_without_misnamed
@@ -132,6 +133,9 @@ def _verdict(
     if found.unread.num_rows:
         code = found.fault.code if found.fault else "checkpoint.unreadable"
         return "kept", f"the log does not name it, but an older checkpoint that may name it is damaged [{code}]"
+    if found.with_logical_names.num_rows:
+        why = found.with_logical_names.column("why")[0].as_py()
+        return "kept", f"it {why} [{MISNAMED}], and readers return null for such a column"
     if found.foreign.files:
         return "kept", f"it is not part of a Delta table; {parameter('vacuum.include_foreign')} would delete it"
     if found.outside_selection:

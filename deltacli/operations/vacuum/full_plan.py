@@ -52,6 +52,7 @@ from deltacli.operations.vacuum.plan_context import (
     example_of,
     is_or_are,
     log_notes,
+    logical_name_notes,
     lost_notes,
     make_plan,
     nested_refusals,
@@ -187,13 +188,14 @@ def _plan_of_mode(
     above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choose_without_misnamed(setting, judge))
-    judge.lost = pa.chunked_array([*found.lost["hash"].chunks, *found.misnamed["hash"].chunks], pa.int64())
-    judge.lost = judge.lost.combine_chunks()
+    doubtful = [part["hash"].combine_chunks() for part in (found.lost, found.misnamed, found.with_logical_names)]
+    judge.lost = pa.concat_arrays(doubtful)
     notes = [
         *viewed_notes(setting, judge.needed),
         *lost_notes(setting, found.lost),
         *misnamed_notes(setting, found.misnamed),
         *([unread_note(setting, found.unread, found.fault)] if found.unread.num_rows else ()),
+        *logical_name_notes(found.with_logical_names),
         *log_notes(setting),
         *(inventory.notes() if inventory is not None else ()),
     ]

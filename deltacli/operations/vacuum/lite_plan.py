@@ -31,6 +31,7 @@ from deltacli.operations.vacuum.plan_context import (
     contradiction_refusals,
     doubts,
     log_notes,
+    logical_name_notes,
     lost_notes,
     make_plan,
     nested_refusals,
@@ -38,6 +39,7 @@ from deltacli.operations.vacuum.plan_context import (
     prepare,
     reach_of,
     shared_refusals,
+    without_logical_names,
 )
 from deltacli.storage import ReadStorage, Storage
 from deltacli.table.find_log import list_log
@@ -109,8 +111,9 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     doubtful = pc.filter(rows, doubts_by_name.is_doubtful)
     misnamed = doubts_by_name.table_of(rows)
     rows = pc.filter(rows, pc.invert(doubts_by_name.is_doubtful))
+    rows, with_logical_names = without_logical_names(setting, rows)
     lost, _ = _on_disk(setting, pc.filter(removals, is_lost))
-    stay = [retained, young, linked, lost, doubtful, *([on_disk] if in_nested else [])]
+    stay = [retained, young, linked, lost, doubtful, with_logical_names, *([on_disk] if in_nested else [])]
     kept_from = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in stay])).as_py()
     refusals = (
         *shared_refusals(tables.items(), own_formats(setting)),
@@ -122,10 +125,14 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
         retained=retained.num_rows + linked.num_rows,
         young=young.num_rows,
         hidden=hidden,
-        unproven=lost.num_rows + misnamed.num_rows,
+        unproven=lost.num_rows + misnamed.num_rows + with_logical_names.num_rows,
         nested_tables=tuple(nested),
     )
-    notes = (*lost_notes(setting, lost), *misnamed_notes(setting, misnamed))
+    notes = (
+        *lost_notes(setting, lost),
+        *misnamed_notes(setting, misnamed),
+        *logical_name_notes(with_logical_names),
+    )
     return _plan(setting, rows, kept, refusals, kept_from, begun, notes, _flat(retained.column("hash")))
 
 

@@ -57,6 +57,7 @@ from deltacli.delta.log.state import (
     parse_interval,
     portable_file_retention_ms,
 )
+from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
     Doubts,
@@ -567,6 +568,31 @@ def choice_of(setting: PlanContext) -> CandidateChoice:
         selector=selector,
         proven_only=not setting.is_proven,
         find_doubts=partial(doubts, setting),
+        without_logical_names=partial(without_logical_names, setting),
+    )
+
+
+def without_logical_names(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowTable]:
+    """Return the candidates without those that have columns under logical names, and these with the column `why`."""
+    config = setting.snapshot.config
+    if config.mapping_mode == "none":
+        return rows, rows.slice(0, 0)
+    from deltacli.operations.vacuum.logical_names import LogicalNameFinder
+
+    why = pa.array(LogicalNameFinder(setting.table, config).explain(rows), pa.string())
+    return pc.filter(rows, pc.is_null(why)), pc.filter(rows.append_column("why", why), pc.is_valid(why))
+
+
+def logical_name_notes(rows: ArrowTable) -> Iterator[str]:
+    """Yield a note on files that are kept because they have columns under logical names."""
+    if not rows.num_rows:
+        return
+    is_are, them = is_or_are(rows.num_rows)
+    first = "it" if rows.num_rows == 1 else "the first"
+    yield (
+        f"{plural(rows.num_rows, 'file')} {is_are} kept ({example_of(rows)}): {first} {rows.column('why')[0].as_py()} "
+        f"[{MISNAMED}]; readers return null for such a column, so that no other file may have its values; write them "
+        f"again under the physical name, and then delete {them} yourself"
     )
 
 

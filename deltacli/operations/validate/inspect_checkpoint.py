@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from deltacli.arrow import compute as pc
@@ -13,7 +13,7 @@ from deltacli.delta.checkpoint import comparison
 from deltacli.delta.data_files import without_empty_vectors
 from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
 from deltacli.delta.log.segment import CheckpointInstance, Place
-from deltacli.delta.log.state import TableConfiguration, deleted_file_retention_ms
+from deltacli.delta.log.state import OlderMetadata, TableConfiguration, deleted_file_retention_ms
 from deltacli.operations.validate.inspect_storage import Foresight
 from deltacli.operations.validate.log_reader import FileRows, with_metadata, with_protocol
 from deltacli.rules.checkpoints import contents as rules
@@ -42,6 +42,7 @@ class CheckpointInspector:
         keeps_statistics: bool = False,
         progress: Progress,
         foresight: Foresight,
+        older_metadata: Callable[[], OlderMetadata] | None = None,
     ) -> None:
         self._keeps_statistics = keeps_statistics
         self._progress = progress
@@ -52,7 +53,7 @@ class CheckpointInspector:
         self._instance = instance
         self._expected = expected
         self._now_ms = now_ms
-        self._config = TableConfiguration()
+        self._config = TableConfiguration(older_metadata=older_metadata)
         self._clustering: str | None = None
         self._judge: FileRows | None = None
         self._kept: list[pa.RecordBatch] = []

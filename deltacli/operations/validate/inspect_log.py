@@ -25,6 +25,7 @@ from deltacli.operations.validate.log_reader import (
     LogReader,
     RefusedLogFiles,
     Scan,
+    SeenMetadata,
     next_config,
 )
 from deltacli.rules.framework.base import Severity
@@ -77,7 +78,8 @@ class LogInspector:
         keeps_statistics: bool = False,
     ) -> None:
         self._keeps_statistics = keeps_statistics
-        self.newest = TableConfiguration()
+        self._seen_metadata = SeenMetadata(begins_with_table=0 in log.listing.commits)
+        self.newest = TableConfiguration(older_metadata=self._seen_metadata)
         self.last_known = TableConfiguration()
         self.version = -1
         self.files = KnownFiles(is_known=False)
@@ -311,6 +313,7 @@ class LogInspector:
                 view = ProtocolView(place, commit.version, placed.action, commit.after, previous, commit)
                 self._collector.look(view, place)
             elif placed.kind == "metaData":
+                self._seen_metadata.add(commit.version, placed.action)
                 found = (place, commit.version, placed.action, commit.after, previous, commit)
                 self._collector.look(MetadataView(*found, self._memory), place)
         if commit.after is not commit.before:
@@ -346,7 +349,8 @@ class LogInspector:
     def _forget(self, what: str | None) -> None:
         """Handle a missing or torn commit: the state is unknown until the next checkpoint."""
         self._forget_files(what)
-        self.newest = TableConfiguration()
+        self._seen_metadata.note_gap()
+        self.newest = TableConfiguration(older_metadata=self._seen_metadata)
         self.transactions, self.domains = {}, {}
 
     def _forget_files(self, what: str | None) -> None:
@@ -389,6 +393,7 @@ class LogInspector:
             keeps_statistics=self._keeps_statistics,
             progress=self._progress,
             foresight=self._foresight,
+            older_metadata=self._seen_metadata,
         )
         if expected is None:
             inspector.judge_files_with(self._rows)
@@ -409,6 +414,7 @@ class LogInspector:
         if self.version != view.version or config.metadata != before.metadata or config.protocol != before.protocol:
             self.newest = self.last_known = config
             if config.raw_metadata is not None and config.metadata != before.metadata:
+                self._seen_metadata.add(view.version, config.raw_metadata)
                 found = (place, view.version, config.raw_metadata, config, previous, None)
                 self._collector.look(MetadataView(*found, self._memory), place)
             if config.raw_protocol is not None and config.protocol != before.protocol:

@@ -16,7 +16,14 @@ from deltacli.delta.data_files import decode
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFile, LogListing, Place, commit_name
-from deltacli.delta.log.state import Metadata, TableConfiguration, read_metadata, read_protocol
+from deltacli.delta.log.state import (
+    Metadata,
+    MetadataOfVersion,
+    OlderMetadata,
+    TableConfiguration,
+    read_metadata,
+    read_protocol,
+)
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.engine.base import Engine
@@ -296,6 +303,27 @@ def _with_plain_tags(add: Action) -> Action:
     if not tags or all(type(value) is str for value in tags.values()):
         return add
     return add | {"tags": {key: value for key, value in tags.items() if type(value) is str}}
+
+
+class SeenMetadata:
+    """The metaData actions that a walk through a log has met so far, for `TableConfiguration.older_metadata`."""
+
+    def __init__(self, *, begins_with_table: bool) -> None:
+        """`begins_with_table`: the log has the first commit of the table."""
+        self._found: list[MetadataOfVersion] = []
+        self._reaches_back = begins_with_table
+
+    def __call__(self) -> OlderMetadata:
+        """Return the actions, oldest first."""
+        return OlderMetadata(tuple(self._found), self._reaches_back)
+
+    def add(self, version: int, action: Action) -> None:
+        """Add the metaData of the next version that has one."""
+        self._found.append(MetadataOfVersion(version, action))
+
+    def note_gap(self) -> None:
+        """Note that commits are missing or unreadable, whose metadata stays unknown."""
+        self._reaches_back = False
 
 
 def next_config(before: TableConfiguration, actions: Iterable[LocatedAction], version: int) -> TableConfiguration:

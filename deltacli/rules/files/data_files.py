@@ -330,9 +330,10 @@ FILE_WITHOUT_FIELD_IDS = FIELD_ID_AREA.error(
 )
 FILE_WITH_LOGICAL_NAMES = FIELD_ID_AREA.error(
     "mapping.file-with-logical-names",
-    "A data file has columns under their logical names, where column mapping demands the physical ones.",
+    "A data file has columns or nested fields under their logical names, where column mapping demands the physical "
+    "ones.",
     spec="Writer Requirements for Column Mapping",
-    broken="readers that map columns read null for all of them; the file has the only copy of the values",
+    broken="readers that map columns read null for them; the file has the only copy of the values",
     repair="write its rows again under the physical names, with the writer that made it",
     example="a column name in a file, where the column name has the physicalName col-2b",
 )
@@ -356,13 +357,21 @@ FILE_WITH_OTHER_NAMES = FIELD_ID_AREA.warning(
 
 @FIELD_ID_AREA.check(data_file_views.FileSchemaView, FILE_WITH_LOGICAL_NAMES)
 def names_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding]:
-    """Report files none of whose columns is found, although they have columns of the table."""
-    for one in data_types.match_of(view).logical:
-        wanted = view.config.physical_name(one.field)
-        message = (
-            f"column {one.path} is called {one.field.name} in {view.shown_files}, but column mapping calls it {wanted}"
+    """Report fields that files have under logical names.
+
+    It is a warning where such a name may as well be that of a column that was dropped: columns were dropped, and the
+    log has no metadata with them any more.
+    """
+    for misnamed in data_types.match_of(view).misnamed:
+        seen, wanted = misnamed.name_in_file, misnamed.physical_name
+        message = f"column {misnamed.path} is called {seen} in {view.shown_files}, but column mapping calls it {wanted}"
+        severity = None
+        if not misnamed.is_certain:
+            message += ", unless it is a dropped column, whose metadata the log does not have any more"
+            severity = Severity.WARNING
+        yield FILE_WITH_LOGICAL_NAMES.at(
+            view.place, message, key=misnamed.path, seen=seen, expected=wanted, severity=severity
         )
-        yield FILE_WITH_LOGICAL_NAMES.at(view.place, message, key=one.path, seen=one.field.name, expected=wanted)
 
 
 @FIELD_ID_AREA.check(data_file_views.FileSchemaView, FILE_WITH_OTHER_NAMES)
@@ -389,7 +398,7 @@ def field_ids_of_files(view: data_file_views.FileSchemaView) -> Iterator[Finding
         without = [part for part, wanted in parts if wanted is not None and _lacks_id(part)]
         has_any = any(part.file.file_id is not None for part in file_match.parts)
         yield from _without_ids(view, without, has_any=has_any)
-        if file_match.logical and not file_match.parts:
+        if file_match.misnamed and not file_match.parts:
             yield _without_any(view)
     for part, wanted in parts:
         if wanted is not None and part.file.file_id not in (None, wanted):

@@ -21,6 +21,7 @@ from deltacli.delta.footers.columns import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
+from deltacli.delta.schema.misnamed_fields import MisnamedField, find_misnamed_fields
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import (
     ID,
@@ -125,9 +126,8 @@ class FileMatch:
     unknown: list[UnknownField] = field(default_factory=list)
     alike: list[Alike] = field(default_factory=list)
     other_ids: list[OtherId] = field(default_factory=list)
-    logical: list[MissingField] = field(default_factory=list)
-    """Fields that the file has under their logical names, where it has none of their struct as the mapping demands. One
-    among others may have been dropped and added again."""
+    misnamed: list[MisnamedField] = field(default_factory=list)
+    """Fields that the file has under their logical names, without those of `other_ids`."""
     partitions: dict[str, bool] = field(default_factory=dict)
     """Logical names of the partition columns, and whether the file has them."""
 
@@ -207,6 +207,15 @@ class _Matcher:
             else:
                 columns.append(column)
         self._fields(siblings, columns, _Above(), taken)
+        found_by_id = {other.path for other in self._found.other_ids}
+        misnamed = find_misnamed_fields(schema.arrow, self._config)
+        self._found.misnamed = [field for field in misnamed if field.path not in found_by_id]
+        # Such a field is not missing, and an engine that rewrites the file would lose its values. One that must not be
+        # null is reported as missing as well, because readers refuse the file for it.
+        has_other_name = {field.path for field in misnamed}
+        self._found.missing = [
+            missing for missing in self._found.missing if missing.path not in has_other_name or _is_required(missing)
+        ]
         return self._found
 
     def _siblings(self, fields: Iterable[Any], leaf: int, nodes: Sequence[FileNode]) -> _Siblings:
@@ -259,11 +268,6 @@ class _Matcher:
                 self._part(MatchedPart(path, column.data_type, column, None, one, nullable))
             elif column.data_type != PrimitiveType("void"):
                 self._found.missing.append(MissingField(path, column, above.nullable == ()))
-        if self._mode != "none" and not any(place.positions for place in places):
-            named = [
-                (path, column) for path, column in zip(paths, columns, strict=True) if column.name in siblings.names
-            ]
-            self._found.logical += [MissingField(path, column, above.nullable == ()) for path, column in named]
         for position, one in enumerate(siblings.fields):
             if position not in taken and not self._was_dropped(one):
                 path = f"{above.path}.{one.name}" if above.path else one.name
@@ -297,6 +301,10 @@ class _Matcher:
     def _inner(self, part: MatchedPart, step: str, data_type: DataType, one: InFile) -> None:
         field_path = f"{part.field_path}.{step}" if part.field_path else step
         self._part(MatchedPart(f"{part.path}.{step}", data_type, part.field, field_path, one, None))
+
+
+def _is_required(missing: MissingField) -> bool:
+    return missing.is_sure and not missing.field.nullable
 
 
 def is_three_levels(node: FileNode) -> bool:

@@ -331,7 +331,7 @@ def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
 
 
 def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
-    """Return the first error of a file's columns by which it is not known what the file contains; None without one."""
+    """Return the first finding about a file's columns by which it is unknown what the file contains; None without."""
     if config.mapping_mode == "none":
         return None
     from deltacli.delta.footers.columns import FileSchema, leaves_of
@@ -341,15 +341,21 @@ def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | N
 
 
 def broken_rule_of(config: TableConfiguration, schema: FileSchema, rows: int) -> Finding | None:
-    """Return the same for a file whose footer was read."""
+    """Return the same for a file whose footer was read.
+
+    A column that may be under its logical name counts like one that certainly is: a rewrite would lose its values.
+    """
     if config.mapping_mode == "none":
         return None
-    from deltacli.rules.files.data_files import FIELD_ID_AREA
+    from deltacli.rules.files.data_files import FIELD_ID_AREA, FILE_WITH_LOGICAL_NAMES
     from deltacli.rules.framework.data_file_views import FileSchemaView
 
     view = FileSchemaView(schema, config, Place("", key="the file"), 1, rows)
-    found = (one for check in FIELD_ID_AREA.checks for one in check.run(view) if one.severity is Severity.ERROR)
-    return next(found, None)
+    for check in FIELD_ID_AREA.checks:
+        for finding in check.run(view):
+            if finding.severity is Severity.ERROR or finding.rule is FILE_WITH_LOGICAL_NAMES:
+                return finding
+    return None
 
 
 def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:

@@ -12,7 +12,7 @@ from deltacli.cli.command_tree import ColourChoice
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, VersionOption, parse_moment_of
 from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
-from deltacli.cli.running.run import Run, require_all_columns
+from deltacli.cli.running.run import Run, note_misnamed_columns, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
@@ -194,7 +194,7 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
             hint=again_with(invocation.arguments, "--force"),
         )
     shared = open_shared(run, table)
-    written = _write_rows(run, shared, to, request, dry_run=dry_run)
+    written = _write_rows(run, shared, table, to, request, dry_run=dry_run)
     run.write(rows_outcome(shared.uri, written))
     if dry_run:
         run.say_next(again_without(invocation.arguments, "--dry-run"))
@@ -205,9 +205,12 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 
 def _write_rows(
-    run: Run, shared: ShareStorage | DirectoryStorage, to: str, request: RowRequest, *, dry_run: bool
+    run: Run, shared: ShareStorage | DirectoryStorage, table: str, to: str, request: RowRequest, *, dry_run: bool
 ) -> WrittenRows:
-    """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
+    """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise.
+
+    `table` is the address of the shared table, for notes.
+    """
     directory = _require_place(to, request.form)
     version, at_ms = request.version, request.at_ms
     if dry_run and isinstance(shared, ShareStorage):
@@ -225,10 +228,12 @@ def _write_rows(
     require_all_columns(scan)
     if directory is not None:
         written = scan.write_parquet(directory)
+        note_misnamed_columns(run, scan.misnamed, table)
         return WrittenRows(
             to, request.form, scan.version, len(written.files), written.size_bytes, written.rows, is_directory=True
         )
     rows = _write_file(run, shared.uri, scan, to, request.form)
+    note_misnamed_columns(run, scan.misnamed, table)
     return WrittenRows(to, request.form, scan.version, 1, os.stat(to).st_size, rows)
 
 

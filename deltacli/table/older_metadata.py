@@ -1,0 +1,86 @@
+"""Reads the metadata of all versions in a log, to find out which names the columns of a table have had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from deltacli.core.errors import Unreadable
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.state import MetadataOfVersion, OlderMetadata
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.replay import small_actions
+
+if TYPE_CHECKING:
+    from deltacli.table.version import Snapshot
+
+
+class MetadataOfLog:
+    """The metadata of a version and of all versions before it that the log has. The log is read at the first call.
+
+    It is part of a configuration, and tasks ask it when they see a suspicious file, several at a time. Another process
+    gets what has been read before, and otherwise nothing: then files whose names only the log explains stay in doubt.
+    """
+
+    def __init__(self, table: TableHandle, version: int, read_metadata: Callable[[int], Action]) -> None:
+        """`read_metadata` returns the metaData action of a version that is rebuilt from a checkpoint."""
+        self._table = table
+        self._version = version
+        self._read_metadata = read_metadata
+        self._known: OlderMetadata | None = None
+        self._lock = Lock()
+
+    def __call__(self) -> OlderMetadata:
+        """Return the metadata. Raises StorageFailed."""
+        with self._lock:
+            if self._known is None:
+                self._known = self._read()
+            return self._known
+
+    def __reduce__(self) -> tuple[type[KnownMetadata], tuple[OlderMetadata]]:
+        return KnownMetadata, (self._known or OlderMetadata((), reaches_back=False),)
+
+    def _read(self) -> OlderMetadata:
+        listing = list_log(self._table.storage, progress=self._table.progress)
+        files = [file for version, file in sorted(listing.commits.items()) if version <= self._version]
+        # Metadata of expired commits is only known as far as the oldest checkpoint repeats it.
+        found = [] if files and files[0].version == 0 else self._read_oldest(listing.reconstructable)
+
+        is_complete = [file.version for file in files] == list(range(self._version + 1))
+        for version, actions in small_actions(self._table, files):
+            if actions is None:
+                is_complete = False
+                continue
+            found += [MetadataOfVersion(version, action) for kind, action in actions if kind == "metaData"]
+        return OlderMetadata(tuple(found), is_complete)
+
+    def _read_oldest(self, versions: list[int]) -> list[MetadataOfVersion]:
+        """Return the metadata of the oldest version that can be rebuilt; none if that fails."""
+        if not versions:
+            return []
+        try:
+            return [MetadataOfVersion(min(versions), self._read_metadata(min(versions)))]
+        except Unreadable:
+            return []
+
+
+def read_names_for_tasks(snapshot: Snapshot) -> None:
+    """Read the names that columns have had, if tasks that rewrite files run in other processes, which cannot do that.
+
+    Without the names, a file with a dropped column would be left alone there.
+    """
+    if snapshot.table.engine.may_repeat and snapshot.config.mapping_mode != "none":
+        _ = snapshot.config.assigned_names
+
+
+class KnownMetadata:
+    """The metadata of other versions that was read before."""
+
+    def __init__(self, known: OlderMetadata) -> None:
+        self._known = known
+
+    def __call__(self) -> OlderMetadata:
+        """Return the metadata."""
+        return self._known
