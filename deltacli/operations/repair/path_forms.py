@@ -1,10 +1,10 @@
 """The step that spells absolute paths of live files as Hadoop does, so that Spark can write deletion vectors for them.
 
-A file is added again under the new spelling. Engines do not agree on whether both spellings are one file: Delta for
-Spark, Kernel for Java and deltacli compare what a path means, the Rust kernel compares texts. So each commit has to
-leave one live file by both readings, and must not remove and add what may be one logical file: the protocol forbids it,
-and Kernel for Java then takes the file for removed. The vector is part of the key of a logical file, and is changed to
-tell the two apart:
+A file is added again under the new spelling. Engines do not agree on whether both spellings are one file: Kernel for
+Java and deltacli compare what a path means, the Rust kernel and the state of Delta for Spark compare texts. So each
+commit has to leave one live file by both readings, and must not remove and add what may be one logical file: the
+protocol forbids it, and Kernel for Java then takes the file for removed. The vector is part of the key of a logical
+file, and is changed to tell the two apart:
 
     before    file:///lake/a.parquet
     commit 1  remove file:///lake/a.parquet, add file:/lake/a.parquet with a vector that deletes no row
