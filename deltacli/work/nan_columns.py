@@ -49,8 +49,12 @@ def _find_in_array(values: ArrowArray, leaf: int) -> Iterator[int]:
     if isinstance(kind, pa.BaseExtensionType):
         yield from _find_in_array(values.storage, leaf)
     elif pa.types.is_map(kind):
-        yield from _find_in_array(values.keys, leaf)
-        yield from _find_in_array(values.items, leaf + count_leaves(kind.key_type))
+        # `keys` and `items` have the entries of the whole array also where `values` is a slice of it.
+        keys, items = (
+            pc.list_flatten(pa.ListArray.from_arrays(values.offsets, parts)) for parts in (values.keys, values.items)
+        )
+        yield from _find_in_array(keys, leaf)
+        yield from _find_in_array(items, leaf + count_leaves(kind.key_type))
     elif is_list(kind):
         yield from _find_in_array(values.flatten(), leaf)
     elif pa.types.is_struct(kind):

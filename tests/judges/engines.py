@@ -74,8 +74,8 @@ def running_spark(directory: Path, **settings: str) -> Iterator[Any]:  # Any: a 
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        # Tables of tests have a few rows. One partition, plans that are not adapted, and expressions that are interpreted
-        # instead of compiled take 40 % of the processor time off.
+        # Tables of tests have a few rows. One partition, plans that are not adapted, and expressions that are
+        # interpreted instead of compiled take 40 % of the processor time off.
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.adaptive.enabled": "false",

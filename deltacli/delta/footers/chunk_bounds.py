@@ -43,6 +43,18 @@ class ChunkStatistics(NamedTuple):
     end: int
 
 
+class BoundsBesideNan(NamedTuple):
+    """A column of a file that has NaN in row groups whose bounds leave NaN out.
+
+    Attributes:
+        column: The name of the column, with dots for fields of structs.
+        row_groups: How many row groups are affected.
+    """
+
+    column: str
+    row_groups: int
+
+
 def remove_bounds(footer: bytes, chunks: Collection[tuple[int, int]]) -> bytes:
     """Return a footer without the minima and maxima of some column chunks. Their null counts stay.
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
+from deltacli.delta.footers.chunk_bounds import BoundsBesideNan
 from deltacli.rules.framework.base import Area, Finding, Level
 from deltacli.rules.framework.data_file_views import AnswersView
 
@@ -25,18 +25,6 @@ NAN_BEYOND_BOUNDS = AREA.warning(
     repair=Worded("rewrite the files: {}", partial(command, "optimize", purge=True)),
     example="a column chunk with the values 1.0 and NaN, whose statistics in the footer have max_value 1.0",
 )
-
-
-class BoundsBesideNan(NamedTuple):
-    """A column of a file that has NaN in row groups whose bounds leave NaN out.
-
-    Attributes:
-        column: The name of the column, with dots for fields of structs.
-        row_groups: How many row groups are affected.
-    """
-
-    column: str
-    row_groups: int
 
 
 @AREA.check(AnswersView, NAN_BEYOND_BOUNDS)

@@ -470,6 +470,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ("checkpoint writes one", "log.no-checkpoint-long"),
     ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
     ("optimize compacts small files", "data.small-files partition.cardinality"),
+    ("optimize with a purge writes such files again", "data.nan-beyond-bounds"),
     ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),
     ("the next checkpoint ends it, and every reader opens one that is complete", "checkpoint.several-forms"),
     ("a catalog decides which commits count", "checkpoint.unpublished catalog.diverged catalog.publish-order"),

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import read_footer_bytes
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
-from deltacli.delta.footers.chunk_bounds import find_numeric_bounds
+from deltacli.core.made_once import NamedTuple
+from deltacli.delta.footers.chunk_bounds import BoundsBesideNan, find_numeric_bounds
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
-from deltacli.rules.files.nan_bounds import BoundsBesideNan
-from deltacli.work.file_facts import OpenFileContext
-from deltacli.work.nan_columns import find_nan_leaves, has_nan
+from deltacli.work.nan_columns import find_nan_leaves
 from deltacli.work.rows.data_files import OpenDataFile
 
 _FLOATING = frozenset({"float", "double"})
@@ -105,44 +102,3 @@ def find_bounds_beside_nan(opened: OpenDataFile, leaves: Sequence[FloatLeaf]) ->
 def _has_nan(opened: OpenDataFile, row_group: int, leaf: int) -> bool:
     batches = opened.parquet.read_leaves(_ROWS_AT_ONCE, row_group, [leaf])
     return any(find_nan_leaves(pa.Table.from_batches([batch])) for batch in batches)
-
-
-@dataclass(frozen=True)
-class NanBoundsCheck:
-    """The question which columns of a file have bounds that leave NaN out; one for all files of a table.
-
-    Attributes:
-        fields: The floating-point columns of the table.
-        columns: How they are found in a file.
-    """
-
-    fields: tuple[FieldPath, ...]
-    columns: FileColumns
-
-    def __call__(self, file: OpenFileContext) -> _NanBounds | None:
-        """Begin with a file. Return None if it has no floating-point column."""
-        leaves = find_leaves(self.columns, file.stored, self.fields)
-        return _NanBounds(file.opened, leaves) if leaves else None
-
-
-class _NanBounds:
-    """The question for one file. Its bounds are looked at only if a row has NaN, so most files cost nothing more."""
-
-    def __init__(self, opened: OpenDataFile, leaves: Sequence[FloatLeaf]) -> None:
-        self._opened = opened
-        self._leaves_without_nan = list(leaves)
-        self._leaves_with_nan: list[FloatLeaf] = []
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Look for NaN in some rows, whose columns have the names of the table."""
-        for leaf in list(self._leaves_without_nan):
-            values = batch.column(leaf.path[0].name)
-            for field in leaf.path[1:]:
-                values = pc.struct_field(values, [field.name])
-            if has_nan(values):
-                self._leaves_without_nan.remove(leaf)
-                self._leaves_with_nan.append(leaf)
-
-    def answer(self) -> list[BoundsBesideNan]:
-        """Return the columns whose bounds leave NaN out. The file is still open."""
-        return find_bounds_beside_nan(self._opened, self._leaves_with_nan) if self._leaves_with_nan else []

@@ -33,7 +33,8 @@ from deltacli.rules.files.nan_bounds import NAN_BOUNDS_QUESTION
 from deltacli.rules.partitions.contents import PARTITION_QUESTION, PartitionDifference, are_materialised
 from deltacli.work.file_facts import AskingBeside, OpenFileContext, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
-from deltacli.work.rows.nan_bounds import NanBoundsCheck, find_float_fields
+from deltacli.work.rows.nan_bounds import find_float_fields
+from deltacli.work.rows.nan_bounds_check import NanBoundsCheck
 from deltacli.work.rows.row_reader import find_beside
 
 # -- check stable row ids ----------------------------------------------------------------------------------------------
