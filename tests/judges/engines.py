@@ -81,6 +81,8 @@ def running_spark(directory: Path, **settings: str) -> Iterator[Any]:  # Any: a 
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # A vacuum lists with so many tasks, 10,000 without this setting, which take minutes.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
     for name, value in (defaults | {name.replace("__", "."): value for name, value in settings.items()}).items():
         builder = builder.config(name, value)

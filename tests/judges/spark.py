@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,21 @@ class SparkJudge:
         """Run statements in which `{table}` stands for the name of the table."""
         for statement in statements:
             self.sql(statement.replace("{table}", name_of(directory)))
+
+    @contextmanager
+    def settings(self, values: Mapping[str, str]) -> Iterator[None]:
+        """Change settings of the session while a block runs."""
+        before = {name: self.session.conf.get(name, None) for name in values}
+        for name, value in values.items():
+            self.session.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    self.session.conf.unset(name)
+                else:
+                    self.session.conf.set(name, value)
 
     def rows(self, directory: Path, condition: str = "", columns: str = "*") -> list[tuple[Any, ...]]:
         """Return the rows of a table as tuples, in an order of their own: that of their representation."""
