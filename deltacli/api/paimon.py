@@ -133,25 +133,34 @@ class Paimon(Changes):
         *,
         allow_lossy: bool = False,
         with_options: bool = False,
+        min_paimon: int | None = None,
         dry_run: bool = False,
     ) -> AlterOutcome:
         """Create one version of the schema with all changes, which are SchemaChange values or their JSON objects.
 
         `allow_lossy` accepts changes after which stored values are read back changed; `with_options` removes dropped
-        columns from the options that name them. `dry_run` only plans; a refusal is then part of the result. Of the
-        result, `committed` is the id of the new version, None where there was nothing to do.
+        columns from the options that name them. `min_paimon=2` states that no engine of the table is older than Paimon
+        2, and permits what makes it unreadable for Paimon 1.x; without it the table's option `deltacli.min-paimon`
+        decides. `dry_run` only plans; a refusal is then part of the result. Of the result, `committed` is the id of the
+        new version, None where there was nothing to do.
 
         Raises UsageError for unknown columns, types and changes; Refused, with nothing changed; ConflictLost,
         StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
-        return self._made(self._alteration(changes, allow_lossy, with_options), dry_run=dry_run)
+        alteration = self._alteration(changes, allow_lossy, with_options, min_paimon)
+        return self._made(alteration, dry_run=dry_run)
 
     @named
     def plan_alter(
-        self, changes: Iterable[SchemaChange | JsonObject], *, allow_lossy: bool = False, with_options: bool = False
+        self,
+        changes: Iterable[SchemaChange | JsonObject],
+        *,
+        allow_lossy: bool = False,
+        with_options: bool = False,
+        min_paimon: int | None = None,
     ) -> AlterOutcome:
         """Return what `alter` with the same parameters would do; a refusal is in the plan. Raises as it does."""
-        return self._plan(self._alteration(changes, allow_lossy, with_options))
+        return self._plan(self._alteration(changes, allow_lossy, with_options, min_paimon))
 
     @named
     def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
@@ -163,19 +172,30 @@ class Paimon(Changes):
         return self._execute(SchemaAlteration(plan.request), plan)
 
     def _alteration(
-        self, changes: Iterable[SchemaChange | JsonObject], allow_lossy: bool, with_options: bool
+        self,
+        changes: Iterable[SchemaChange | JsonObject],
+        allow_lossy: bool,
+        with_options: bool,
+        min_paimon: int | None,
     ) -> SchemaAlteration:
         from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
-        return SchemaAlteration(AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options))
+        request = AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
+        return SchemaAlteration(request)
 
     @named
-    def widen_type(self, *changes: tuple[str, str], allow_lossy: bool = False, dry_run: bool = False) -> AlterOutcome:
+    def widen_type(
+        self,
+        *changes: tuple[str, str],
+        allow_lossy: bool = False,
+        min_paimon: int | None = None,
+        dry_run: bool = False,
+    ) -> AlterOutcome:
         """Give columns, as (column, type), wider types in one version of the schema. Raises what `alter` raises."""
         from deltacli.paimon.evolution.requests import widening
 
         requested = widening([word for change in changes for word in change])
-        return self.alter(requested, allow_lossy=allow_lossy, dry_run=dry_run)
+        return self.alter(requested, allow_lossy=allow_lossy, min_paimon=min_paimon, dry_run=dry_run)
 
     @named
     def vacuum(

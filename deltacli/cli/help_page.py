@@ -60,7 +60,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
         --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use
         --max-missing --unprotected --keep-external --accept-unknowable --protect-streams --ignore-streams-older
-        --allow-stream-loss
+        --allow-stream-loss --min-paimon
     """,
     OptionHeading.GLOBAL: """
         -C --now --storage-option --retry-budget --allow-external --table-format --access --config --profile-name

@@ -341,7 +341,7 @@ def refused(keys: Any, options: str) -> str | None:  # Any: JSON values
     needed = {"row-tracking.enabled", "data-evolution.enabled"} if "BLOB" in str(keys) else set()
     wanted = parsed(options)
     storage.put("schema/schema-0", content(keys, {key: wanted[key] for key in needed}))
-    request = AlterRequest(tuple(SetOption(key, value) for key, value in wanted.items()))
+    request = AlterRequest(tuple(SetOption(key, value) for key, value in wanted.items()), min_paimon=2)
     try:
         carry_out(SchemaAlteration(request), TableHandle(storage, clock=lambda: 0))
     except Refused as refusal:

@@ -100,6 +100,7 @@ CORRUPTIONS: dict[str, Corrupt] = {
     "paimon.type-not-in-format": lambda table: _alone(
         table, [ID, field(1, "t", "TIMESTAMP(9)")], options={"bucket": "2", "file.format": "avro"}
     ),
+    "paimon.version-2-only": options(partition_expiration__time="3 d"),
     "paimon.field-id-reused": schema(ID, NAME, field(5, "x", "INT")),
     "paimon.highest-field-id-decreased": schema(ID, NAME, highestFieldId=8),
     "paimon.partition-keys-changed": schema(ID, NAME, partitionKeys=["name"]),
@@ -124,6 +125,9 @@ CORRUPTIONS: dict[str, Corrupt] = {
     ).write("branch/branch-b/schema/schema-0", PaimonBuilder.content([ID])),
 }
 """Rule -> what is done to a healthy table."""
+
+NEWER_VERDICTS = {"vector-ok": "warning"}
+"""Cases of the corpus that Paimon 1.4.2 refuses to open. The corpus has the answers of Paimon 2 only."""
 
 WITH_OTHERS = {
     "paimon.trailing-text": {"paimon.missing-key"},
@@ -235,7 +239,7 @@ def test_every_single_schema_of_the_corpus_has_its_verdict(corpus: Path, tmp_pat
         table = PaimonBuilder(tmp_path / case["name"]).write("schema/schema-0", case["text"].encode())
         severities = {finding.severity.value for finding in check(table.root).findings}
         found = next((name for name in ("error", "warning") if name in severities), "ok")
-        if case["product_should"].partition(":")[0] != found:
+        if NEWER_VERDICTS.get(case["name"], case["product_should"].partition(":")[0]) != found:
             wrong.append((case["name"], found))
 
     assert [] == wrong

@@ -49,6 +49,7 @@ class AlterOptions:
     with_options: bool = option(
         "drop: first remove the column from options that name it.", default=False, table_format=OF_PAIMON
     )
+    min_paimon: declared.MinPaimonOption = None
     apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
     check: bool = option("Change nothing; exit 1 if a change is due, 4 if refused.", default=False)
     branch: declared.BranchOption = None
@@ -110,7 +111,8 @@ def alter(
     \b
     A Paimon table gets one new version of its schema, by the rules of Paimon. A type
     that changes stored values, and not-null, need --allow-lossy; drop does not,
-    though values of the column can no longer be read.
+    though values of the column can no longer be read. Types that the file format
+    lacks are refused, and so is what only Paimon 2 has, unless --min-paimon is 2.
 
     \b
     --apply takes a JSON array, which becomes one version: [{"change": "add",
@@ -135,6 +137,7 @@ def alter(
             branch=wanted.branch,
             allow_lossy=wanted.allow_lossy,
             with_options=wanted.with_options,
+            min_paimon=wanted.min_paimon,
             **({} if streams is None else {"streams": streams}),
         )
 

@@ -193,10 +193,24 @@ class FormatChoice(StrEnum):
 
 
 Form = Annotated[FormatChoice, Option("Form of the result.", "|".join(FormatChoice))]
+MinPaimon = Annotated[
+    int | None,
+    Option(
+        "paimon: oldest major version of Paimon among the engines of the new table, 1 or 2.  [default: the option "
+        "deltacli.min-paimon of the schema, or 1]",
+        "VERSION",
+    ),
+]
 
 
 def schema_convert(
-    run: Run, table: declared.TableArgument, *, to: Form, point: SchemaPoint, yes: declared.YesOption = False
+    run: Run,
+    table: declared.TableArgument,
+    *,
+    to: Form,
+    point: SchemaPoint,
+    min_paimon: MinPaimon = None,
+    yes: declared.YesOption = False,
 ) -> None:
     """Write the schema of a table or file in the form of another format.
 
@@ -210,7 +224,9 @@ def schema_convert(
     What the other format cannot state is listed: lengths, digits of a second,
     types, keys, default values. If something is lost the result is written only
     with --yes. Options of the format itself, and field ids towards Delta, are left
-    out: a new table gets its own. Nothing is created or changed.
+    out: a new table gets its own. Nothing is created or changed. A schema file of
+    Paimon is not written if the format of the table's files lacks a type, or if only
+    Paimon 2 could open the table and --min-paimon is not 2.
     TABLE can be a file: a Paimon schema file, a schemaString of Delta, CREATE TABLE
     of Flink SQL, Parquet, or Arrow IPC.
 
@@ -222,7 +238,9 @@ def schema_convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
-    found = convert_schema(point.describe(run, table), to, now_ms=run.clock())
+    if min_paimon is not None and to is not FormatChoice.PAIMON:
+        raise UsageError(f"--min-paimon is an option of --to paimon, not of --to {to}")
+    found = convert_schema(point.describe(run, table), to, now_ms=run.clock(), min_paimon=min_paimon)
     if found.lost:
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
         lost = ConversionResult(found, with_result=False)

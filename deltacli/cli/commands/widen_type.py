@@ -26,6 +26,7 @@ def widen_type(
     asked: declared.Asked[WidenRequest],
     check: Check = False,
     allow_lossy: declared.AllowLossyOption = False,
+    min_paimon: declared.MinPaimonOption = None,
     branch: declared.BranchOption = None,
     dry_run: declared.DryRunOption = False,
     yes: declared.YesOption = False,
@@ -55,7 +56,12 @@ def widen_type(
         run,
         table,
         lambda opened: opened.widen_type(
-            changes, asked, mode=Mode(dry_run, yes, check), allow_lossy=allow_lossy, branch=branch
+            changes,
+            asked,
+            mode=Mode(dry_run, yes, check),
+            allow_lossy=allow_lossy,
+            min_paimon=min_paimon,
+            branch=branch,
         ),
         writes=not (dry_run or check),
     )

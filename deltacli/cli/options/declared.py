@@ -90,6 +90,15 @@ AllowLossyOption = Annotated[
     bool,
     Option("Accept changes of a Paimon table after which stored values are read differently.", table_format=OF_PAIMON),
 ]
+MinPaimonOption = Annotated[
+    int | None,
+    Option(
+        "Oldest major version of Paimon among the engines of the table, 1 or 2; with 2, what Paimon 1.x cannot open is "
+        "permitted.  [default: the table's option deltacli.min-paimon, or 1]",
+        "VERSION",
+        table_format=OF_PAIMON,
+    ),
+]
 
 CheckpointsOption = Annotated[
     list[str] | None,

@@ -279,22 +279,22 @@ class PaimonHandle(_Handle):
         branch: str | None,
         allow_lossy: bool,
         with_options: bool = False,
+        min_paimon: int | None = None,
         command: str = "alter",
     ) -> None:
         from deltacli.cli.render.paimon import wording_of_schema
         from deltacli.cli.running.changing import run_change
         from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
-        change = SchemaAlteration(AlterRequest(changes, branch or "main", allow_lossy, with_options))
+        request = AlterRequest(changes, branch or "main", allow_lossy, with_options, min_paimon)
+        change = SchemaAlteration(request)
         run_change(self.run, self.at(branch), change, wording_of_schema(self.name, command), mode)
 
-    def widen_type(
-        self, words: Sequence[str], _asked: Asked[WidenRequest], *, mode: Mode, branch: str | None, allow_lossy: bool
-    ) -> None:
+    def widen_type(self, words: Sequence[str], _asked: Asked[WidenRequest], **how: Any) -> None:
         """Give columns wider types. Raises UsageError."""
         from deltacli.paimon.evolution.requests import widening
 
-        self._alter(widening(words), mode=mode, branch=branch, allow_lossy=allow_lossy, command="widen-type")
+        self._alter(widening(words), command="widen-type", **how)
 
     def more_rules(self) -> Iterable[Rule]:
         from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE

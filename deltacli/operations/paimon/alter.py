@@ -25,6 +25,7 @@ from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr
 from deltacli.engine.base import Engine
+from deltacli.operations.paimon.new_schemas import require_engine_support, require_valid_schema
 from deltacli.operations.paimon.table_files import (
     list_schemas,
     read_limited,
@@ -34,15 +35,12 @@ from deltacli.operations.paimon.table_files import (
     require_paimon,
 )
 from deltacli.paimon import snapshots
+from deltacli.paimon.engines import require_paimon_version
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, meaning_for_old_rows, sentence
-from deltacli.paimon.types import walk_fields
-from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.paimon.branches import BranchFault, faults_of_branches
-from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, SchemaFileView
-from deltacli.rules.paimon.schema_files import BLANK_NAME, DEFAULT_VALUE, DIRECTIVE, HIGHEST_ID, ID_DUPLICATE, ID_RANGE
 from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.table.handle import TableHandle
@@ -300,17 +298,24 @@ def _unknown(path: str, cause: str | None, fault: errors.StorageFailed | None) -
 class AlterRequest:
     """Changes to make in one version of the schema, in this order.
 
-    `allow_lossy`: accept changes after which stored values are read back changed. `with_options`: remove dropped
-    columns from the options that name them.
+    Attributes:
+        changes: The changes.
+        branch: The branch whose schema is changed.
+        allow_lossy: True to accept changes after which stored values are read back changed.
+        with_options: True to remove dropped columns from the options that name them.
+        min_paimon: The oldest major version of Paimon among the engines of the table, 1 or 2. With None the option
+            `deltacli.min-paimon` of the table says it, and without that it is 1.
     """
 
     changes: tuple[SchemaChange, ...]
     branch: str = snapshots.MAIN_BRANCH
     allow_lossy: bool = False
     with_options: bool = False
+    min_paimon: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a text that is not Unicode."""
+        """Raise UsageError for a text that is not Unicode, and for an unknown version of Paimon."""
+        require_paimon_version(self.min_paimon, "alter.min_paimon")
         for change in self.changes:
             require_text(change_json(change), None)
 
@@ -489,53 +494,10 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     settings = EvolutionSettings(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
     after = evolve(newest.schema, request.changes, settings, time_ms=now_ms)
     require_text(after.as_json(), newest.schema.as_json())
-    fault = next(_faults_of_new(after, newest.schema), None)
-    if fault is not None:
-        place = {} if fault.place.key is None else {"at": fault.place.key}
-        code = _CODES.get(fault.rule)
-        raise errors.Refused(
-            fault.message if code else f"the new schema is not valid: {fault.message}",
-            code=code or fault.rule.id,
-            facts=place | {"rule": fault.rule.checks},
-        )
+    require_valid_schema(after, newest.schema)
+    require_engine_support(after, newest.schema, min_paimon=request.min_paimon, operation="alter")
     return after
-
-
-_CODES = {BLANK_NAME: "alter.name", DEFAULT_VALUE: "alter.default", DIRECTIVE: "alter.directive"}
-"""Refusals by a rule that have a code of their own."""
 
 
 def _changes(newest: Newest, after: Schema) -> tuple[Change, ...]:
     return changes_between(newest.schema, after, has_snapshots=newest.has_snapshots)
-
-
-_UNNOTICED = (HIGHEST_ID, DEFAULT_VALUE, DIRECTIVE)
-"""Errors that Paimon does not look for, so that a table can have them and still be altered."""
-
-_UNNOTICED_IDS = (ID_DUPLICATE, ID_RANGE)
-"""The same, but no field gets a new name while old files are read into the wrong column."""
-
-
-def _faults_of_new(schema: Schema, before: Schema) -> Iterator[Finding]:
-    """Yield the errors of a new schema, without those that the schema before has and that Paimon does not notice."""
-    tolerated = _UNNOTICED if _names(schema) - _names(before) else (*_UNNOTICED, *_UNNOTICED_IDS)
-    known = {_key(finding) for finding in _errors(before)}
-    for finding in _errors(schema):
-        if finding.rule not in tolerated or _key(finding) not in known:
-            yield finding
-
-
-def _names(schema: Schema) -> set[tuple[str, ...]]:
-    return {path for path, _ in walk_fields(schema.fields)}
-
-
-def _errors(schema: Schema) -> Iterator[Finding]:
-    view = SchemaFileView(schema.id, schema)
-    for check in PAIMON_CATALOGUE.checks_of(SchemaFileView):
-        for finding in check.run(view):
-            if finding.severity is Severity.ERROR:
-                yield finding
-
-
-def _key(finding: Finding) -> tuple[str, str | None, str]:
-    return finding.rule.id, finding.place.key, finding.message

@@ -116,7 +116,8 @@ def _check_branch(
     )
     with progress.step("checking schemas", unit="schemas", total=len(contents)) as step:
         for schema_id, content in contents.items():
-            view = SchemaFileView(schema_id, content, branch, profile)
+            is_in_use = schema_id == listing.ids[-1] or bool(references.usage.get(schema_id))
+            view = SchemaFileView(schema_id, content, branch, profile, is_in_use)
             collector.look(view, view.place())
             step.advance()
         read = [found for found in contents.values() if isinstance(found, Schema)]

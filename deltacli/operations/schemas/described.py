@@ -20,6 +20,7 @@ from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, StructType, parse_schema
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.paimon.facts import PaimonSnapshot
+from deltacli.operations.paimon.new_schemas import require_engine_support, require_supported_types
 from deltacli.operations.paimon.table_files import read_limited
 from deltacli.operations.schemas.delta_types import (
     delta_changes,
@@ -37,6 +38,7 @@ from deltacli.paimon.conversions import (
     parse_sql_type,
     split_parts,
 )
+from deltacli.paimon.engines import require_paimon_version
 from deltacli.paimon.schema import CURRENT_VERSION, MAX_SCHEMA_BYTES, BadJson, Schema, read_object, read_schema
 from deltacli.paimon.schema_changes import Change, changes_between, dotted, sentence
 from deltacli.paimon.types import BadType, DataField, DataType, ListType, MapType, RowType, numbered, walk_fields
@@ -430,17 +432,31 @@ class Conversion:
         return found | ({"result": self.value, "text": self.text} if with_result else {})
 
 
-def convert_schema(source: DescribedSchema, target: str, *, now_ms: int) -> Conversion:
-    """Return a schema as delta, paimon, arrow or ddl. Raises Unreadable for a name that is not valid Unicode."""
+def convert_schema(source: DescribedSchema, target: str, *, now_ms: int, min_paimon: int | None = None) -> Conversion:
+    """Return a schema as delta, paimon, arrow or ddl.
+
+    Args:
+        source: The schema.
+        target: The form of the result.
+        now_ms: The time of a schema file of Paimon.
+        min_paimon: The oldest major version of Paimon among the engines that will open a table with the schema. With
+            None the option `deltacli.min-paimon` of the schema says it, and without that it is 1.
+
+    Raises:
+        Unreadable: For a name that is not valid Unicode.
+        Refused: If engines of Paimon could not open, write or read a table with the schema.
+        UsageError: For an unknown version of Paimon.
+    """
+    require_paimon_version(min_paimon, "schema convert.min_paimon")
     try:
-        return _converted(source, target, now_ms)
+        return _converted(source, target, now_ms, min_paimon)
     except UnicodeEncodeError as fault:
         raise Unreadable(
             f"a name or comment is not valid Unicode: {fault.object[:80]!r}", code="paimon.bad-value"
         ) from fault
 
 
-def _converted(source: DescribedSchema, target: str, now_ms: int) -> Conversion:
+def _converted(source: DescribedSchema, target: str, now_ms: int, min_paimon: int | None) -> Conversion:
     losses: list[ConversionLoss] = []
     is_delta = source.table_format == "delta"
     match target:
@@ -450,6 +466,8 @@ def _converted(source: DescribedSchema, target: str, now_ms: int) -> Conversion:
             losses += source.losses
             schema = with_ids(source.schema)
             fresh = replace(schema, version=CURRENT_VERSION, id=0, time_ms=now_ms)
+            require_supported_types(fresh)
+            require_engine_support(fresh, None, min_paimon=min_paimon, operation="schema convert")
             text, value = fresh.encode().decode("utf-8"), fresh.as_json()
         case "arrow":
             losses += source.losses

@@ -14,6 +14,7 @@ from typing import Any
 from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.paimon import types
+from deltacli.paimon.engines import MIN_PAIMON_OPTION, MIN_PAIMON_VALUES
 from deltacli.paimon.evolution import requests
 from deltacli.paimon.schema import (
     ALWAYS_IMMUTABLE,
@@ -665,6 +666,9 @@ class _Draft:
         if key in ("primary-key", "partition"):
             self._set_keys(key, tuple(name.strip() for name in value.split(",") if name.strip()))
             return
+        if key == MIN_PAIMON_OPTION and value not in MIN_PAIMON_VALUES:
+            expected = " or ".join(MIN_PAIMON_VALUES)
+            raise Refused(f"{key} is {value!r} (expected: {expected})", code="alter.option", facts={"option": key})
         self._require_option_change(key, value)
         self._options.put(key, value)
 

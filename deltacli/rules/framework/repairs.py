@@ -134,6 +134,7 @@ PAIMON_RULES: Mapping[Risk, str] = {
         paimon.partition-keys-changed paimon.primary-keys-changed paimon.immutable-option paimon.key-duplicate
         paimon.nullability-contradiction
         """,
+    Risk.READERS_FAIL: "paimon.version-2-only",
 }
 "The same for Paimon tables."
 

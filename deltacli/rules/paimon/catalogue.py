@@ -25,12 +25,18 @@ class Profile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaFileView:
-    """One schema file: its content, or why it cannot be read."""
+    """One schema file: its content, or why it cannot be read.
+
+    Attributes:
+        is_in_use: True for the newest schema, which engines open the table with, and for one that a snapshot, a tag or
+            a data file names.
+    """
 
     id: int
     content: Schema | Unreadable
     branch: str = MAIN_BRANCH
     profile: Profile = Profile.JAVA
+    is_in_use: bool = True
 
     def place(self, key: str | None = None) -> Place:
         """Return the place of a field or an option in the file."""
@@ -81,6 +87,7 @@ PAIMON_CATALOGUE = Catalogue(
     {
         "schema_files": "SchemaFileView",
         "table_options": "SchemaFileView",
+        "engine_support": "SchemaFileView",
         "branches": "BranchView BranchesView EvolutionView",
     },
 )

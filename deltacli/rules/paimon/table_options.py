@@ -10,8 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from deltacli.core.made_once import NamedTuple
+from deltacli.paimon.file_formats import (
+    CHANGELOG_FORMAT,
+    DATA_FORMATS,
+    FILE_FORMAT,
+    FORMAT_PER_LEVEL,
+    MANIFEST_FORMAT,
+    MANIFEST_FORMATS,
+    VECTOR_FORMAT,
+    BadLevels,
+    parse_formats_per_level,
+)
 from deltacli.paimon.schema import Schema
-from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType, walk_fields
+from deltacli.paimon.types import DataType, ListType, MapType, Root, RowType
 from deltacli.rules.framework.base import Area, Finding, Fix, Rule
 from deltacli.rules.paimon.catalogue import SchemaFileView
 from deltacli.rules.paimon.schema_files import NO_KEY_TYPES, is_blob
@@ -232,12 +243,6 @@ OPTION_CONFLICT = AREA.error(
     *_REFUSED,
     example='"changelog-producer": "input" without a primary key',
 )
-FORMAT_TYPE = AREA.error(
-    "paimon.type-not-in-format",
-    "The file format has the types of all columns.",
-    *_REFUSED,
-    example='a column TIMESTAMP(9) with "file.format": "avro"',
-)
 
 
 class OptionFault(NamedTuple):
@@ -261,9 +266,10 @@ class OptionCheck(NamedTuple):
 _WORDS: Mapping[str, frozenset[str]] = {
     "merge-engine": frozenset({"deduplicate", "partial-update", "aggregation", "first-row"}),
     "changelog-producer": frozenset({"none", "input", "full-compaction", "lookup"}),
-    "file.format": frozenset(
-        {"orc", "parquet", "avro", "csv", "text", "json", "lance", "blob", "vortex", "mosaic", "row"}
-    ),
+    FILE_FORMAT: DATA_FORMATS,
+    CHANGELOG_FORMAT: DATA_FORMATS,
+    VECTOR_FORMAT: DATA_FORMATS,
+    MANIFEST_FORMAT: MANIFEST_FORMATS,
     "scan.mode": frozenset(
         {
             *("default", "latest-full", "full", "latest", "compacted-full", "incremental"),
@@ -292,6 +298,21 @@ def _bad_words(table: TableFacts) -> Iterator[OptionFault]:
     for key, known in _WORDS.items():
         if key in table.options and table.options[key].lower() not in known:
             yield OptionFault(key, f"{key} is {table.options[key]!r} (expected: {', '.join(sorted(known))})")
+
+
+def _bad_levels(table: TableFacts) -> Iterator[OptionFault]:
+    """Yield what is wrong with the formats of levels, which Paimon reads only for a table with a primary key."""
+    if not table.has_key or FORMAT_PER_LEVEL not in table.options:
+        return
+    try:
+        formats = parse_formats_per_level(table.options[FORMAT_PER_LEVEL])
+    except BadLevels as error:
+        yield OptionFault(FORMAT_PER_LEVEL, f"{FORMAT_PER_LEVEL}: {error} (expected: 0:avro,5:parquet)")
+        return
+    for level, name in formats.items():
+        if name not in DATA_FORMATS:
+            expected = ", ".join(sorted(DATA_FORMATS))
+            yield OptionFault(FORMAT_PER_LEVEL, f"{FORMAT_PER_LEVEL}: level {level} is {name!r} (expected: {expected})")
 
 
 def _bad_booleans(table: TableFacts) -> Iterator[OptionFault]:
@@ -571,6 +592,7 @@ CHECKS: tuple[OptionCheck, ...] = (
     OptionCheck(BUCKET, ("bucket fits the primary key and bucket-key",), _bad_bucket),
     OptionCheck(BUCKET_KEY, ("bucket-key names suitable columns",), _bad_bucket_key),
     OptionCheck(OPTION_VALUE, (f"{', '.join(_WORDS)}: one of the known values",), _bad_words),
+    OptionCheck(OPTION_VALUE, (f"{FORMAT_PER_LEVEL}: pairs of a level and a known format",), _bad_levels),
     OptionCheck(OPTION_VALUE, (f"{', '.join(sorted(BOOLEANS))}: true or false",), _bad_booleans),
     OptionCheck(OPTION_VALUE, (f"{', '.join(_NUMBERS)}: a whole number",), _bad_numbers),
     OptionCheck(
@@ -642,22 +664,3 @@ def check_options(view: SchemaFileView) -> Iterator[Finding]:
         for key, reason, seen in check.faults(table):
             found = table.options.get(key) if seen is None else seen
             yield check.rule.at(view.place(f"options.{key}"), reason, seen=found)
-
-
-def _formats(options: Mapping[str, str]) -> set[str]:
-    """Return the formats of data files, also of single levels: `0:avro,5:parquet`."""
-    levels = (part.partition(":")[2] for part in options.get("file.format.per.level", "").split(","))
-    return {name.strip().lower() for name in (options.get("file.format", ""), *levels)}
-
-
-@AREA.check(SchemaFileView, FORMAT_TYPE)
-def check_format(view: SchemaFileView) -> Iterator[Finding]:
-    """Check that the file format has the types of all columns: Avro has no nanoseconds."""
-    schema = view.schema
-    if schema is None or "avro" not in _formats(schema.options):
-        return
-    for path, field in walk_fields(schema.fields):
-        match field.type:
-            case AtomicType(Root.TIMESTAMP | Root.TIMESTAMP_LTZ, (int(precision),)) if precision > 6:
-                message = f"Avro has no timestamps with more than 6 digits: {'.'.join(path)}"
-                yield FORMAT_TYPE.at(view.place(".".join(path)), message, seen=precision, expected="at most 6")

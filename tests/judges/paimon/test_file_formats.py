@@ -77,12 +77,15 @@ def test_a_key_needs_a_format_that_knows_columns_by_name(paimon: PaimonJudge, ta
     key = 1 if file_format != "text" else "a"
     options = {"file.format": file_format, "file.compression": "none", "bucket": "1"}
     table = paimon.create(tables / "t", columns, primary_keys=["id"], options=options)
-    table.write([(key, "x")[: len(columns)]])
-    table.write([(key, "y")[: len(columns)]])
+    answers = []
+    # Paimon reads one file as it is, and merges two files that have the same key.
+    for value in ("x", "y"):
+        row = (key, value)[: len(columns)]
+        table.write([row])
+        try:
+            answers.append(table.rows() == [row])
+        except Exception:  # noqa: BLE001  (whatever the engine raises is its verdict)
+            answers.append(False)
 
     with PaimonComparison(f"primary key/{file_format}") as judged:
-        try:
-            rows = table.rows()
-        except Exception as error:  # noqa: BLE001
-            rows = [(cause_of(error),)]
-        judged.equal("rows are read back", file_format == "json", rows == [(1, "y")])
+        judged.equal("rows are read back", file_format == "json", all(answers))
