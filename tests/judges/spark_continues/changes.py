@@ -24,6 +24,7 @@ class Change:
         tables: The names of the tables that are changed so.
         same_as: Statements of Spark that do the same. Spark executes them on a copy of the table of its own, and the
             answers about that copy are expected. Without statements the answers are those before the change.
+        prepared_by: Command lines before the accident.
         accident: What happens to the directory of the table before the commands. The commands set it right.
         judged: The table that Spark is asked about after the change.
         keeps_history: Whether older versions, their change feed and a stream can be read as before.
@@ -35,6 +36,7 @@ class Change:
     commands: tuple[str, ...]
     tables: tuple[str, ...]
     same_as: tuple[str, ...] = ()
+    prepared_by: tuple[str, ...] = ()
     accident: Callable[[Path], None] | None = None
     judged: str = "{table}"
     keeps_history: bool = True
@@ -54,12 +56,12 @@ REWRITES = (
     Change(
         name="optimize-zorder",
         commands=("optimize {table} --zorder v,n --yes",),
-        tables=("vectors", "change-feed", "row-ids", "commit-times", "v2-checkpoints", "replaced"),
+        tables=("vectors", "row-ids", "replaced"),
     ),
     Change(
         name="optimize-zorder",
         commands=("optimize {table} --zorder v --yes",),
-        tables=("types", "extremes", "mapped-by-name", "widened", "computed", "variant", "nested"),
+        tables=("types", "extremes", "mapped-by-name", "widened"),
     ),
     Change(
         name="optimize-purge",
@@ -107,7 +109,7 @@ REWRITES = (
     Change(
         name="drop-vectors",
         commands=("features {table} drop deletionVectors --yes",),
-        tables=("vectors", "mapped-by-id", "row-ids", "everything"),
+        tables=("vectors", "mapped-by-id", "row-ids"),
         keeps_history=False,
     ),
     Change(
@@ -122,7 +124,7 @@ UNDONE = (
     Change(
         name="restore",
         commands=("restore {table} --version 2 --yes",),
-        tables=("types", "extremes", "partitioned", "vectors", "change-feed", "row-ids", "clustered", "v2-checkpoints"),
+        tables=("extremes", "partitioned", "change-feed", "row-ids", "clustered", "v2-checkpoints"),
         same_as=("RESTORE TABLE {table} TO VERSION AS OF 2",),
     ),
     Change(
@@ -179,20 +181,7 @@ LOGS = (
     Change(
         name="checkpoint",
         commands=("checkpoint {table} --force",),
-        tables=(
-            "types",
-            "mapped-by-id",
-            "row-ids",
-            "clustered",
-            "widened",
-            "computed",
-            "commit-times",
-            "nested",
-            "v2-checkpoints",
-            "classic-checkpoints",
-            "variant",
-            "everything",
-        ),
+        tables=("types", "row-ids", "commit-times", "classic-checkpoints", "variant", "everything"),
     ),
     Change(
         name="checkpoint-multi-part",
@@ -238,14 +227,15 @@ LOGS = (
     ),
     Change(
         name="log-restore",
+        prepared_by=("log backup {table} {other}",),
         accident=accidents.lose_commits,
-        commands=("log backup {backup} {other}", "log restore {table} {other} --yes"),
+        commands=("log restore {table} {other} --yes",),
         tables=("types", "vectors", "v2-checkpoints"),
     ),
     Change(
         name="stats",
         commands=("stats {table} --all --read rows --yes",),
-        tables=("types", "extremes", "partitioned", "mapped-by-name", "vectors", "widened", "nested", "everything"),
+        tables=("extremes", "partitioned", "mapped-by-name", "widened", "nested", "everything"),
     ),
     Change(
         name="stats-of-files-without",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.judges.commands import deltacli
 from tests.judges.spark import SparkJudge, copy_table
 from tests.judges.spark_continues.changes import Change
 from tests.judges.spark_continues.questions import Answers, TableQuestions, find_literals
@@ -104,15 +103,7 @@ def interview(questions: TableQuestions, base: int, *, fully: bool, with_history
     answers |= questions.continue_with_merge()
     if fully:
         answers |= questions.continue_fully(base, with_stream=with_history and table.reads_stream)
-    answers["findings"] = find_problems(questions.directory)
     return json.loads(json.dumps(answers))
-
-
-def find_problems(directory: Path) -> list[str]:
-    """Return the rules whose warnings and errors `validate` reports."""
-    document = deltacli("validate", directory, "--level", "data", "--json", codes=(0, 1)).document()
-    findings = [finding for report in document["tables"] for finding in report["findings"]]
-    return sorted({finding["rule"] for finding in findings if finding["severity"] != "info"})
 
 
 @contextmanager

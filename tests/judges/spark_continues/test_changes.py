@@ -51,9 +51,10 @@ def test_spark_continues_after_a_change(
     questions = spark_tables.questions(table, copy_table(changed, tables / "asked"))
     actual = interview(questions, base, fully=table.name in change.fully_on, with_history=change.keeps_history)
 
-    with Comparison(f"{change.name}/{table.name}", KNOWN) as comparison:
+    with Comparison(f"{table.name}/{change.name}", KNOWN) as comparison:
         for question, answer in actual.items():
             comparison.equal(question, expected[question], answer)
+        comparison.equal("findings", [], find_problems(questions.directory))
 
 
 def make_change(change: Change, original: Path, target: Path) -> Path:
@@ -63,11 +64,23 @@ def make_change(change: Change, original: Path, target: Path) -> Path:
     directories = {"{table}": target, "{other}": other, "{backup}": backup}
     if any("{backup}" in command for command in change.commands):
         copy_table(original, backup)
+
+    def run(commands: tuple[str, ...]) -> None:
+        for command in commands:
+            deltacli(*(directories.get(word, word) for word in shlex.split(command)))
+
+    run(change.prepared_by)
     if change.accident is not None:
         change.accident(target)
-    for command in change.commands:
-        deltacli(*(directories.get(word, word) for word in shlex.split(command)))
+    run(change.commands)
     return directories[change.judged]
+
+
+def find_problems(directory: Path) -> list[str]:
+    """Return the rules whose warnings and errors `validate` reports."""
+    document = deltacli("validate", directory, "--level", "data", "--json", codes=(0, 1)).document()
+    findings = [finding for report in document["tables"] for finding in report["findings"]]
+    return sorted({finding["rule"] for finding in findings if finding["severity"] != "info"})
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
