@@ -28,6 +28,7 @@ class Change:
         accident: What happens to the directory of the table before the commands. The commands set it right.
         judged: The table that Spark is asked about after the change.
         keeps_history: Whether older versions, their change feed and a stream can be read as before.
+        finds: Rules of `validate` with warnings that are right after the change.
         fully_on: The names of the tables with which Spark continues with all its statements. With the others it makes
             one MERGE, which updates, deletes and inserts.
     """
@@ -40,10 +41,12 @@ class Change:
     accident: Callable[[Path], None] | None = None
     judged: str = "{table}"
     keeps_history: bool = True
+    finds: tuple[str, ...] = ()
     fully_on: tuple[str, ...] = ()
 
 
 ALL = tuple(table.name for table in TABLES)
+FOUND_AFTER_VACUUM = ("history.time-travel-broken", "history.vacuum-short-retention", "cdc.file-missing")
 VACUUM = "vacuum {table} --retention 0h --allow-retention-below 168h --max-delete 100% --yes"
 
 REWRITES = (
@@ -85,6 +88,7 @@ REWRITES = (
         commands=("optimize {table} --yes", VACUUM),
         tables=("partitioned", "mapped-by-name", "v2-checkpoints", "everything"),
         keeps_history=False,
+        finds=FOUND_AFTER_VACUUM,
     ),
     Change(
         name="drop-column-mapping",
@@ -248,12 +252,14 @@ LOGS = (
         commands=(VACUUM,),
         tables=("partitioned", "vectors", "change-feed", "replaced"),
         keeps_history=False,
+        finds=FOUND_AFTER_VACUUM,
     ),
     Change(
         name="vacuum-lite",
         commands=(f"{VACUUM} --mode lite",),
         tables=("vectors", "row-ids", "replaced"),
         keeps_history=False,
+        finds=FOUND_AFTER_VACUUM,
     ),
     Change(
         name="manifest",
