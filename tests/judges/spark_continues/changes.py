@@ -28,6 +28,7 @@ class Change:
         accident: What happens to the directory of the table before the commands. The commands set it right.
         judged: The table that Spark is asked about after the change.
         keeps_history: Whether older versions, their change feed and a stream can be read as before.
+        not_asked: Questions that make no sense after the change.
         finds: Rules of `validate` with warnings that are right after the change.
         fully_on: The names of the tables with which Spark continues with all its statements. With the others it makes
             one MERGE, which updates, deletes and inserts.
@@ -41,6 +42,7 @@ class Change:
     accident: Callable[[Path], None] | None = None
     judged: str = "{table}"
     keeps_history: bool = True
+    not_asked: tuple[str, ...] = ()
     finds: tuple[str, ...] = ()
     fully_on: tuple[str, ...] = ()
 
@@ -467,6 +469,7 @@ PROTOCOLS = (
         commands=("features {table} drop rowTracking --yes",),
         tables=("row-ids", "everything"),
         keeps_history=False,
+        not_asked=("row ids",),
     ),
     Change(
         name="drop-constraints",
