@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.judges.spark import SparkJudge, copy_table
 from tests.judges.spark_continues.changes import Change
-from tests.judges.spark_continues.questions import Answers, TableQuestions, find_literals
+from tests.judges.spark_continues.questions import Answers, TableQuestions, find_literals, newest_version
 from tests.judges.spark_continues.tables import SparkTable
 
 
@@ -46,7 +46,11 @@ class SparkTables:
 
     def literals(self, table: SparkTable) -> dict[str, list[str]]:
         """Return the values that conditions compare the columns of a table with."""
-        return self._once(table, "literals", lambda: find_literals(self.judge, table, self.original(table)))
+        original = self.original(table)
+        literals: dict[str, list[str]] = self._once(
+            table, "literals", lambda: find_literals(self.judge, table, original)
+        )
+        return literals
 
     def questions(self, table: SparkTable, directory: Path) -> TableQuestions:
         """Return the questions about a directory that nobody has asked about yet."""
@@ -54,7 +58,7 @@ class SparkTables:
 
     def base_version(self, table: SparkTable) -> int:
         """Return the newest version of a table as Spark has written it."""
-        return self.questions(table, self.original(table)).newest_version()
+        return newest_version(self.original(table))
 
     def answers(self, change: Change, table: SparkTable) -> Answers:
         """Return the answers that are expected after a change: those about a twin of the table.
@@ -65,7 +69,10 @@ class SparkTables:
         fully = table.name in change.fully_on
         name = change.name if change.same_as else "unchanged"
         name += "-fully" if fully else ""
-        return self._once(table, f"twin-{name}", lambda: self._ask_twin(name, table, change.same_as, fully=fully))
+        answers: Answers = self._once(
+            table, f"twin-{name}", lambda: self._ask_twin(name, table, change.same_as, fully=fully)
+        )
+        return answers
 
     def _ask_twin(self, name: str, table: SparkTable, statements: tuple[str, ...], *, fully: bool) -> Answers:
         original = self.original(table)
@@ -98,12 +105,14 @@ def interview(questions: TableQuestions, base: int, *, fully: bool, with_history
         answers |= questions.travel([base // 2, base] if fully else [base])
     if with_history and table.has_change_feed:
         answers["change feed before"] = questions.changes(table.feed_from, base)
-        newest = questions.newest_version()
+        newest = newest_version(questions.directory)
         answers["change feed of the change"] = questions.changes(base + 1, newest) if newest > base else []
     answers |= questions.continue_with_merge()
     if fully:
         answers |= questions.continue_fully(base, with_stream=with_history and table.reads_stream)
-    return json.loads(json.dumps(answers))
+    # The expected answers have been in a file, which has lists where rows have tuples.
+    as_in_file: Answers = json.loads(json.dumps(answers))
+    return as_in_file
 
 
 @contextmanager

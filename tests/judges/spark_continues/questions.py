@@ -61,11 +61,6 @@ class TableQuestions:
         """The name of the table in SQL."""
         return name_of(self.directory)
 
-    def newest_version(self) -> int:
-        """Return the number of the newest version in the directory of the log."""
-        names = (path.stem for path in (self.directory / "_delta_log").glob("*.json"))
-        return max(int(name) for name in names if name.isdigit())
-
     def read(self, *, fully: bool) -> Answers:
         """Return what Spark reads of the newest version: rows, what conditions select, and the ids of rows.
 
@@ -108,7 +103,7 @@ class TableQuestions:
         }
         answers["rows after MERGE"] = self.rows(self.name)
         if self.table.has_change_feed:
-            version = self.newest_version()
+            version = newest_version(self.directory)
             changes = self.rows(
                 f"table_changes('{self.name}', {version})", leave_out=("_commit_timestamp", "_commit_version")
             )
@@ -209,6 +204,12 @@ class TableQuestions:
         operator, place = kind.split()
         number = PLACES.index(place)
         return " AND ".join(f"{column} {operator} {self.literals[column][number]}" for column in self.table.compared)
+
+
+def newest_version(directory: Path) -> int:
+    """Return the number of the newest commit of a table."""
+    names = (path.stem for path in (directory / "_delta_log").glob("*.json"))
+    return max(int(name) for name in names if name.isdigit())
 
 
 def find_literals(judge: SparkJudge, table: SparkTable, directory: Path) -> dict[str, list[str]]:
