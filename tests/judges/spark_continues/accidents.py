@@ -135,9 +135,11 @@ def _delete(path: Path) -> None:
 
 
 def _overwrite(path: Path, content: bytes) -> None:
-    """Write other content, and delete the checksum file that Hadoop keeps beside the file.
+    """Write other content with the old time, and delete the checksum file that Hadoop keeps beside the file.
 
     Otherwise Spark would refuse the file for its checksum whatever a repair writes later.
     """
+    modified_ns = path.stat().st_mtime_ns
     path.write_bytes(content)
+    os.utime(path, ns=(modified_ns, modified_ns))
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)

@@ -35,7 +35,7 @@ KNOWN = (
                 " unknown ones, or for those of a new column with the same name, except in checkpoints"
             ),
         )
-        for case in ("mapped-by-name/stats", "mapped-by-name/clone")
+        for case in ("mapped-by-name/stats", "mapped-by-name/stats-of-files-without", "mapped-by-name/clone")
         for rule in ("mapping.stats-key-logical", "stats.unknown-column")
     ),
     *(
