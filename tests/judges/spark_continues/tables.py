@@ -244,7 +244,7 @@ WIDENED = SparkTable(
     properties="'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported'",
     statements=(
         "INSERT INTO {table} (id) VALUES (0)",
-        "INSERT INTO {table} VALUES (1, 'a', -128, 0.1, -1234.56, DATE'2024-01-01', named_struct('zip', 1), array(1))",
+        "INSERT INTO {table} VALUES (1, 'a', -128, 0.125, -1234.56, DATE'2024-01-01', named_struct('zip', 1), array(1))",
         "ALTER TABLE {table} ALTER COLUMN whole TYPE INT",
         "ALTER TABLE {table} ALTER COLUMN single TYPE DOUBLE",
         "ALTER TABLE {table} ALTER COLUMN amount TYPE DECIMAL(12, 4)",
