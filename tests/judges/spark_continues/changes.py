@@ -501,6 +501,8 @@ COPIES = (
         tables=("partitioned", "vectors", "mapped-by-name", "computed", "everything"),
         judged="{other}",
         keeps_history=False,
+        # The rows of a clone get ids of its own.
+        not_asked=("row ids",),
     ),
     Change(
         name="copy",

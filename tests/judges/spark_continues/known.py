@@ -7,17 +7,7 @@ from __future__ import annotations
 
 from tests.judges.answers import KnownDifference
 
-_GREATEST = "ids where every column >= greatest"
-
 KNOWN = (
-    *(
-        KnownDifference(
-            case=case,
-            question=_GREATEST,
-            reason="E101: footers of rewritten files leave NaN out, so Spark skips the row with NaN",
-        )
-        for case in ("extremes/optimize", "extremes/optimize-zorder")
-    ),
     *(
         KnownDifference(
             case=case,
@@ -36,14 +26,6 @@ KNOWN = (
             reason="E100: validate reports the files that a clone shares with its source",
         )
         for table in ("mapped-by-name", "vectors", "computed", "partitioned", "everything")
-    ),
-    *(
-        KnownDifference(
-            case="everything/optimize",
-            question=question,
-            reason="E101: footers of rewritten files leave NaN out, so Spark skips the row with NaN",
-        )
-        for question in (_GREATEST, "ids where every column > middle")
     ),
     KnownDifference(
         case="replaced/*",

@@ -244,7 +244,11 @@ WIDENED = SparkTable(
     properties="'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported'",
     statements=(
         "INSERT INTO {table} (id) VALUES (0)",
-        "INSERT INTO {table} VALUES (1, 'a', -128, 0.125, -1234.56, DATE'2024-01-01', named_struct('zip', 1), array(1))",
+        (
+            # As a double 0.125 is the same number. Spark itself misses the row if the float is 0.1.
+            "INSERT INTO {table} VALUES (1, 'a', -128, 0.125, -1234.56, DATE'2024-01-01', named_struct('zip', 1),"
+            " array(1))"
+        ),
         "ALTER TABLE {table} ALTER COLUMN whole TYPE INT",
         "ALTER TABLE {table} ALTER COLUMN single TYPE DOUBLE",
         "ALTER TABLE {table} ALTER COLUMN amount TYPE DECIMAL(12, 4)",
