@@ -22,6 +22,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "and_": ("and", 2, None),
     "and_kleene": ("and_kleene", 2, None),
     "and_not": ("and_not", 2, None),
+    "ascii_lower": ("ascii_lower", 1, None),
     "any": ("any", 1, None),
     "ascii_lpad": ("ascii_lpad", 1, "PadOptions"),
     "ascii_rpad": ("ascii_rpad", 1, "PadOptions"),

@@ -232,8 +232,8 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
 @pytest.mark.parametrize(
     ("place", "moment", "output", "is_whole"),
     [
-        ("pathlib.Path.replace", "before", "rows.csv", False),
-        ("pathlib.Path.replace", "behind", "rows.csv", True),
+        ("os.replace", "before", "rows.csv", False),
+        ("os.replace", "behind", "rows.csv", True),
         ("deltacli.cli.running.run.Run._say_where", "before", "rows.csv", True),
         ("deltacli.cli.running.run.Run.write", "before", "rows/", True),
         ("deltacli.table.output._OutputRun.finish", "before", "rows/", False),
@@ -284,7 +284,7 @@ shares:
         ("deltacli.cli.running.trend_file.Trend.append", "validate tbl --trend {}"),
         ("deltacli.storage.LocalStorage.put_if_absent", "fleet init . {}"),
         ("deltacli.storage.LocalStorage.put_if_absent", "share init . --config {}"),
-        ("pathlib.Path.replace", "validate tbl --write-baseline {}"),
+        ("os.replace", "validate tbl --write-baseline {}"),
         (
             "deltacli.sharing.configuration.recipients.write_private",
             "share recipient add acme --grant main --config c.yaml",

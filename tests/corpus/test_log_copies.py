@@ -17,6 +17,7 @@ from deltacli.core.machine import fixed_clock
 from deltacli.delta.log.segment import LogFileKind, parse_log_path
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import LocalStorage
+from deltacli.storage.hadoop_checksums import is_checksum_name
 from tests.operations.log_copies import back_up, restore
 from tests.support import corpus
 
@@ -61,11 +62,13 @@ def how_it_reads(table: Path) -> Any:  # Any: JSON values
 
 
 def log_files(table: Path) -> dict[str, tuple[bytes, int]]:
-    """Each file of a log with its bytes and its time in milliseconds."""
+    """Each file of a log with its bytes and its time in milliseconds; not the checksum files of Hadoop, which are left
+    out of backups.
+    """
     return {
         str(path.relative_to(table)): (path.read_bytes(), path.stat().st_mtime_ns // 1_000_000)
         for path in (table / LOG).rglob("*")
-        if path.is_file()
+        if path.is_file() and not is_checksum_name(path.name)
     }
 
 

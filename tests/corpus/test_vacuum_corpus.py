@@ -19,6 +19,7 @@ from deltacli.core.machine import fixed_clock
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumResult
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage
+from deltacli.storage.hadoop_checksums import file_of, is_checksum_name
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
@@ -63,7 +64,15 @@ def not_live(table: CorpusTable) -> list[str]:
     return sorted(table.entry.get("disk", {}).get("not_live_paths", ()))
 
 
-CHANGED = [table for table in SOUND if not_live(table)]
+RENAMED = {
+    "kernel-java/spark-variant-stable-feature-checkpoint",
+    "spark/partitioned-table-with-dv-large",
+    "spark/table-with-dv-small",
+    "spark/table-with-dv-special-char",
+}
+"""Tables whose needed files, or those of deletion vectors, lie there under another name than in the log: kept."""
+
+CHANGED = [table for table in SOUND if not_live(table) and table.id not in RENAMED]
 
 
 def each(tables: Sequence[CorpusTable]) -> pytest.MarkDecorator:
@@ -126,7 +135,7 @@ def test_every_table_that_may_be_written_is_looked_at(root: Path) -> None:
 def test_deleted_files_match_the_manifest(table: CorpusTable, root: Path) -> None:
     plan = vacuum(open_at(table.path(root)), dry_run=True).plan
 
-    assert not_live(table) == goes(plan)
+    assert ([] if table.id in RENAMED else not_live(table)) == goes(plan)
     assert ([LOST[table.id]] if table.id in LOST else []) == [refusal.code for refusal in plan.refusals]
 
 
@@ -171,7 +180,9 @@ def keeps_all_but_what_goes(table: CorpusTable, root: Path, tmp_path: Path) -> N
     assert outcome is not None
     left = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
     planned = {path.decode() for path in plan.candidates.column("path").to_pylist()}
-    assert planned == files - left
+    gone = {path for path in files - left if not is_checksum_name(path.rpartition("/")[2])}
+    assert planned == gone
+    assert all(file_of(path) in gone for path in files - left - gone), "only the checksum files of deleted files"
     assert all(path.startswith("_delta_log/") for path in left - files)
     assert (len(planned), 0) == (outcome.deleted.files, outcome.failed.count)
     assert rows == rows_of(open_at(place))

@@ -44,7 +44,10 @@ RULES_OF: dict[str, set[str]] = {
 
 MORE_ERRORS: dict[str, dict[str, str]] = {
     # Table -> errors that the manifest does not have, each with the reason why it is right.
-    "delta-rs/cdc_ict_table": {"ict.not-monotone": "two commits have the same inCommitTimestamp"},
+    "delta-rs/cdc_ict_table": {
+        "ict.not-monotone": "two commits have the same inCommitTimestamp",
+        "storage.hadoop-checksum": "commit 1 was edited, and its checksum file is that of the commit before",
+    },
     "derived/commit-truncated-a": {"ict.not-monotone": "made from cdc_ict_table"},
     "delta-rs/delta-live-table": {"action.missing-required": "its metaData has no schemaString"},
     "delta-rs/http_requests": {"data.timestamp-not-utc": "an old writer left the zone out of its timestamps"},
@@ -52,6 +55,7 @@ MORE_ERRORS: dict[str, dict[str, str]] = {
         "data.timestamp-not-utc": "an old writer left the zone out of its timestamps",
         "stats.bounds-not-covering": "the minimum is rounded up: .014 for .010301",
     },
+    "golden/checkpoint": {"storage.hadoop-checksum": "checkpoint 10 was replaced, and its checksum file was not"},
     "golden/canonicalized-paths-normal-a": {"path.same-file-two-spellings": "one file as path and as URI: its purpose"},
     "golden/canonicalized-paths-special-b": {
         "path.same-file-two-spellings": "one file as path and as URI: its purpose"

@@ -208,7 +208,7 @@ def file_with_logical_names() -> DataTable:
     return table
 
 
-@damage("mapping.file-with-logical-names", also=("data.column-missing", "mapping.file-without-field-ids"))
+@damage("mapping.file-with-logical-names", also=("mapping.file-without-field-ids",))
 def file_with_logical_names_where_ids_count() -> DataTable:
     table = mapped_table("id")
     table.rewrite(3, rows_of(4))

@@ -131,12 +131,12 @@ def day_before_the_minimum() -> DataTable:
     return footers(with_column("date", pa.array([DAY, date(1969, 12, 31)]), "1970-01-01", "2026-01-01"))
 
 
-@damage("stats.bounds-not-covering")
+@damage("stats.bounds-not-covering", also=("data.nan-beyond-bounds",))
 def not_a_number_above_the_maximum() -> DataTable:
     return with_column("double", pa.array([1.5, float("nan"), -2.0]), -2.0, 1.5)
 
 
-@damage("stats.bounds-not-covering")
+@damage("stats.bounds-not-covering", also=("data.nan-beyond-bounds",))
 def not_a_number_as_both_bounds() -> DataTable:
     return with_column("double", pa.array([1.5, float("nan")]), "NaN", "NaN")
 
