@@ -200,7 +200,7 @@ def column_without_an_id() -> DataTable:
     return table
 
 
-@damage("mapping.file-with-logical-names", also=("data.column-missing",))  # no column is found
+@damage("mapping.file-with-logical-names")
 def file_with_logical_names() -> DataTable:
     table = mapped_table("name")
     table.rewrite(3, rows_of(4))

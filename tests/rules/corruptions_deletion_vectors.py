@@ -207,7 +207,7 @@ def vector_without_its_file() -> TableBuilder:
     return table_with_a_vector(has_file=False)
 
 
-@damage("dv.file-missing")
+@damage("dv.file-missing", also=("path.file-uri-form",))
 def vector_elsewhere_without_its_file() -> TableBuilder:
     table = table_with_a_vector(has_file=False)
     location = f"file:///no/such/directory/{VECTOR_FILE}"
