@@ -30,6 +30,7 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "and_": ((TRUTH, TRUTH), {}),
     "and_kleene": ((TRUTH, pa.array([None, False, False])), {}),
     "and_not": ((TRUTH, TRUTH), {}),
+    "ascii_lower": ((TEXT,), {}),
     "any": ((TRUTH,), {}),
     "ascii_lpad": ((TEXT, 4), {"padding": "0"}),
     "ascii_rpad": ((TEXT, 4), {"padding": "0"}),

@@ -22,9 +22,11 @@ from tests.support.azurite import PROGRAM
 
 NOT_COPIED = (
     *("log.temp-leftover", "log.name-unknown", "log.subdir-unknown", "path.orphan", "data.orphan", "dv.orphan"),
-    *("vacuumcheck", "hint.", "iceberg.", "checkpoint.multipart-incomplete"),
+    *("vacuumcheck", "hint.", "iceberg.", "checkpoint.multipart-incomplete", "storage.hadoop-checksum"),
 )
-"""Findings about files that no version needs, and about hints, which a copy has only where they are right."""
+"""Findings about files that no version needs, about hints, which a copy has only where they are right, and about
+checksum files of Hadoop, which it does not have.
+"""
 OF_TIMES = ("log.mtime", "log.cleanup-overdue", "data.expired-tombstone-present")
 """Findings about the times of files of the log, which an object store gives anew."""
 REFUSED = {

@@ -132,6 +132,7 @@ NEWER_VERDICTS = {"vector-ok": "warning"}
 WITH_OTHERS = {
     "paimon.trailing-text": {"paimon.missing-key"},
     "paimon.type-change": {"paimon.blob"},
+    "paimon.blob": {"paimon.version-2-only"},
     "paimon.bucket": {"paimon.option-of-old-rows"},
     "paimon.option-column": {"paimon.option-of-old-rows"},
 }

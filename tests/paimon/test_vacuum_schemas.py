@@ -150,6 +150,15 @@ def test_every_user_keeps_a_schema(user: str, table: PaimonBuilder, capsys: Capt
     assert "used" == verdicts(capsys, table)[4]
 
 
+def test_a_tag_outlives_the_changelog_of_its_snapshot(table: PaimonBuilder, capsys: Capture) -> None:
+    """When Paimon expires the snapshot, it deletes the manifest list of the changelog and keeps those of the tag."""
+    table.snapshot(3, changelogManifestList="manifest-list-gone").tag("old", 3)
+    table.without("snapshot/snapshot-3")
+    aged(table)
+
+    assert "unreferenced" == verdicts(capsys, table)[4]
+
+
 BROKEN: dict[str, Callable[[PaimonBuilder], object]] = {
     "snapshot": lambda built: built.write("snapshot/snapshot-2", b"{"),
     "tag": lambda built: built.write("tag/tag-keep", b""),

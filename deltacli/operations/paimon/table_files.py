@@ -288,9 +288,20 @@ class BranchFiles:
         return [found for file in files if (found := file.readable) is not None]
 
     @property
-    def of_snapshots(self) -> list[SnapshotFile]:
-        """The readable snapshots and tags: all of their lists exist. A changelog outlives lists that it names."""
-        return [found for file in (*self.snapshots, *self.tags) if (found := file.readable) is not None]
+    def needed_lists(self) -> set[str]:
+        """The manifest lists that must exist.
+
+        A changelog outlives lists that it names. So does a tag: when Paimon expires the snapshot of a tag, it keeps the
+        lists from which the files follow, and deletes the one of the changelog.
+        """
+        needed = set[str]()
+        for snapshot in self.snapshots:
+            if snapshot.readable is not None:
+                needed.update(snapshot.readable.manifest_lists)
+        for tag in self.tags:
+            if tag.readable is not None:
+                needed.update(tag.readable.state_lists)
+        return needed
 
     @property
     def newest(self) -> SnapshotFile | None:
@@ -377,7 +388,7 @@ def _count_manifests(
     """Add what the manifests name, each read once, and return those that cannot be read, and the names of all."""
     named = dict.fromkeys(name for file in files.readable for name in file.manifest_lists)
     lists = _read_all(storage, engine, list(named), read_manifest_list, progress, "reading lists of manifests")
-    needed = {name for file in files.of_snapshots for name in file.manifest_lists}
+    needed = files.needed_lists
     broken = [
         found
         for name, found in lists.items()

@@ -42,7 +42,7 @@ VERSION_2_ONLY = AREA.warning(
     Worded(
         "Paimon 1.x has the types, formats, functions and options of the table; {} states that no engine is older "
         "than 2.",
-        lambda: f"{MIN_PAIMON_OPTION}=2",
+        partial(str, f"{MIN_PAIMON_OPTION}=2"),
     ),
     "Paimon 1.x refuses to open the table, or fails to write its rows",
     Worded(
