@@ -31,13 +31,25 @@ class SparkClient:
 
     def read(self, path: str) -> Table:
         """Return the rows of a table."""
-        return self._session.read.format("delta").load(path).toArrow()
+        rows = self._session.read.format("delta").load(path).toArrow()
+        arrays = [_order_parts_of_variant(column.combine_chunks()) for column in rows.columns]
+        return pa.Table.from_arrays(arrays, names=rows.schema.names)
 
     def append(self, path: str, rows: Table) -> None:
         """Append rows to a table."""
         schema = self._session.read.format("delta").load(path).schema
         frame = self._session.createDataFrame(rows, schema)
         frame.write.format("delta").mode("append").save(path)
+
+
+def _order_parts_of_variant(values: Any) -> Any:  # Any: an array of Arrow
+    """Return variants with their metadata before their value, as files have them; Spark gives the value first."""
+    kind = values.type
+    names = [field.name for field in kind] if pa.types.is_struct(kind) else []
+    if names != ["value", "metadata"]:
+        return values
+    parts = [values.field(1), values.field(0)]
+    return pa.StructArray.from_arrays(parts, fields=[kind.field(1), kind.field(0)], mask=values.is_null())
 
 
 class KernelClient:
