@@ -626,7 +626,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
             ;;
         'explain ')
             commands=''
-            options='--client;deltalake duckdb polars chdb delta-sharing spark databricks trino pypaimon;again;Client to explain, in a version or the newest known.  Repeatable.
+            options='--client;deltalake duckdb polars chdb delta-sharing kernel spark databricks trino pypaimon;again;Client to explain, in a version or the newest known.  Repeatable.
 --if;@supposed;again;Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.

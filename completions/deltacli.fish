@@ -624,7 +624,7 @@ complete -c deltacli -n '__deltacli_may "doctor table" -q --quiet' -s q -l quiet
 complete -c deltacli -n '__deltacli_may "doctor table"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "doctor table" -h --help --help-all' -s h -l help -l help-all -d 'Show help and exit; --help-all has every option.'
 complete -c deltacli -n '__deltacli_argument "explain" 0' -f -a '(__fish_complete_directories (commandline -ct))'
-complete -c deltacli -n '__deltacli_may "explain"' -l client -r -f -a '(__deltacli_new (__fish_complete_list , "printf \'%s\\t\\n\' deltalake duckdb polars chdb delta-sharing spark databricks trino pypaimon"))' -d 'Client to explain, in a version or the newest known.  Repeatable.'
+complete -c deltacli -n '__deltacli_may "explain"' -l client -r -f -a '(__deltacli_new (__fish_complete_list , "printf \'%s\\t\\n\' deltalake duckdb polars chdb delta-sharing kernel spark databricks trino pypaimon"))' -d 'Client to explain, in a version or the newest known.  Repeatable.'
 complete -c deltacli -n '__deltacli_may "explain"' -l if -r -f -k -a '(__deltacli_of_table supposed)' -d 'Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.'
 complete -c deltacli -n '__deltacli_may "explain" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "explain" --json' -l json -d 'The same as --format json.'
