@@ -143,6 +143,7 @@ UNDONE = (
         name="undelete",
         accident=accidents.lose_data_files,
         commands=("undelete {table} --from {backup} --yes",),
+        finds=("history.time-travel-broken",),  # only the files of the newest version come back
         tables=("partitioned", "vectors", "mapped-by-name", "everything"),
     ),
     Change(
