@@ -307,8 +307,9 @@ def test_a_partition_value_that_kernels_refuse_stops_those_that_were_measured(
     found = {one["name"]: one for one in document(tmp_path)["clients"]}
 
     assert (not is_odd) == found["deltalake"]["reads"] == found["duckdb"]["reads"]
-    assert (None if is_odd else True) == found["spark"]["reads"] == found["trino"]["reads"]
-    assert is_odd == ("values.kernel-unreadable" in found["spark"]["unknown"])
+    assert (None if is_odd else True) == found["trino"]["reads"]
+    assert is_odd == ("values.kernel-unreadable" in found["trino"]["unknown"])
+    assert found["spark"]["reads"] is True  # its own parser reads them
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_client_that_cannot_parse_the_partition_values_loses_access(warning: s
     found = {one.client.name: one for one in clients_after(added, [warning], used=True)}
 
     assert found["duckdb"].reads is False
-    assert [True] * len(added) == [one.reads for name, one in found.items() if name == "spark"]
+    assert found["spark"].reads is True
 
 
 def test_a_warning_of_streams_or_shares_says_nothing_of_clients() -> None:
