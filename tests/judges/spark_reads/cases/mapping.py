@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from tests.judges.spark import SparkJudge
 from tests.judges.spark_reads.cases.case import Case
 
 BY_NAME = "'delta.columnMapping.mode' = 'name'"
 
+BY_ID = "'delta.columnMapping.mode' = 'id'"
 
 NESTED = (
     "id INT, s STRUCT<a: INT, b: STRUCT<c: STRING, d: INT>>, l ARRAY<STRUCT<x: INT, y: STRING>>,"
@@ -23,6 +27,12 @@ CHANGES_OF_COLUMNS = (
 )
 
 
+def overwrite_schema(spark: SparkJudge, table: Path) -> None:
+    """Overwrite the rows and the schema, with a column whose name had another type."""
+    writer = spark.session.sql("SELECT 'x' AS v, 1L AS n").write.format("delta").mode("overwrite")
+    writer.option("overwriteSchema", "true").save(str(table))
+
+
 CASES = (
     Case(
         "mapping-upgrade",
@@ -33,6 +43,8 @@ CASES = (
             *CHANGES_OF_COLUMNS[1:],
         ),
     ),
+    Case("mapping-name", "id INT, v INT, t STRING", properties=BY_NAME, statements=CHANGES_OF_COLUMNS),
+    Case("mapping-id", "id INT, v INT, t STRING", properties=BY_ID, statements=CHANGES_OF_COLUMNS),
     Case(
         "mapping-nested",
         NESTED,
@@ -49,12 +61,35 @@ CASES = (
         ),
     ),
     Case(
+        "mapping-nested-id",
+        NESTED,
+        properties=BY_ID,
+        statements=(
+            f"INSERT INTO {{table}} VALUES {NESTED_ROW}",
+            "ALTER TABLE {table} RENAME COLUMN s.a TO z",
+            "ALTER TABLE {table} ADD COLUMNS (s.a STRING FIRST)",
+            "INSERT INTO {table} VALUES (2, struct('a', 2, struct('c', 2)), NULL, map())",
+        ),
+    ),
+    Case(
         "mapping-names",
         "`a b` INT, `c.d` STRING, `e,f` INT, `g;{}()` STRING, `h=\t` INT, `back``tick` INT, `ü😀` INT",
         properties=BY_NAME,
         statements=(
             "INSERT INTO {table} VALUES (1, 'x', 2, 'y', 3, 4, 5), (NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
             "INSERT INTO {table} VALUES (9, 'z', 9, 'z', 9, 9, 9)",
+        ),
+    ),
+    Case(
+        "mapping-partition-renamed",
+        "id INT, p STRING, q INT",
+        clauses="PARTITIONED BY (p, q)",
+        properties=BY_NAME,
+        statements=(
+            "INSERT INTO {table} VALUES (1, 'a', 1), (2, NULL, -1)",
+            "ALTER TABLE {table} RENAME COLUMN p TO r",
+            "INSERT INTO {table} VALUES (3, 'a b', 1)",
+            "DELETE FROM {table} WHERE r = 'a'",
         ),
     ),
     Case(
@@ -91,5 +126,12 @@ CASES = (
             "ALTER TABLE {table} RENAME COLUMN v TO w",
             "OPTIMIZE {table}",
         ),
+    ),
+    Case(
+        "mapping-overwritten-schema",
+        "id INT, v INT",
+        properties=BY_NAME,
+        statements=("INSERT INTO {table} VALUES (1, 10)",),
+        finish=overwrite_schema,
     ),
 )

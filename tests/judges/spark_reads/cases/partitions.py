@@ -25,6 +25,24 @@ CASES = (
         ),
     ),
     Case(
+        "partition-string-mapped",
+        "id INT, p STRING",
+        clauses="PARTITIONED BY (p)",
+        properties=BY_NAME,
+        statements=(ODD_TEXTS,),
+    ),
+    Case(
+        "partition-integers",
+        "id INT, a TINYINT, b SMALLINT, c INT, d BIGINT",
+        clauses="PARTITIONED BY (a, b, c, d)",
+        statements=(
+            (
+                "INSERT INTO {table} VALUES (1, -128, -32768, -2147483648, -9223372036854775808),"
+                " (2, 127, 32767, 2147483647, 9223372036854775807), (3, NULL, NULL, NULL, NULL), (4, 0, 0, 0, 0)"
+            ),
+        ),
+    ),
+    Case(
         "partition-floats",
         "id INT, f FLOAT, d DOUBLE",
         clauses="PARTITIONED BY (f, d)",
@@ -50,10 +68,27 @@ CASES = (
         ),
     ),
     Case(
+        "partition-boolean",
+        "id INT, p BOOLEAN",
+        clauses="PARTITIONED BY (p)",
+        statements=("INSERT INTO {table} VALUES (1, true), (2, false), (3, NULL)",),
+    ),
+    Case(
         "partition-binary",
         "id INT, p BINARY",
         clauses="PARTITIONED BY (p)",
         statements=("INSERT INTO {table} VALUES (1, X'61'), (2, X'C3BC'), (3, NULL), (4, X'25'), (5, X'20')",),
+    ),
+    Case(
+        "partition-date",
+        "id INT, p DATE",
+        clauses="PARTITIONED BY (p)",
+        statements=(
+            (
+                "INSERT INTO {table} VALUES (1, DATE'2026-02-28'), (2, DATE'0001-01-01'), (3, DATE'9999-12-31'),"
+                " (4, NULL), (5, DATE'1582-10-04'), (6, DATE'1969-12-31')"
+            ),
+        ),
     ),
     Case(
         "partition-date-far",
@@ -105,9 +140,51 @@ CASES = (
         statements=("INSERT INTO {table} VALUES (1, 'x y', 'ä', 1), (2, '%', NULL, -1)",),
     ),
     Case(
+        "partition-names-unmapped",
+        "id INT, `ü%:#` STRING, `P` INT",
+        clauses="PARTITIONED BY (`ü%:#`, `P`)",
+        statements=("INSERT INTO {table} VALUES (1, 'ä', 1), (2, NULL, -1)",),
+    ),
+    Case(
         "partition-char",
         "id INT, p CHAR(4), q VARCHAR(4)",
         clauses="PARTITIONED BY (p, q)",
         statements=("INSERT INTO {table} VALUES (1, 'ab', 'ab'), (2, NULL, NULL), (3, 'abcd', ' ')",),
+    ),
+    Case(
+        "partition-materialized",
+        "id INT, p STRING, q DATE",
+        clauses="PARTITIONED BY (p, q)",
+        properties="'delta.feature.materializePartitionColumns' = 'supported'",
+        statements=("INSERT INTO {table} VALUES (1, 'a b', DATE'2026-01-01'), (2, NULL, NULL)",),
+    ),
+    Case(
+        "partition-in-checkpoint",
+        "id INT, s STRING, i INT, d DATE, t TIMESTAMP, n DECIMAL(10, 3), b BOOLEAN, f DOUBLE",
+        clauses="PARTITIONED BY (s, i, d, t, n, b, f)",
+        properties="'delta.checkpointInterval' = '2', 'delta.checkpoint.writeStatsAsStruct' = 'true',"
+        " 'delta.checkpoint.writeStatsAsJson' = 'false'",
+        statements=(
+            (
+                "INSERT INTO {table} VALUES (1, 'a b', -1, DATE'2026-01-01', TIMESTAMP'2026-01-01 12:00:00.000001', "
+                " -0.5, true, 0.1), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+            ),
+            (
+                "INSERT INTO {table} VALUES (3, '%', 2147483647, DATE'1582-10-04', TIMESTAMP'1900-01-01 00:00:00',"
+                " 0, false, 'NaN')"
+            ),
+        ),
+    ),
+    Case(
+        "partition-overwritten",
+        "id INT, p STRING",
+        clauses="PARTITIONED BY (p)",
+        statements=(
+            "INSERT INTO {table} VALUES (1, 'a'), (2, 'b'), (3, NULL)",
+            "INSERT OVERWRITE {table} VALUES (4, 'b'), (5, 'c')",
+            "DELETE FROM {table} WHERE p = 'a'",
+            "UPDATE {table} SET p = 'd' WHERE p IS NULL",
+        ),
+        settings={"spark.sql.sources.partitionOverwriteMode": "dynamic"},
     ),
 )

@@ -43,6 +43,12 @@ EVERY_VALUE = (
     f"INSERT INTO {{table}} VALUES ({', '.join(['NULL'] * 15)})",
 )
 
+MICROSECONDS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+
+REBASED = {
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+}
 
 SHREDDING = {"spark.sql.variant.writeShredding.enabled": "true", "spark.sql.variant.allowReadingShredded": "true"}
 
@@ -62,6 +68,16 @@ def write_every_type(name: str, settings: Mapping[str, str]) -> Case:
 
 CASES = (
     write_every_type("types", {}),
+    write_every_type("types-micros", MICROSECONDS),
+    write_every_type("types-millis", {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"}),
+    write_every_type(
+        "types-legacy-parquet",
+        {"spark.sql.parquet.writeLegacyFormat": "true", "spark.sql.parquet.compression.codec": "gzip"},
+    ),
+    write_every_type(
+        "types-without-statistics",
+        {"spark.databricks.delta.stats.collect": "false", "spark.sql.parquet.compression.codec": "zstd"},
+    ),
     Case(
         "floats",
         "id INT, f FLOAT, d DOUBLE, s STRUCT<x: DOUBLE>, l ARRAY<FLOAT>",
@@ -79,6 +95,7 @@ CASES = (
         ),
     ),
     Case("times-far", "id INT, t TIMESTAMP, n TIMESTAMP_NTZ", statements=FAR_TIMES),
+    Case("times-far-micros", "id INT, t TIMESTAMP, n TIMESTAMP_NTZ", statements=FAR_TIMES, settings=MICROSECONDS),
     Case(
         "dates-far",
         "id INT, d DATE",
@@ -87,6 +104,29 @@ CASES = (
             "INSERT INTO {table} VALUES (3, DATE'+12345-06-07'), (4, DATE'1582-10-04'), (5, DATE'1582-10-15')",
             "INSERT INTO {table} VALUES (7, DATE'1969-12-31'), (8, DATE'1900-01-01'), (9, NULL)",
         ),
+    ),
+    Case(
+        "times-rebased",
+        "id INT, t TIMESTAMP, d DATE",
+        statements=(
+            (
+                "INSERT INTO {table} VALUES (1, TIMESTAMP'1500-02-28T12:00:00Z', DATE'1500-02-28'),"
+                " (2, TIMESTAMP'0044-03-15T12:00:00Z', DATE'0044-03-15'),"
+                " (3, TIMESTAMP'1890-01-01T00:00:00Z', DATE'1890-01-01')"
+            ),
+        ),
+        settings={**REBASED, **MICROSECONDS},
+    ),
+    Case(
+        "times-rebased-int96",
+        "id INT, t TIMESTAMP, d DATE",
+        statements=(
+            (
+                "INSERT INTO {table} VALUES (1, TIMESTAMP'1500-02-28T12:00:00Z', DATE'1500-02-28'),"
+                " (2, TIMESTAMP'1890-01-01T00:00:00Z', DATE'1890-01-01')"
+            ),
+        ),
+        settings={**REBASED, "spark.sql.session.timeZone": "Europe/Zurich"},
     ),
     Case(
         "void",
@@ -146,6 +186,44 @@ CASES = (
         ),
     ),
     Case("empty", "id INT, v STRING"),
+    Case("empty-partitioned", "id INT, p STRING", clauses="PARTITIONED BY (p)"),
+    Case("emptied", "id INT", statements=("INSERT INTO {table} VALUES (1), (2)", "DELETE FROM {table}")),
+    Case("inserted-nothing", "id INT", statements=("INSERT INTO {table} SELECT 1 WHERE false",)),
+    Case(
+        "evolved",
+        "id INT",
+        statements=(
+            "INSERT INTO {table} VALUES (1), (NULL)",
+            "ALTER TABLE {table} ADD COLUMNS (s STRUCT<a: INT, b: STRING>, Z INT FIRST)",
+            "INSERT INTO {table} VALUES (2, 2, struct(2, 'x'))",
+            "ALTER TABLE {table} ADD COLUMNS (s.c DATE AFTER a)",
+            "INSERT INTO {table} VALUES (3, 3, struct(3, DATE'2026-01-01', 'y')), (NULL, NULL, NULL)",
+        ),
+    ),
+    Case(
+        "statistics-of-two-columns",
+        "id INT, s STRUCT<a: INT, b: STRING>, v INT, w INT",
+        properties="'delta.dataSkippingNumIndexedCols' = '2'",
+        statements=(
+            "INSERT INTO {table} VALUES (1, struct(1, 'x'), 1, 1)",
+            "INSERT INTO {table} VALUES (-1, struct(-1, 'y'), -1, -1)",
+        ),
+    ),
+    Case(
+        "statistics-of-named-columns",
+        "id INT, s STRUCT<a: INT, b: STRING>, v INT",
+        properties="'delta.dataSkippingStatsColumns' = 's.a,v'",
+        statements=(
+            "INSERT INTO {table} VALUES (1, struct(1, 'x'), 1)",
+            "INSERT INTO {table} VALUES (2, struct(2, 'y'), NULL)",
+        ),
+    ),
+    Case(
+        "statistics-of-no-columns",
+        "id INT, v STRING",
+        properties="'delta.dataSkippingNumIndexedCols' = '0'",
+        statements=("INSERT INTO {table} VALUES (1, 'a'), (2, NULL)", "DELETE FROM {table} WHERE id = 1"),
+    ),
     Case(
         "variant",
         "id INT, v VARIANT",
@@ -163,6 +241,23 @@ CASES = (
                 " (7, CAST(1E300 AS VARIANT))"
             ),
         ),
+    ),
+    Case(
+        "variant-nested",
+        "id INT, s STRUCT<v: VARIANT>, l ARRAY<VARIANT>",
+        statements=(
+            (
+                """INSERT INTO {table} SELECT 1, struct(parse_json('{"a": 1}')),"""
+                " array(parse_json('[1]'), parse_json('null'))"
+            ),
+        ),
+    ),
+    Case(
+        "variant-shredded",
+        "id INT, v VARIANT",
+        properties="'delta.enableVariantShredding' = 'true'",
+        statements=SHREDDED_ROWS,
+        settings={**SHREDDING, "spark.sql.variant.inferShreddingSchema": "true"},
     ),
     Case(
         "variant-shredded-by-schema",
