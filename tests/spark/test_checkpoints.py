@@ -69,7 +69,7 @@ SCHEMA: dict[str, Any] = {  # Any: names of Spark's types, nested
 
 FILE_ACTIONS = {"add", "remove"}
 SMALL = {"txn", "metaData", "protocol", "domainMetadata"}
-V2_TOP = SMALL | {"checkpointMetadata", "sidecar"}
+V2_TOP = SMALL | FILE_ACTIONS | {"checkpointMetadata", "sidecar"}
 
 TABLES = (
     "dat/all_primitive_types",

@@ -70,14 +70,14 @@ class KernelClient:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def append(self, path: str, rows: Table) -> None:
-        """Append a row that the table has already: the first one, which is also the one in `rows`.
+        """Append a row that the table has already.
 
         Kernel takes rows in its own form. A row that it has read itself needs no conversion, which could be wrong.
         """
         reader, kernel, engine = self._reader, self._reader.kernel, self._reader.engine
         assert rows.num_rows == 1
         table = kernel.Table.forPath(engine, path)
-        batch, values = self._first_row(table)
+        batch, values = self._find_row(table, rows)
         operation = kernel.Operation.WRITE
         transaction = table.createTransactionBuilder(engine, "deltacli probe", operation).build(engine)
         state = transaction.getTransactionState(engine)
@@ -92,29 +92,34 @@ class KernelClient:
         actions = kernel.Transaction.generateAppendActions(engine, state, files, context)
         transaction.commit(engine, kernel.utils.CloseableIterable.inMemoryIterable(actions))
 
-    def _first_row(self, table: Any) -> tuple[Any, dict[str, tuple[Any, Any]]]:
-        """Return a batch of Kernel that has the first row of a table alone, and the value and type of each column."""
+    def _find_row(self, table: Any, wanted: Table) -> tuple[Any, dict[str, tuple[Any, Any]]]:
+        """Return a batch of Kernel that has a wanted row of a table alone, and the value and type of each column.
+
+        Without an equal row it is the first one, which then shows as another row in the table.
+        """
         scan = table.getLatestSnapshot(self._reader.engine).getScanBuilder().build()
         state = scan.getScanState(self._reader.engine)
-        file_row = next(self._reader.scan_files(scan))
-        batch = next(self._reader.read_batches(state, file_row))
-        row = next(iterate(batch.getRows()))
-        fields = list(row.getSchema().fields())
-        values = {
-            field.getName(): (value, field.getDataType())
-            for field, value in zip(fields, self._reader.read_row(row), strict=True)
-        }
-        return self._with_first_row(batch), values
+        fields = list(table.getLatestSnapshot(self._reader.engine).getSchema().fields())
+        schema = pa.schema([(field.getName(), arrow_type(field.getDataType())) for field in fields])
+        first = None
+        for file_row in self._reader.scan_files(scan):
+            for batch in self._reader.read_batches(state, file_row):
+                for position, row in zip(_selected_positions(batch), iterate(batch.getRows()), strict=True):
+                    values = self._reader.read_row(row)
+                    found = batch, position, values
+                    first = found if first is None else first
+                    arrays = [pa.array([value], column.type) for value, column in zip(values, schema, strict=True)]
+                    if repr(pa.Table.from_arrays(arrays, schema=schema).to_pylist()) == repr(wanted.to_pylist()):
+                        return self._select(batch, position), _with_types(values, fields)
+        assert first is not None, "a row is asked for of tables that have some"
+        batch, position, values = first
+        return self._select(batch, position), _with_types(values, fields)
 
-    def _with_first_row(self, batch: Any) -> Any:
-        """Return a batch in which nothing but its first selected row is selected."""
+    def _select(self, batch: Any, position: int) -> Any:
+        """Return a batch in which nothing but one row is selected."""
         data = batch.getData()
         size = data.getSize()
-        selected = batch.getSelectionVector()
-        first = 0
-        if selected.isPresent():
-            first = next(number for number in range(size) if selected.get().getBoolean(number))
-        flags = self._reader.new_booleans([number == first for number in range(size)])
+        flags = self._reader.new_booleans([number == position for number in range(size)])
         optional = self._jvm.java.util.Optional
         vectors = self._reader.kernel.defaults.internal.data.vector
         selection = vectors.DefaultBooleanVector(size, optional.empty(), flags)
@@ -138,6 +143,20 @@ class KernelClient:
         makers = {"StringType": "ofString", "LongType": "ofLong", "IntegerType": "ofInt", "DateType": "ofDate"}
         makers |= {"TimestampType": "ofTimestamp", "TimestampNTZType": "ofTimestampNtz", "BooleanType": "ofBoolean"}
         return getattr(literals, makers[name])(value)
+
+
+def _selected_positions(batch: Any) -> list[int]:
+    """Return the positions of the rows of a batch that are not deleted."""
+    size = batch.getData().getSize()
+    selected = batch.getSelectionVector()
+    if not selected.isPresent():
+        return list(range(size))
+    return [position for position in range(size) if selected.get().getBoolean(position)]
+
+
+def _with_types(values: tuple[Any, ...], fields: list[Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the value and the type of each column of a row."""
+    return {field.getName(): (value, field.getDataType()) for field, value in zip(fields, values, strict=True)}
 
 
 _ARROW_TYPES = {
