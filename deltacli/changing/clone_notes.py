@@ -69,7 +69,7 @@ class CloneNote(NamedTuple):
             None if the table had a note of the same table at the same address. It is replaced if this one is younger.
 
         Raises:
-            OutcomeUnknown: If nobody knows whether the note was written.
+            OutcomeUnknown: If it is unknown whether the note was written.
             StorageFailed: And its siblings, from the storage.
         """
         content: dict[str, Json] = {
@@ -108,7 +108,7 @@ def address_of(storage: ReadStorage) -> str:
 
 
 def read_notes(storage: ReadStorage) -> Iterator[StoredNote]:
-    """Yield the notes of a table. Raises Unreadable for a file that is none, and what the storage raises."""
+    """Yield the notes of a table. Raises Unreadable for a file that is not a note, and what the storage raises."""
     try:
         names = [entry.name for entry in storage.list_from(NOTES) if entry.name.endswith(".json")]
     except FileMissing:

@@ -114,7 +114,7 @@ def checksum_of(path: str) -> str | None:
 
 
 def is_checksum_name(name: str) -> bool:
-    """Return whether Hadoop takes a name for that of a checksum file; `N.crc` of Delta is none."""
+    """Return whether Hadoop takes a name for that of a checksum file; `N.crc` of Delta is not one."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX) and len(name) > len(_PREFIX + _SUFFIX)
 
 

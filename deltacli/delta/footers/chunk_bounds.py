@@ -56,7 +56,7 @@ class BoundsBesideNan(NamedTuple):
 
 
 def remove_bounds(footer: bytes, chunks: Collection[tuple[int, int]]) -> bytes:
-    """Return a footer without the minima and maxima of some column chunks. Their null counts stay.
+    """Return a footer without the minima and maxima of some column chunks. Their null counts are kept.
 
     A struct of Thrift is written without its length, so everything around the statistics stays as it is.
 

@@ -469,7 +469,7 @@ class TableConfiguration:
     "The version whose commit (or checkpoint) has the protocol, or -1."
     metadata_version: int = -1
     older_metadata: Callable[[], OlderMetadata] | None = field(default=None, compare=False, repr=False)
-    """Returns the metadata of other versions, which may read the log; None where nobody knows them."""
+    """Returns the metadata of other versions, which may read the log; None if they are unknown."""
 
     @cached_property
     def features(self) -> frozenset[str]:
