@@ -341,7 +341,7 @@ def _plan(
 
 
 def _add_owners(plan: CopyPlan, directories: set[str]) -> CopyPlan:
-    """Return a plan that notes the copy in the tables whose files it still names, with a warning for each that cannot be noted."""
+    """Return a plan that notes the copy in the tables whose files it names, and warns of tables without a note."""
     if not directories:
         return plan
     owners = find_file_owners(plan.basis.table, directories, address_of(plan.target))
