@@ -62,11 +62,11 @@ class CloneNote(NamedTuple):
             return True
         return os.path.isdir(os.path.dirname(unquote(self.uri.removeprefix("file://")).rstrip("/")))
 
-    def put(self, storage: Storage) -> str | None:
-        """Write the note, and return the path of the file that was created.
+    def put(self, storage: Storage) -> WrittenNote | None:
+        """Write the note.
 
         Returns:
-            None if the table had a note of the same table at the same address. It is replaced if this one is younger.
+            What was written. None if the table has a younger note of the same table at the same address.
 
         Raises:
             OutcomeUnknown: If it is unknown whether the note was written.
@@ -82,15 +82,49 @@ class CloneNote(NamedTuple):
         for path in dict.fromkeys((self.path, self.path_by_address)):
             made = storage.put_if_absent(path, data)
             if made == Created():
-                return path
+                return WrittenNote(storage, path, data)
             if not isinstance(made, Existed):
                 break
             earlier = _read_note(storage, path)
-            if earlier is not None and earlier[:2] == self[:2]:
-                if earlier.created_ms < self.created_ms:
-                    storage.put(path, data)
+            if earlier is None or earlier.note[:2] != self[:2]:
+                continue
+            if earlier.note.created_ms >= self.created_ms:
                 return None
+            storage.put(path, data)
+            return WrittenNote(storage, path, data, earlier.data)
         raise OutcomeUnknown(f"whether {self.path} was written is unknown")
+
+
+class WrittenNote(NamedTuple):
+    """A note that was written.
+
+    Attributes:
+        storage: The store of the table that has it.
+        path: Its path below that table.
+        data: Its content.
+        earlier: The content of the note of the same table that it replaced; None if there was none.
+    """
+
+    storage: Storage
+    path: str
+    data: bytes
+    earlier: bytes | None = None
+
+    def take_back(self) -> None:
+        """Undo the writing, unless another run has written the note since. Raises what the storage raises."""
+        if self.storage.read(self.path) != self.data:
+            return
+        if self.earlier is None:
+            list(self.storage.delete_many([self.path]))
+        else:
+            self.storage.put(self.path, self.earlier)
+
+
+class _ReadNote(NamedTuple):
+    """A note as it was read, and its content."""
+
+    note: CloneNote
+    data: bytes
 
 
 class StoredNote(NamedTuple):
@@ -115,15 +149,16 @@ def read_notes(storage: ReadStorage) -> Iterator[StoredNote]:
         return
     for name in names:
         path = f"{NOTES}/{name}"
-        note = _read_note(storage, path)
-        if note is not None:
-            yield StoredNote(path, note)
+        found = _read_note(storage, path)
+        if found is not None:
+            yield StoredNote(path, found.note)
 
 
-def _read_note(storage: ReadStorage, path: str) -> CloneNote | None:
+def _read_note(storage: ReadStorage, path: str) -> _ReadNote | None:
     """Return the note in a file; None if the file is gone. Raises Unreadable, and what the storage raises."""
     try:
-        content = json.loads(storage.read(path))
+        data = storage.read(path)
+        content = json.loads(data)
         note = CloneNote(content["tableId"], content["clone"], content["version"], content["createdTime"])
     except FileMissing:
         return None
@@ -133,7 +168,7 @@ def _read_note(storage: ReadStorage, path: str) -> CloneNote | None:
     has_right_types = [*map(type, note)] == [str, str, int, int]
     if not has_right_types or "://" not in note.uri or path not in (note.path, note.path_by_address):
         raise _unreadable(storage, path)
-    return note
+    return _ReadNote(note, data)
 
 
 def _unreadable(storage: ReadStorage, path: str) -> Unreadable:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.changing.clone_notes import CloneNote
+from deltacli.changing.clone_notes import CloneNote, WrittenNote
 from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
@@ -60,19 +60,19 @@ class PutNotes(NamedTuple):
 
     Attributes:
         noted: The stores of the owners that have the note now.
-        created: The notes that did not exist before: the store and the path in it.
+        written: The notes that this run has written.
         warnings: One sentence per owner that did not take the note.
     """
 
     noted: tuple[Storage, ...] = ()
-    created: tuple[tuple[Storage, str], ...] = ()
+    written: tuple[WrittenNote, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def take_back(self) -> None:
-        """Delete the notes that were created, because the log that they announced was not written."""
-        for storage, path in self.created:
+        """Undo the writing of the notes, because the log that they announced was not written."""
+        for note in self.written:
             with suppress(errors.DeltacliError):
-                list(storage.delete_many([path]))
+                note.take_back()
 
 
 def external_directories(storage: ReadStorage, paths: ArrowArray, vector_ids: ArrowArray | None = None) -> set[str]:
@@ -238,16 +238,16 @@ def _unprotected(owner: str, address: str, why: str) -> str:
 def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
     """Write a note into each owner. What fails is a warning: the caller's log is written in any case."""
     noted = list[Storage]()
-    created = list[tuple[Storage, str]]()
+    written = list[WrittenNote]()
     warnings = list[str]()
     for table in tables:
         try:
             storage = held(table)
-            path = note.put(storage)
+            written_note = note.put(storage)
         except errors.DeltacliError as error:
             warnings.append(_unprotected(table.uri, note.uri, error.message))
             continue
         noted.append(storage)
-        if path is not None:
-            created.append((storage, path))
-    return PutNotes(tuple(noted), tuple(created), tuple(warnings))
+        if written_note is not None:
+            written.append(written_note)
+    return PutNotes(tuple(noted), tuple(written), tuple(warnings))

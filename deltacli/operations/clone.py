@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.changing.basis import Act, Basis, basis_of, notes_on_lost_versions
+from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of, notes_on_lost_versions
 from deltacli.changing.clone_notes import NOTES, CloneNote, address_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.file_owners import FileOwners, PutNotes, external_directories, find_file_owners, put_notes
@@ -215,6 +215,9 @@ class Clone:
         plan = gate.plan
         source = self.source.table.writable()
         gate.look(basis_of(self.source))
+        if self.source.table.clock() - plan.basis.now_ms > LOOK_SECONDS * 1000:
+            # A question was open. Without the files not even a note is written.
+            self._require_files(plan)
         notes = PutNotes()
         try:
             if plan.note is not None:
@@ -224,9 +227,8 @@ class Clone:
             if vacuum_is_running(self.source.table):
                 raise errors.Refused.by([_vacuum_is_running()])
 
-            # A question may have been open for hours since the plan. From the note on no new vacuum deletes the files.
-            if lost := _lost(self.source, plan.files.files):
-                raise errors.Refused.by([_is_incomplete(self.source, lost)])
+            # From the note on no new vacuum deletes the files. One that began before may have.
+            self._require_files(plan)
             done = gate.commit(_request)
         except errors.DeltacliError as fault:
             if _is_without_commit(fault, gate.store, plan.basis.version + 1):
@@ -242,6 +244,12 @@ class Clone:
         may_be_vacuumed = newest > plan.version or plan.basis.version >= 0  # which a vacuum sees without the files
         if may_be_vacuumed:
             gate.outcome = replace(gate.outcome, lost=_lost(self.source, plan.files.files))
+
+    def _require_files(self, plan: ClonePlan) -> None:
+        """Raise Refused (`clone.source-incomplete`) if files of the version were deleted or changed since the plan."""
+        lost = _lost(self.source, plan.files.files)
+        if lost:
+            raise errors.Refused.by([_is_incomplete(self.source, lost)])
 
 
 def _metadata(source: Snapshot, table: TableHandle, now: Snapshot | None) -> Action:
@@ -321,14 +329,12 @@ def _put_notes(note: CloneNote, source: Storage, owners: FileOwners) -> PutNotes
     Raises Refused (`clone.source-not-writable`) where the source may not be written, and what its storage raises.
     """
     try:
-        path = note.put(source)
+        of_source = note.put(source)
     except errors.PermissionRefused as denied:
         raise errors.Refused.by([_not_writable(denied.message)]) from denied
     of_owners = put_notes(owners.tables, note)
-
-    # The note of an earlier clone in the same table stays, whatever becomes of this one.
-    created = of_owners.created if path is None else ((source, path), *of_owners.created)
-    return of_owners._replace(created=created)
+    written = of_owners.written if of_source is None else (of_source, *of_owners.written)
+    return of_owners._replace(written=written)
 
 
 def _without_notes(owners: FileOwners, address: str) -> FileOwners:

@@ -265,10 +265,11 @@ def test_an_id_of_a_hostile_log_stays_in_the_directory_of_notes(table_id: str, t
     storage = LocalStorage(str(tmp_path))
     note = CloneNote(table_id, address_of(storage), 0, NOW_MS)
 
-    path = note.put(storage)
+    written = note.put(storage)
 
-    assert [(path, note)] == [tuple(stored) for stored in read_notes(storage)]
-    assert [path] == [f"{NOTES}/{name}" for name in os.listdir(tmp_path / NOTES)]
+    assert written is not None
+    assert [(written.path, note)] == [tuple(stored) for stored in read_notes(storage)]
+    assert [written.path] == [f"{NOTES}/{name}" for name in os.listdir(tmp_path / NOTES)]
 
 
 def test_a_note_under_another_name_is_refused(tmp_path: Path) -> None:
@@ -284,11 +285,45 @@ def test_notes_of_two_addresses_with_one_id(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     notes: list[Any] = [CloneNote("id", f"file:///lake/{name}", 0, NOW_MS) for name in "abc"]
 
-    paths = [note.put(storage) for note in notes]
+    for note in notes:
+        note.put(storage)
 
-    assert 3 == len(set(paths))
+    assert 3 == len(os.listdir(tmp_path / NOTES))
     assert {*notes} == {stored.note for stored in read_notes(storage)}
     assert [None, None, None] == [note.put(storage) for note in notes]
+
+
+def test_a_note_that_was_taken_back_is_as_it_was_before(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    earlier, note = (CloneNote("id", address_of(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5))
+    earlier.put(storage)
+
+    replaced = note.put(storage)
+    assert replaced is not None
+    replaced.take_back()
+
+    assert [earlier] == [stored.note for stored in read_notes(storage)]
+
+
+def test_a_note_that_another_run_has_written_since_is_not_taken_back(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    notes = [CloneNote("id", address_of(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5)]
+    first = notes[0].put(storage)
+    notes[1].put(storage)
+
+    assert first is not None
+    first.take_back()
+
+    assert [notes[1]] == [stored.note for stored in read_notes(storage)]
+
+
+def test_a_younger_note_is_kept(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    younger, note = (CloneNote("id", address_of(storage), 0, NOW_MS - minutes * 60_000) for minutes in (0, 5))
+    younger.put(storage)
+
+    assert note.put(storage) is None
+    assert [younger] == [stored.note for stored in read_notes(storage)]
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
