@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow._parquet import ParquetReader
 
 from tests.support.actions import Action, Line
-from tests.support.builder import LOG, Files
+from tests.support.builder import LOG, Files, StoredFile
 from tests.support.model import State, identity, num_records, vector_id
 from tests.world.oracle import Damaged, vector_path_of
 
@@ -303,6 +304,22 @@ def rows_of(add: Action, state: State, files: Files) -> tuple[Tracked, ...]:
             )
         )
     return tuple(found)
+
+
+def has_logical_names(file: StoredFile, state: State) -> bool:
+    """Whether a file has a column under its logical name, where a version maps columns: its values may be nowhere else,
+    because every reader has found null instead.
+    """
+    if not is_mapped(state):
+        return False
+    columns = columns_of(state)
+    physical = {column.physical for column in columns}
+    logical = {column.name for column in columns}
+    try:
+        stored = pq.read_schema(pa.BufferReader(file.data)).names
+    except (OSError, ValueError):
+        return False
+    return bool(set(stored) & (logical - physical))
 
 
 def physical_records(path: str, files: Files) -> int:

@@ -22,6 +22,7 @@ from tests.simulation.reading import (
     checkpoints_of,
     commits_of,
     configuration_of,
+    has_logical_names,
     info_of,
     is_on,
     lines_of,
@@ -121,7 +122,10 @@ class Truth:
         return {path for note, paths in self.pinned.items() if note in self.tree.files for path in paths}
 
     def to_vacuum(self, retention_ms: int | None = None) -> set[str]:
-        """The data files that a vacuum of everything deletes now, as the protocol has it."""
+        """The data files that a vacuum of everything deletes now, as the protocol has it.
+
+        Not those with columns under logical names: a `features drop columnMapping` that gave up leaves such files.
+        """
         head = self.truth[self.newest]
         cutoff = self._now_ms() - (self._retention_ms(head.state) if retention_ms is None else retention_ms)
         live = named_by(head.state.live.values()) | self.pinned_files()
@@ -132,6 +136,7 @@ class Truth:
             if name_of(path).kind is Kind.DATA
             and path not in live
             and (dead[path].get("deletionTimestamp", 0) if path in dead else file.modified_ms) <= cutoff
+            and not has_logical_names(file, head.state)
         }
 
     def environment(self, changes: Mapping[str, StoredFile | None]) -> None:
