@@ -87,10 +87,31 @@ def running_spark(directory: Path, **settings: str) -> Iterator[Any]:  # Any: a 
     for name, value in (defaults | {name.replace("__", "."): value for name, value in settings.items()}).items():
         builder = builder.config(name, value)
 
+    _convert_exceptions_of_spark_only()
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def _convert_exceptions_of_spark_only() -> None:
+    """Leave the exceptions of other Java processes to Py4J, also that by which it ends the iteration of a list.
+
+    PySpark converts the exceptions of every gateway, and asks Spark's process what kind of object each is. The ids of
+    objects begin at 0 in each process, so that Spark answers about an object of its own.
+    """
+    from pyspark import SparkContext
+    from pyspark.errors.exceptions import captured
+
+    convert = captured.convert_exception
+
+    def convert_own(java_exception: Any) -> Exception:  # Any: a Throwable in Java
+        spark = SparkContext._gateway
+        if spark is None or java_exception._gateway_client is not spark._gateway_client:
+            return captured.UnknownException(desc="of another Java process", stackTrace="")  # Py4J raises its own then
+        return convert(java_exception)
+
+    captured.convert_exception = convert_own
 
 
 @contextmanager
