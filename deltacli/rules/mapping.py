@@ -15,7 +15,6 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema import types
-from deltacli.delta.schema.assigned_names import to_lower_case
 from deltacli.delta.stats.schema import StatSchema
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import FilesView, MetadataView, ProtocolView, stats_of
@@ -265,10 +264,8 @@ def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
 
 def _may_be_dropped(path: Sequence[str], config: TableConfiguration, schema: StatSchema) -> bool:
     """Return whether statistics may have the physical name of a field that was dropped, and added again since."""
-    names = config.assigned_names
-    lengths = range(1, len(path) + 1)
-    first_unknown = next((length for length in lengths if schema.column(tuple(path[:length])) is None), len(path))
-    return not names.is_complete or to_lower_case(tuple(path[:first_unknown])) in names.physical
+    unknown = schema.shortest_unknown(tuple(path))
+    return not config.assigned_names.is_complete or unknown is None or config.assigned_names.has(unknown)
 
 
 def _names_of(path: Sequence[str], schema: types.StructType) -> tuple[str, str | None]:

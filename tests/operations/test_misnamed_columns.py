@@ -207,6 +207,18 @@ def test_statistics_under_logical_names_are_a_warning_of_the_log_but_not_those_o
     assert ["mapping.stats-key-logical"] == warned()
 
 
+@pytest.mark.parametrize(("name", "expected"), [("v", []), ("stranger", ["stats.unknown-column"])])
+def test_files_that_are_added_again_keep_statistics_of_dropped_columns(
+    root: Path, name: str, expected: list[str]
+) -> None:
+    make_upgraded(root, ID_V, drop("v"))
+    append_unmapped(root, pa.table({"id": [4]}), "again.parquet", {"nullCount": {"id": 0, name: 0}})
+
+    found = [one.rule.id for one in open_table(root).validate(level="log").findings]
+
+    assert expected == [rule for rule in found if rule.startswith("stats.unknown")]
+
+
 def test_where_columns_were_dropped_and_the_log_was_cut_off_it_is_a_warning(root: Path) -> None:
     make_upgraded(root, pa.table({"id": [1], "v": [10], "z": [5]}), drop("z"), rename("v", "w"))
     append_unmapped(root, ID_W)

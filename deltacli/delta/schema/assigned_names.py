@@ -48,6 +48,10 @@ class AssignedNames(NamedTuple):
     logical: Mapping[PhysicalPath, frozenset[str]]
     is_complete: bool
 
+    def has(self, path: PhysicalPath) -> bool:
+        """Return whether a field has or had this physical path, in any letter case."""
+        return to_lower_case(path) in self.physical
+
 
 def collect_assigned_names(
     current: MappedSchema, older: Sequence[MappedSchema], *, reaches_back: bool

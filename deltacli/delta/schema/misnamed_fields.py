@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from deltacli.arrow import pa
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowField
-from deltacli.delta.schema.assigned_names import AssignedNames, PhysicalPath, collect_ids, to_lower_case
+from deltacli.delta.schema.assigned_names import AssignedNames, PhysicalPath, collect_ids
 from deltacli.delta.schema.types import (
     ID,
     ArrayType,
@@ -245,7 +245,7 @@ class _Search:
 
     def _was_assigned(self, path: PhysicalPath) -> bool:
         """Return whether a field of the table has or had a physical path."""
-        return to_lower_case(path) in self._table.assigned_names.physical
+        return self._table.assigned_names.has(path)
 
     def _is_dropped_by_id(self, in_file: _StructInFile, position: int, table_fields: Sequence[StructField]) -> bool:
         """Return whether the ids in a file show that one of its fields was dropped from the table.

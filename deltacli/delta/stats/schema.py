@@ -90,11 +90,16 @@ class StatSchema:
         """Return True if, under column mapping, the path fails at the logical name of a column."""
         if self._config.mapping_mode == "none":
             return False
-        for length in range(1, len(path) + 1):
-            if self.column(path[:length]) is None:
-                fields = self._fields_below(path[: length - 1])
-                return any(field.name == path[length - 1] for field in fields.values())
-        return False
+        unknown = self.shortest_unknown(path)
+        if unknown is None:
+            return False
+        fields = self._fields_below(unknown[:-1])
+        return any(field.name == unknown[-1] for field in fields.values())
+
+    def shortest_unknown(self, path: ColumnPath) -> ColumnPath | None:
+        """Return the beginning of a path up to the first name that no column has, or None if it leads to a column."""
+        beginnings = (path[:length] for length in range(1, len(path) + 1))
+        return next((beginning for beginning in beginnings if self.column(beginning) is None), None)
 
     def _find(self, path: ColumnPath) -> StatColumn | None:
         parent = path[:-1]

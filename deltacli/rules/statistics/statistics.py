@@ -284,7 +284,8 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
     """Return True if an unknown column may have been dropped after the file was written.
 
     Under column mapping, columns are dropped but files stay: a checkpoint, or an add with a new deletion vector, keeps
-    the statistics of dropped columns. This includes names that writers generate for columns.
+    the statistics of dropped columns. This includes names that writers generate for columns. Whatever adds a file again
+    keeps them, too; then the log is asked which names the table has assigned.
     """
     properties = view.config.properties.values()
     if path[0] in properties and path[0].startswith("_row-"):
@@ -292,7 +293,10 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
     if view.config.mapping_mode == "none":
         return False
     is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
-    return view.versions is None or is_again or path[-1].startswith("col-")
+    if view.versions is None or is_again or path[-1].startswith("col-"):
+        return True
+    unknown = stats_of(view).schema.shortest_unknown(path)
+    return unknown is None or view.config.assigned_names.has(unknown)
 
 
 MIN_GREATER_MAX = AREA.error(

@@ -10,17 +10,6 @@ from tests.judges.answers import KnownDifference
 KNOWN = (
     *(
         KnownDifference(
-            case=case,
-            question="finding stats.unknown-column",
-            reason=(
-                "files that are added again keep the statistics of fields that were dropped, and validate warns of"
-                " them, except in checkpoints and beside deletion vectors"
-            ),
-        )
-        for case in ("mapped-by-name/stats", "mapped-by-name/stats-of-files-without", "mapped-by-name/clone")
-    ),
-    *(
-        KnownDifference(
             case=f"{table}/clone",
             question="finding data.shared-file",
             reason="E100: validate reports the files that a clone shares with its source",
