@@ -99,10 +99,18 @@ class OffsetEntry:
 
 @dataclass(frozen=True, slots=True)
 class SchemaEntry:
-    """An entry of a schema tracking log."""
+    """An entry of a schema tracking log.
+
+    Attributes:
+        table_id: The table that the log follows.
+        version: The version whose schema the entry has.
+        source_path: The directory `CHECKPOINT/sources/N` of the source that wrote the entry, as Hadoop writes paths;
+            None if the entry has none.
+    """
 
     table_id: str
     version: int
+    source_path: str | None = None
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -255,7 +263,8 @@ def read_schema_entry(data: bytes) -> SchemaEntry | Unread:
     table_id, committed = value.get("tableId"), _long(value, "deltaCommitVersion")
     if not isinstance(table_id, str) or committed is None:
         return Unread("tableId or deltaCommitVersion is missing", is_cut=True)
-    return SchemaEntry(table_id, committed)
+    source_path = value.get("sourceMetadataPath")
+    return SchemaEntry(table_id, committed, source_path if isinstance(source_path, str) else None)
 
 
 def _json(text: str | bytes) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,78 @@ def test_the_restart_point_is_the_first_version_with_everything(home: Path) -> N
     text = streams(home, "tbl", "--restart-point", "chk/late").out
     assert "start over: startingVersion 8, with a new checkpoint" in text
     assert "lost: versions 5 to 7, 2 files, 6 rows" in text
+
+
+@pytest.mark.parametrize(
+    ("gone", "start", "lost"),
+    [
+        (range(5), 5, None),
+        (range(6), 6, [5, 5]),
+        (range(9), 9, [5, 8]),
+        ([6], 7, [5, 6]),
+        ([8], 9, [5, 8]),
+        (range(11), 11, [5, 10]),
+    ],
+)
+def test_commits_that_are_gone_are_lost_with_unknown_files(
+    gone: Sequence[int], start: int, lost: list[int] | None, home: Path
+) -> None:
+    for version in gone:
+        (home / "tbl" / commit_path(version)).unlink()
+
+    restart = source_of(home, "late", "--restart-point", "chk/late", code=1)["restart"]
+    text = streams(home, "tbl", "--restart-point", "chk/late").out
+
+    unknown = None if lost else 0
+    assert start == restart["startingVersion"]
+    assert {"versions": lost, "files": unknown, "rows": unknown} == restart["lost"]
+    assert bool(lost) == ("files and rows unknown" in text)
+
+
+def test_a_commit_that_cannot_be_read_is_lost_with_unknown_files(home: Path) -> None:
+    (home / "tbl" / commit_path(9)).write_bytes(b'{"add":')
+
+    restart = source_of(home, "late", "--restart-point", "chk/late", code=1)["restart"]
+
+    assert 10 == restart["startingVersion"]
+    assert {"versions": [5, 9], "files": None, "rows": None} == restart["lost"]
+
+
+def test_a_snapshot_that_cannot_be_rebuilt_is_lost_with_unknown_files(home: Path) -> None:
+    write_checkpoint(home / "chk" / "snapshot", [offset(TABLE_ID, 4, 0, in_snapshot=True)] * 2)
+    for version in range(5):
+        (home / "tbl" / commit_path(version)).unlink()
+
+    restart = source_of(home, "snapshot", "--restart-point", "chk/snapshot", code=1)["restart"]
+
+    assert 5 == restart["startingVersion"]
+    assert {"versions": [4, 4], "files": None, "rows": None} == restart["lost"]
+
+
+def test_a_query_that_lost_the_newest_commit_starts_over_with_what_comes_next(tmp_path: Path) -> None:
+    _builder().checkpoint(11).write(tmp_path / "tbl")
+    write_checkpoint(tmp_path / "chk" / "late", [offset(TABLE_ID, 11)] * 2)
+    for version in range(12):
+        (tmp_path / "tbl" / commit_path(version)).unlink()
+
+    restart = source_of(tmp_path, "late", "--restart-point", "chk/late", code=1)["restart"]
+    text = streams(tmp_path, "tbl", "--restart-point", "chk/late").out
+
+    assert (12, [11, 11], None) == (restart["startingVersion"], restart["lost"]["versions"], restart["lost"]["files"])
+    assert "startingVersion latest" in text
+
+
+def test_a_query_in_a_log_that_was_set_back_starts_over_with_what_comes_next(home: Path) -> None:
+    write_checkpoint(home / "chk" / "ahead", [offset(TABLE_ID, 10), offset(TABLE_ID, 15)])
+
+    source = source_of(home, "ahead", "--restart-point", "chk/ahead", code=1)
+    text = streams(home, "tbl", "--restart-point", "chk/ahead").out
+
+    assert "dead" == source["verdict"]
+    assert 12 == source["restart"]["startingVersion"]
+    assert {"versions": None, "files": None, "rows": None} == source["restart"]["lost"]
+    assert "startingVersion latest" in text
+    assert "lost: unknown" in text
 
 
 def test_a_restart_in_the_middle_of_a_commit_repeats_what_was_delivered_of_it(home: Path) -> None:

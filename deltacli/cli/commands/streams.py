@@ -17,6 +17,7 @@ from deltacli.core.units import DAY_MS, UNITS_MS, format_count, format_duration,
 from deltacli.operations.streams.checkpoints import Verdict
 from deltacli.operations.streams.streams import (
     COLUMNS,
+    Delivery,
     FailOn,
     RestartPoint,
     StreamQuery,
@@ -169,12 +170,26 @@ def _coarse(age_ms: int) -> int:
 
 
 def _of_restart(point: RestartPoint) -> Iterator[str]:
-    yield f"  start over: startingVersion {point.starting_version}, with a new checkpoint"
+    yield f"  start over: {_format_starting_version(point, point.starting_version)}, with a new checkpoint"
     if point.of_feed is not None:
-        yield f"  as a change feed: startingVersion {point.of_feed}"
-    for name, one in (("lost", point.lost), ("delivered again", point.repeated)):
-        if one.versions is not None:
-            rows = "rows unknown" if one.rows is None else plural(one.rows, "row")
-            first, last = one.versions
-            at = f"version {first}" if first == last else f"versions {first} to {last}"
-            yield f"  {name}: {at}, {plural(one.files, 'file')}, {rows}"
+        yield f"  as a change feed: {_format_starting_version(point, point.of_feed)}"
+    if point.lost.is_unknown:
+        yield "  lost: unknown, what was written since the log was set back may not have been delivered"
+    for name, delivery in (("lost", point.lost), ("delivered again", point.repeated)):
+        if delivery.versions is not None:
+            yield f"  {name}: {_format_delivery(delivery, *delivery.versions)}"
+
+
+def _format_starting_version(point: RestartPoint, version: int) -> str:
+    """Return the option of the new query. Spark refuses a number that is not in the log yet."""
+    if point.is_future(version):
+        return f"startingVersion latest (version {version} does not exist yet)"
+    return f"startingVersion {version}"
+
+
+def _format_delivery(delivery: Delivery, first: int, last: int) -> str:
+    versions = f"version {first}" if first == last else f"versions {first} to {last}"
+    if delivery.files is None:
+        return f"{versions}, files and rows unknown: the log no longer has them"
+    rows = "rows unknown" if delivery.rows is None else plural(delivery.rows, "row")
+    return f"{versions}, {plural(delivery.files, 'file')}, {rows}"

@@ -173,7 +173,9 @@ def _stand(
     ]
     log_from = min(firsts, default=None)
     is_behind = bool(units.num_rows) or any(one.is_behind for one in judged)
-    is_lost = finding.verdict in (Verdict.DEAD, Verdict.UNKNOWN)
+    # A log that was set back does not have what the query needs of it, whatever its verdict is.
+    is_ahead = any(one.is_ahead_of_log for one in judged)
+    is_lost = finding.verdict in (Verdict.DEAD, Verdict.UNKNOWN) or is_ahead
     if any(map(checkpoint.is_named, protection.allowed_loss)):
         state = QueryState.LOST
     elif judged and (is_behind or is_lost) and _is_abandoned(checkpoint, protection, snapshot.table.clock()):

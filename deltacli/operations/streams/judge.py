@@ -16,7 +16,7 @@ from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.schema.column_differences import differences, schema_id
 from deltacli.delta.schema.types import StructType
-from deltacli.delta.streams import Position, SourceKind, Unread
+from deltacli.delta.streams import Position, SourceKind
 from deltacli.operations.read.changes import CommitSummary
 from deltacli.operations.streams.checkpoints import (
     OK,
@@ -37,6 +37,11 @@ from deltacli.operations.streams.needs import (
     needs_of,
     records_changes,
     restart_position,
+)
+from deltacli.operations.streams.position_checks import (
+    find_position_ahead,
+    find_schema_log_problem,
+    find_set_back_log,
 )
 from deltacli.table.live_files import missing_files, whole
 
@@ -86,6 +91,11 @@ class SourceJudgement:
     @property
     def is_behind(self) -> bool:
         return self.lag.versions > 0
+
+    @property
+    def is_ahead_of_log(self) -> bool:
+        """Return whether the log was set back below the position, so that what the source needs is not in it."""
+        return find_position_ahead(self.source, self.history.newest) is not None
 
 
 def judge(history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOffsets) -> SourceJudgement:
@@ -141,20 +151,16 @@ def _lag_of(history: TableHistory, position: Position, needs: Needs) -> Lag:
 
 def _of_positions(found: SourceJudgement) -> Iterator[Finding]:
     """Yield what the positions themselves say."""
-    history, newest = found.history, found.history.newest
-    last = max(found.source.positions, key=lambda one: one.place)
-    ahead, is_inside = last.version, last.delivered > 0 or last.is_barrier
-    if ahead > newest + (not is_inside):
-        why = f"the stream is at version {ahead}, after the newest one, {newest}: the log was set back"
-        skipped = f", and not its first {plural(last.delivered, 'file')}" if last.delivered else ""
-        yield Finding(Verdict.AT_RISK, f"{why}; no version is delivered until it gets there{skipped}")
+    history, checkpoint = found.history, found.checkpoint
+    set_back = find_set_back_log(found.source, history.newest)
+    if set_back is not None:
+        yield set_back
     # On other stores only where a commit ahead concerns it: the listing is a request more.
-    if found.position.kind is SourceKind.DELTA and found.checkpoint.storage.capabilities.cheap_listing:
-        entry = read_schema_log(found.checkpoint, found.position.table_id)
-        if isinstance(entry, Unread):
-            yield Finding(Verdict.UNKNOWN, f"its schema tracking log cannot be read: {entry.reason}")
-        elif entry is not None and entry.table_id != history.snapshot.metadata.id:
-            yield Finding(Verdict.DEAD, "its schema tracking log is of another table")
+    if found.position.kind is SourceKind.DELTA and checkpoint.storage.capabilities.cheap_listing:
+        entry = read_schema_log(checkpoint, found.position.table_id)
+        problem = find_schema_log_problem(checkpoint, entry, history.snapshot.metadata.id)
+        if problem is not None:
+            yield problem
 
 
 def _of_needs(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
@@ -291,11 +297,14 @@ def _stops(found: SourceJudgement) -> Iterator[Finding]:
 def _of_columns(found: SourceJudgement, ahead: Sequence[StreamCommit]) -> Iterator[Finding]:
     """Yield the commits ahead that change the columns, or what a schema tracking log follows."""
     history, table_id = found.history, found.position.table_id
-    is_tracked = read_schema_log(found.checkpoint, table_id) is not None
+    entry = read_schema_log(found.checkpoint, table_id)
+    problem = find_schema_log_problem(found.checkpoint, entry, history.snapshot.metadata.id)
+    if problem is not None:
+        yield problem
     for commit in ahead:
         if commit.metadata is None and commit.protocol is None:
             continue
-        if is_tracked:
+        if entry is not None:
             yield Finding(Verdict.AT_RISK, f"commit {commit.version} {_OF_TRACKED}")
             return
         before = history.config_at(commit.version - 1)

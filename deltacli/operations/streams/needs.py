@@ -119,6 +119,11 @@ class TableHistory:
             is_live.append(self._live_paths.contains(key_digests(some["path"], no_vector_ids(some.num_rows))))
         return pa.concat_arrays(is_live), has_live
 
+    def is_read(self, version: int) -> bool:
+        """Return whether the commit of a version is in the log and could be read."""
+        commit = self.commits.get(version)
+        return commit is not None and commit.fault is None
+
     def is_loadable(self, version: int) -> bool:
         """Return whether Spark can rebuild a version: it also wants one commit beside a checkpoint."""
         return version in self._loadable

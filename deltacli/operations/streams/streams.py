@@ -36,11 +36,22 @@ from deltacli.table.version import Snapshot
 
 
 class Delivery(NamedTuple):
-    """Versions (first, last; None: none), files and rows; rows are None where the log does not say for all files."""
+    """Versions with files and rows that a query delivers, or does not.
+
+    Attributes:
+        versions: The first and the last one; None for no version, or if they are unknown.
+        files: How many files they have; None if a commit of them can no longer be read.
+        rows: How many rows they have; None if that is unknown of a file, or `files` is None.
+    """
 
     versions: tuple[int, int] | None
-    files: int
+    files: int | None
     rows: int | None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Return whether even the versions are unknown."""
+        return self.versions is None and self.files is None
 
     def as_json(self) -> JsonObject:
         return {
@@ -50,16 +61,31 @@ class Delivery(NamedTuple):
         }
 
 
+_NOTHING = Delivery(None, 0, 0)
+_UNKNOWN = Delivery(None, None, None)
+
+
 @dataclass(frozen=True)
 class RestartPoint:
-    """`startingVersion` for a new checkpoint: this version's commit and all later ones are delivered. `lost` is what
-    was not delivered before it, `repeated` what of it was. `of_feed`: the same for the change feed, where it differs.
+    """Where a query with a new checkpoint starts over, and what that costs.
+
+    Attributes:
+        starting_version: The option `startingVersion`: the commit of this version and all later ones are delivered.
+        lost: What was not delivered before it.
+        repeated: What was delivered, and is delivered again.
+        of_feed: The same as `starting_version` for the change feed; None if it does not differ.
+        newest: The newest version of the table. Spark refuses a `startingVersion` above it.
     """
 
     starting_version: int
     lost: Delivery
     repeated: Delivery
     of_feed: int | None = None
+    newest: int | None = None
+
+    def is_future(self, version: int) -> bool:
+        """Return whether a version does not exist yet, so that only `latest` names it."""
+        return self.newest is not None and version > self.newest
 
     def as_json(self) -> JsonObject:
         return {
@@ -76,25 +102,57 @@ def find_restart(judgement: SourceJudgement) -> RestartPoint | None:
     if position.table_id != history.snapshot.metadata.id:
         return None
     start = _earliest(judgement, of_feed=False)
-    delivered, first = files_to_deliver(history, position), position.version
-    of_snapshot = delivered.of_snapshot
-    is_of_snapshot = position.in_snapshot and start == first + 1
-    lost = delivered.events.filter(pc.less(delivered.events["version"], start))
-    files, rows = lost.num_rows, _rows_of(lost)
-    if of_snapshot is not None:
-        files += of_snapshot.files
-        rows = None if rows is None or of_snapshot.rows is None else rows + of_snapshot.rows
-    versions = (first, start - 1) if start > first and (start - 1 > first or files or is_of_snapshot) else None
-    here = history.events.filter(
-        pc.and_(
-            pc.equal(history.events["version"], start),
-            pc.and_(history.events["is_change"], pc.equal(history.events["kind"], "add")),
-        )
+    feed_start = None if judgement.feed is None else _earliest(judgement, of_feed=True)
+    return RestartPoint(
+        starting_version=start,
+        lost=_find_lost_files(judgement, start),
+        repeated=_find_repeated_files(judgement, start),
+        of_feed=None if feed_start == start else feed_start,
+        newest=history.newest,
     )
-    again = here.slice(0, position.delivered if start == first and not position.in_snapshot else 0)
-    repeated = Delivery((start, start) if again.num_rows else None, again.num_rows, _rows_of(again))
-    feed = None if judgement.feed is None else _earliest(judgement, of_feed=True)
-    return RestartPoint(start, Delivery(versions, files, rows), repeated, None if feed == start else feed)
+
+
+def _find_lost_files(judgement: SourceJudgement, start: int) -> Delivery:
+    """Return what a query has not delivered and does not deliver if it starts over at a version.
+
+    Nothing is known about the files of a commit that is gone, or of a snapshot that cannot be rebuilt. Such versions
+    are named, and the numbers are None: zero would say that nothing is lost.
+    """
+    history, position = judgement.history, judgement.position
+    if judgement.is_ahead_of_log:
+        # The log does not tell to which version it was set back, and so not which versions were written again.
+        return _UNKNOWN
+    first = position.version
+    if start <= first:
+        return _NOTHING
+
+    delivered = files_to_deliver(history, position)
+    commits_to_read = range(first + position.in_snapshot, start)
+    is_unread = delivered.fault is not None or any(not history.is_read(version) for version in commits_to_read)
+    if is_unread:
+        return Delivery((first, start - 1), None, None)
+
+    events = delivered.events.filter(pc.less(delivered.events["version"], start))
+    files = events.num_rows
+    rows = _rows_of(events)
+    if delivered.of_snapshot is not None:
+        files += delivered.of_snapshot.files
+        snapshot_rows = delivered.of_snapshot.rows
+        rows = None if rows is None or snapshot_rows is None else rows + snapshot_rows
+    if start - 1 == first and not files and not position.in_snapshot:
+        return _NOTHING  # all files of the version had been delivered
+    return Delivery((first, start - 1), files, rows)
+
+
+def _find_repeated_files(judgement: SourceJudgement, start: int) -> Delivery:
+    """Return what a query has delivered of a version, and delivers again if it starts over there."""
+    history, position = judgement.history, judgement.position
+    if start != position.version or position.in_snapshot or not position.delivered:
+        return _NOTHING
+    events = history.events
+    is_added = pc.and_(events["is_change"], pc.equal(events["kind"], "add"))
+    files = events.filter(pc.and_(pc.equal(events["version"], start), is_added)).slice(0, position.delivered)
+    return Delivery((start, start), files.num_rows, _rows_of(files)) if files.num_rows else _NOTHING
 
 
 def _rows_of(files: ArrowTable) -> int | None:
@@ -106,6 +164,8 @@ def _rows_of(files: ArrowTable) -> int | None:
 def _earliest(judgement: SourceJudgement, *, of_feed: bool) -> int:
     history, position = judgement.history, judgement.position
     first = position.version + position.in_snapshot  # what is left of a snapshot cannot be named
+    if judgement.is_ahead_of_log:
+        first = min(first, history.newest + 1)
     gone = [version for version in range(first, history.newest + 1) if version not in history.listing.commits]
     gone += [one.version for one in history.commits.values() if one.fault is not None]
     files = files_to_deliver(history, position, of_feed=of_feed).not_live(history)

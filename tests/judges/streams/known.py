@@ -21,8 +21,6 @@ KNOWN = [
     KnownDifference("commit files", "number", _ODD_JSON),
     KnownDifference("commit files", "text", _ODD_JSON),
     KnownDifference("damage/newest commit of format 9", "verdict", _NEWER_SPARK),
-    KnownDifference("damage/newest offsets cut in the last line", "verdict", f"E41, {_TEXT_THAT_NO_SPARK_READS}"),
-    KnownDifference("damage/offsets before cut in the last line", "verdict", _TEXT_THAT_NO_SPARK_READS),
     KnownDifference("damage/metadata empty", "verdict", _TEXT_THAT_NO_SPARK_READS),
     KnownDifference("damage/metadata cut", "verdict", _TEXT_THAT_NO_SPARK_READS),
     KnownDifference("damage/metadata without an id", "verdict", _TEXT_THAT_NO_SPARK_READS),
@@ -37,11 +35,7 @@ KNOWN = [
         "goes on with failOnDataLoss=false",
         "E52: the option does not skip a commit that was not delivered",
     ),
-    KnownDifference("set back/finished-8", "verdict", "E49: a log that was set back is dead"),
-    KnownDifference("set back/in-flight-8", "verdict", "E49: a log that was set back is dead"),
     KnownDifference("created again", "verdict", "E54: the query of a table that was created again is not shown"),
-    KnownDifference("restart point/finished-5", "lost rows", "E47: commits that are gone count as no loss"),
-    KnownDifference("restart point/finished-7", "lost rows", "E47: commits that are gone count as no loss"),
     # Several sources.
     KnownDifference("two tables/asked about one", "verdict", "E55: a join of which one table is named is unknown"),
     # Commits ahead.
@@ -55,5 +49,4 @@ KNOWN = [
     KnownDifference("tracked beside/widen type", "verdict", "E51: dead until allowSourceColumnTypeChange is set"),
     KnownDifference("tracked beside/own property", "verdict", "E51: only properties of Delta stop a tracked query"),
     KnownDifference("tracked below/property of Delta", "verdict", "E29: a log below the first level is not seen"),
-    KnownDifference("schema log/copied", "verdict", "E50: a tracked query whose checkpoint was copied is dead"),
 ]

@@ -142,6 +142,22 @@ def test_a_schema_tracking_log_that_is_damaged(damage: str, stopped: Stopped, qu
         comparison.equal("verdict", outcome.verdict, verdict)
 
 
+@pytest.mark.parametrize("name", ["a b", "50%", "a%20b", "ü+#", "link/query"])
+def test_a_schema_tracking_log_knows_its_directory(name: str, stopped: Stopped, queries: Queries, tables: Path) -> None:
+    """Spark writes the path of the checkpoint directory into the log, in its own spelling."""
+    (tables / "target").mkdir()
+    (tables / "link").symlink_to(tables / "target")
+    table, checkpoint = copy_table(stopped.table, tables / "table"), tables / name
+    log = {"schemaTrackingLocation": CHECKPOINT}
+    assert not queries.run(table, checkpoint, **log).error
+
+    verdict = verdict_of(table, checkpoint)
+    outcome = queries.restart(table, checkpoint, **log)
+
+    with Comparison(f"schema log/in {name}", KNOWN) as comparison:
+        comparison.equal("verdict", outcome.verdict, verdict)
+
+
 def test_a_delta_table_as_sink_has_the_rows_of_a_batch_that_runs_again_once(
     spark: SparkJudge, stopped: Stopped, tables: Path
 ) -> None:

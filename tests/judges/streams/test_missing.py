@@ -74,16 +74,42 @@ def test_a_missing_file(position: str, version: int, number: int, walk: Walk, qu
         comparison.equal("verdict", outcome.verdict, verdict)
 
 
-@pytest.mark.parametrize("position", ["finished-8", "in-flight-8", "finished-4"])
-def test_a_log_that_was_set_back(position: str, walk: Walk, queries: Queries, tables: Path) -> None:
+@pytest.mark.parametrize(
+    ("position", "version"),
+    [
+        ("finished-8", 2),
+        ("finished-8", 4),
+        ("in-flight-8", 2),
+        ("in-flight-8", 4),
+        ("finished-7", 4),
+        ("finished-5", 2),
+        ("finished-4", 2),
+        ("finished-1", 0),
+        ("in-flight-1", 0),
+    ],
+)
+def test_a_log_that_was_set_back(position: str, version: int, walk: Walk, queries: Queries, tables: Path) -> None:
     table, checkpoint = walk.copy_table(tables), walk.state(position, tables)
-    set_back(table, 2)
+    set_back(table, version)
 
     verdict = verdict_of(table, checkpoint)
     outcome = queries.restart(table, checkpoint)
 
-    with Comparison(f"set back/{position}", KNOWN) as comparison:
+    with Comparison(f"set back to {version}/{position}", KNOWN) as comparison:
         comparison.equal("verdict", outcome.verdict, verdict)
+
+
+def test_a_query_that_lost_everything_starts_over_with_what_comes_next(
+    walk: Walk, queries: Queries, tables: Path
+) -> None:
+    table = walk.copy_table(tables)
+
+    by_number = queries.run(table, tables / "by-number", startingVersion=8)
+    by_name = queries.run(table, tables / "by-name", startingVersion="latest")
+
+    with Comparison("restart point/behind the newest version", KNOWN) as comparison:
+        comparison.equal("refused by number", True, bool(by_number.error))
+        comparison.equal("error of latest", "", by_name.error)
 
 
 def test_a_table_that_was_dropped_and_created_again(

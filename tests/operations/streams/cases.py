@@ -263,7 +263,11 @@ PLAIN = [
         0,
         frozenset([name_of(4), name_of(5)]),
     ),
-    Case(49, "a log that was set back", standing(delta(25)), "at-risk", ("25",)),
+    Case(49, "a log that was set back", standing(delta(25)), "dead", ("25", "new checkpoint")),
+    Case(
+        49, "a log that was set back below a batch in flight", standing(delta(25), delta(15), committed=False), "dead"
+    ),
+    Case(49, "a log that was set back below a snapshot", standing(delta(21, 0, in_snapshot=True)), "dead", ("21",)),
     Case(50, "another table", standing(delta(21, table=OTHER_ID)), "unknown"),
     Case(
         51,

@@ -20,7 +20,7 @@ from deltacli.operations.vacuum.full_plan import vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest
 from deltacli.storage import LocalStorage
 from tests.operations.streams.cases import CASES, Case
-from tests.operations.streams.checkpoints import QUERY_ID, delta, standing
+from tests.operations.streams.checkpoints import QUERY_ID, Checkpoint, delta, own, standing
 from tests.operations.streams.made import expected, make
 from tests.operations.streams.reader import restart
 from tests.operations.streams.tables import History, adding, name_of, removing
@@ -140,6 +140,24 @@ def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Pat
     notes = plan_of(_table(root), protect_streams=glob, allow_stream_loss=[*allowed, "nobody"]).notes
     assert [True] == ["nobody names no query" in note for note in notes if "nobody" in note]
     assert _table(root).expire_log(protect_streams=glob, allow_stream_loss=allowed).plan.streams
+
+
+@pytest.mark.parametrize(
+    "checkpoint",
+    [standing(delta(25)), standing(own(25)), standing(delta(21, 3)), standing(delta(25), delta(15), committed=False)],
+    ids=["finished", "of our own source", "within a version", "in flight"],
+)
+def test_a_query_ahead_of_the_table_refuses_until_its_loss_is_allowed(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    root, place = _written(tmp_path, checkpoint=checkpoint)
+    glob = [str(place.parent / "*")]
+
+    plan = plan_of(_table(root), protect_streams=glob)
+    expiry = _table(root).plan_expire_log(protect_streams=glob)
+
+    for refusals in (plan.refusals, expiry.refusals):
+        assert ["streams.not-protected"] == [refusal.code for refusal in refusals]
+        assert "set back" in refusals[0].message
+    assert name_of(16) in goes(_table(root), protect_streams=glob, allow_stream_loss=[QUERY_ID])
 
 
 @pytest.mark.parametrize("has_before", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ from deltacli.core.machine import fixed_clock
 from deltacli.operations.streams.checkpoints import Finding, StreamCheckpoint, Verdict, find_checkpoints, worst
 from deltacli.operations.streams.judge import SourceJudgement, judge
 from deltacli.operations.streams.needs import read_history
+from deltacli.operations.streams.position_checks import is_directory_of
 from deltacli.storage import LocalStorage, open_storage
 from tests.operations.streams.cases import CASES, Case
 from tests.operations.streams.checkpoints import TABLE_ID, delta, own, standing
 from tests.operations.streams.made import expected, make
 from tests.operations.streams.tables import History
 from tests.support.reading import NOW_MS
+from tests.support.s3 import S3Server
 
 
 def _judged(root: Path, checkpoint: Path) -> tuple[StreamCheckpoint, list[SourceJudgement]]:
@@ -62,8 +65,75 @@ def test_a_verdict_is_what_the_restart_does(seed: int, tmp_path: Path) -> None:
 def test_a_position_inside_the_next_version_says_that_the_log_was_set_back(offset: str, tmp_path: Path) -> None:
     _, (judged,) = _judged(History().write(tmp_path / "table"), standing(offset).write(tmp_path / "checkpoint"))
 
-    assert Verdict.AT_RISK == judged.rows.verdict
+    assert Verdict.DEAD == judged.rows.verdict
     assert "set back" in judged.rows.because
+
+
+def test_our_own_source_waits_where_the_log_was_set_back_and_loses_versions_then(tmp_path: Path) -> None:
+    _, (judged,) = _judged(History().write(tmp_path / "table"), standing(own(25)).write(tmp_path / "checkpoint"))
+
+    assert Verdict.AT_RISK == judged.rows.verdict
+    assert "new versions below 25 are never delivered" in judged.rows.because
+
+
+def _entry_of(place: Path) -> bytes:
+    """Return an entry of a schema tracking log that a query with this checkpoint directory wrote."""
+    entry = {"tableId": TABLE_ID, "deltaCommitVersion": 11, "sourceMetadataPath": f"file:{place}/sources/0"}
+    return b"v1\n" + json.dumps(entry).encode()
+
+
+@pytest.mark.parametrize(
+    ("spelled", "verdict"),
+    [
+        ("file:{place}/a b/chk/sources/0", "ok"),
+        ("file://{place}/a b/chk/sources/0", "ok"),
+        ("file://{place}/a%20b/chk/sources/0", "ok"),
+        ("{place}/a b/chk/sources/12/", "ok"),
+        ("file:{place}/link/chk/sources/0", "ok"),
+        ("file:{place}/a b/chk2/sources/0", "dead"),
+        ("file:{place}/a b/sources/0", "dead"),
+        ("file:{place}/a b/chk/sources/0/more", "dead"),
+        ("file:/elsewhere/chk/sources/0", "dead"),
+        ("s3a://lake/a b/chk/sources/0", "dead"),
+        ("", "dead"),
+        (None, "ok"),
+        (7, "ok"),
+    ],
+)
+def test_a_tracked_query_is_dead_in_a_directory_other_than_its_own(
+    spelled: object, verdict: str, tmp_path: Path
+) -> None:
+    written_for = spelled.format(place=tmp_path) if isinstance(spelled, str) else spelled
+    entry = {"tableId": TABLE_ID, "deltaCommitVersion": 11, "sourceMetadataPath": written_for}
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a b")
+    checkpoint = standing(delta(21)).file(f"_schema_log_{TABLE_ID}/0", b"v1\n" + json.dumps(entry).encode())
+
+    _, (judged,) = _judged(History().write(tmp_path / "table"), checkpoint.write(tmp_path / "a b" / "chk"))
+
+    assert verdict == judged.rows.verdict, judged.rows
+    assert verdict == "ok" or "copied or renamed" in judged.rows.because
+
+
+def test_a_renamed_directory_of_a_tracked_query_is_dead_and_the_old_name_is_told(tmp_path: Path) -> None:
+    root, place = History().write(tmp_path / "table"), tmp_path / "orders"
+    checkpoint = standing(delta(21)).file(f"_schema_log_{TABLE_ID}/0", _entry_of(place)).write(place)
+    assert Verdict.OK == _judged(root, checkpoint)[1][0].rows.verdict
+
+    _, (judged,) = _judged(root, checkpoint.rename(tmp_path / "orders-2026"))
+
+    assert Verdict.DEAD == judged.rows.verdict
+    assert str(place) in judged.rows.because
+
+
+@pytest.mark.parametrize(("scheme", "is_same"), [("s3", True), ("s3a", True), ("s3n", True), ("gs", False)])
+def test_a_directory_in_a_store_is_known_by_each_scheme_of_hadoop(scheme: str, is_same: bool, s3: S3Server) -> None:
+    bucket = s3.make_bucket()
+    storage = open_storage(f"s3://{bucket}/lake/chk")
+
+    assert is_same == is_directory_of(storage, f"{scheme}://{bucket}/lake/chk")
+    assert not is_directory_of(storage, f"{scheme}://{bucket}/lake/chk2")
+    assert not is_directory_of(storage, f"file:/{bucket}/lake/chk")
 
 
 LONGEST = (1 << 63) - 1
