@@ -162,6 +162,8 @@ def read_offsets(data: bytes) -> OffsetEntry | Unread:
     if first == "v1":
         return OffsetEntry(1, {str(place): read_offset(line) for place, line in enumerate(lines[2:])})
     found: dict[str, Offset] = {}
+    if _SOURCE_NAME.fullmatch(lines[-1]):
+        return Unread("it is cut off within the name of a source", is_cut=True)
     for line in lines[2:]:
         name, colon, text = line.partition(":")
         if not colon or not _SOURCE_NAME.fullmatch(name):
@@ -243,8 +245,7 @@ def read_offset(text: str) -> Offset:
         return None
     value = _json(text)
     if not isinstance(value, dict):
-        is_damaged = not text or (value is None and text[0] == "{")
-        return Unread("it is not JSON") if is_damaged else OtherOffset()
+        return _describe_damage(text) or OtherOffset()
     if "tableVersion" in value:
         return OtherOffset(SourceKind.SHARING)
     if _KEYS_OF_DELTA & value.keys():
@@ -252,6 +253,21 @@ def read_offset(text: str) -> Offset:
     if value.keys() >= _KEYS_OF_OURS:
         return _read_ours(value)
     return OtherOffset()
+
+
+def _describe_damage(text: str) -> Unread | None:
+    """Return why a text that is not a JSON object is no offset of any source, or None if it may be one.
+
+    After a power loss a file ends within its last line, or has NUL characters where it grew without being written.
+    Offsets of some sources are numbers or words, which are intact. Some parsers of JSON ignore what follows a value.
+    """
+    if text.startswith("{"):
+        try:
+            _PAIRS_DECODER.raw_decode(text)
+        except (ValueError, RecursionError):
+            return Unread("it is not JSON", is_cut=True)
+        return Unread("other text follows the JSON object")
+    return Unread("it is not JSON", is_cut=True) if not text or "\0" in text else None
 
 
 def read_schema_entry(data: bytes) -> SchemaEntry | Unread:

@@ -97,6 +97,41 @@ def test_what_is_not_a_position_says_why(text: str, reason: str) -> None:
     assert not isinstance(found, Unread) or reason in found.reason
 
 
+_OFFSET = '{"sourceVersion":1,"reservoirId":"T","reservoirVersion":5,"index":-1,"isStartingVersion":false}'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cut"),
+    [
+        *((_OFFSET[:length], True) for length in (1, 2, 12, 40, len(_OFFSET) - 1)),
+        (_OFFSET[:20] + "\0" * 20, True),
+        ("\0" * 20, True),
+        ("", True),
+        (_OFFSET + "\0" * 20, False),
+        (_OFFSET + "more", False),
+        ('{"format": 1, "table": "T", "sch', True),
+        ('{"logOffset":', True),
+    ],
+)
+@pytest.mark.parametrize("log_version", [1, 2])
+def test_an_offset_that_is_cut_can_be_read_by_no_program(text: str, is_cut: bool, log_version: int) -> None:
+    line = text if log_version == 1 else f"0:{text}"
+    alone = read_offset(text)
+    entry = read_offsets(f"v{log_version}\n{{}}\n{line}".encode()) if line else None
+
+    assert isinstance(alone, Unread)
+    assert is_cut == alone.is_cut
+    assert entry is None or (isinstance(entry, OffsetEntry) and [alone] == [*entry.offsets.values()])
+
+
+@pytest.mark.parametrize(("last", "is_cut"), [("orders", True), ("o", True), ('{"logOffset"}', False)])
+def test_an_entry_with_names_may_be_cut_within_one(last: str, is_cut: bool) -> None:
+    found = read_offsets(f"v2\n{{}}\n0:{_OFFSET}\n{last}".encode())
+
+    assert isinstance(found, Unread)
+    assert is_cut == found.is_cut
+
+
 def test_our_own_offset_is_exclusive_and_has_its_beginning() -> None:
     text = '{"format": 1, "table": "T", "schema": "s", "first": 8, "snapshot": true, "version": 7, "index": 2}'
 

@@ -111,6 +111,11 @@ def _extend(path: str, content: bytes) -> Callable[[Path], object]:
     return lambda checkpoint: (checkpoint / path).write_bytes((checkpoint / path).read_bytes() + content)
 
 
+def _blank(path: str, count: int) -> Callable[[Path], object]:
+    """Return a damage after which the last characters are NUL, as if the file had grown without being written."""
+    return lambda checkpoint: (checkpoint / path).write_bytes((checkpoint / path).read_bytes()[:-count] + b"\0" * count)
+
+
 def _rename(path: str, other: str) -> Callable[[Path], object]:
     return lambda checkpoint: (checkpoint / path).rename(checkpoint / other)
 
@@ -151,6 +156,9 @@ DAMAGES = {
     "newest offsets empty": _write("offsets/4", b""),
     "newest offsets cut in the last line": _cut("offsets/4", 5),
     "offsets before cut in the last line": _cut("offsets/3", 5),
+    "newest offsets with text behind the last line": _extend("offsets/4", b"more"),
+    "newest offsets with NUL characters behind": _extend("offsets/4", b"\0" * 20),
+    "newest offsets with NUL characters within": _blank("offsets/4", 20),
     "newest offsets misnamed": _rename("offsets/4", "offsets/04"),
     "newest offsets gone": _remove("offsets/4"),
     "older offsets empty": _write("offsets/2", b""),

@@ -82,6 +82,8 @@ PARSING = [
     Case(14, "a named source without an offset", _log_of(b'v2\n{"batchWatermarkMs":0}\n0:-'), None),
     Case(15, "a line without a colon", _log_of(b'v2\n{"batchWatermarkMs":0}\n{"logOffset"}'), "unknown"),
     Case(16, "an unknown version of the log", _log_of(offset_log(READY).replace(b"v1", b"v9")), "unknown", ("v9",)),
+    Case(64, "a newest entry that is cut in its last line", standing(READY[:-5], delta(19)), "dead", ("JSON",)),
+    Case(64, "an entry before it that is cut in its last line", standing(READY, delta(19)[:-5]), "dead", ("JSON",)),
     Case(17, "an empty file", _log_of(b""), "dead"),
     Case(18, "CRLF and a newline at the end", _log_of(offset_log(READY).replace(b"\n", b"\r\n") + b"\r\n"), "ok"),
     Case(19, "commits of all versions", standing(READY).file("commits/7", b"v3\n{}").file("commits/6", b""), "ok"),
