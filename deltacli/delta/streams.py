@@ -244,8 +244,19 @@ def read_offset(text: str) -> Offset:
     if text == "-":
         return None
     value = _json(text)
-    if not isinstance(value, dict):
-        return _describe_damage(text) or OtherOffset()
+    if isinstance(value, dict):
+        return _read_object(value)
+    leading = _read_leading_object(text)
+    if leading is None:
+        is_damaged = not text or text.startswith("{") or "\0" in text
+        # Offsets of some sources are numbers or words. Those are intact.
+        return Unread("it is not JSON", is_cut=True) if is_damaged else OtherOffset()
+    # Delta ignores what follows its JSON object, such as the NUL characters of a file that grew at a power loss without
+    # being written. Python, in which our own source parses offsets, does not.
+    return _read_delta(leading) if _KEYS_OF_DELTA & leading.keys() else Unread("other text follows its JSON object")
+
+
+def _read_object(value: JsonObject) -> Offset:
     if "tableVersion" in value:
         return OtherOffset(SourceKind.SHARING)
     if _KEYS_OF_DELTA & value.keys():
@@ -255,19 +266,13 @@ def read_offset(text: str) -> Offset:
     return OtherOffset()
 
 
-def _describe_damage(text: str) -> Unread | None:
-    """Return why a text that is not a JSON object is no offset of any source, or None if it may be one.
-
-    After a power loss a file ends within its last line, or has NUL characters where it grew without being written.
-    Offsets of some sources are numbers or words, which are intact. Some parsers of JSON ignore what follows a value.
-    """
-    if text.startswith("{"):
-        try:
-            _PAIRS_DECODER.raw_decode(text)
-        except (ValueError, RecursionError):
-            return Unread("it is not JSON", is_cut=True)
-        return Unread("other text follows the JSON object")
-    return Unread("it is not JSON", is_cut=True) if not text or "\0" in text else None
+def _read_leading_object(text: str) -> JsonObject | None:
+    """Return the JSON object at the beginning of a text, or None if it does not begin with one."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def read_schema_entry(data: bytes) -> SchemaEntry | Unread:
