@@ -624,6 +624,9 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         name: str,
         *,
         truncate_history: bool = False,
+        protect_streams: Sequence[str] = (),
+        ignore_streams_older_ms: int | None = None,
+        allow_stream_loss: Sequence[str] = (),
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> FeatureDrop:
@@ -632,23 +635,43 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         that were committed.
 
         A feature that older versions need is dropped behind new checkpoints, which are protected from then on;
-        `truncate_history` deletes these versions instead, once they are a day old. `dry_run` only plans.
+        `truncate_history` deletes these versions instead, once they are a day old, and not before the queries of
+        `protect_streams` have passed them. `dry_run` only plans.
 
         Raises UsageError for an invalid name; Refused where the feature cannot be dropped or something uses it
         (`features.*`); PartlyDone once something was committed: another call continues; and what `optimize` and
         `set_properties` raise. Spec: Checkpoint Protection.
         """
         from deltacli.operations.change.drop_feature import DropFeature
+        from deltacli.operations.streams.protection import ProtectionRequest
 
-        return self._made(DropFeature(name, truncate_history, commit_metadata), dry_run=dry_run)
+        streams = ProtectionRequest(
+            protect_streams=protect_streams,
+            ignore_streams_older_ms=ignore_streams_older_ms,
+            allow_stream_loss=allow_stream_loss,
+        )
+        return self._made(DropFeature(name, truncate_history, commit_metadata, streams), dry_run=dry_run)
 
     @named
     def plan_drop_features(
-        self, name: str, *, truncate_history: bool = False, commit_metadata: Mapping[str, str] = NO_METADATA
+        self,
+        name: str,
+        *,
+        truncate_history: bool = False,
+        protect_streams: Sequence[str] = (),
+        ignore_streams_older_ms: int | None = None,
+        allow_stream_loss: Sequence[str] = (),
+        commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> FeatureDrop:
         """Return the steps that `drop_features` with the same parameters would take. Raises as it does."""
         return self.drop_features(
-            name, truncate_history=truncate_history, commit_metadata=commit_metadata, dry_run=True
+            name,
+            truncate_history=truncate_history,
+            protect_streams=protect_streams,
+            ignore_streams_older_ms=ignore_streams_older_ms,
+            allow_stream_loss=allow_stream_loss,
+            commit_metadata=commit_metadata,
+            dry_run=True,
         )
 
     @named
@@ -658,4 +681,4 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         """
         from deltacli.operations.change.drop_feature import DropFeature
 
-        return self._execute(DropFeature(plan.name, plan.truncates, plan.commit_metadata), plan)
+        return self._execute(DropFeature(plan.name, plan.truncates, plan.commit_metadata, plan.streams), plan)

@@ -291,6 +291,14 @@ def test_what_is_refused(home: Path, arguments: list[str], code: int, said: str)
         ("restore ./tbl --version 11 --dry-run", ""),
         ("alter ./tbl add tax int --dry-run", "it stops once, and goes on after a restart"),
         ("alter ./tbl comment id key --dry-run", ""),
+        (
+            "widen-type ./tbl id decimal(20,0) --enable --upgrade-protocol --dry-run",
+            "query late reads the table: column id has another type",
+        ),
+        ("properties ./tbl set owner=ops --dry-run", ""),
+        ("properties ./tbl unset owner --dry-run", ""),
+        ("features ./tbl add deletionVectors --dry-run", ""),
+        ("features ./tbl drop vacuumProtocolCheck --dry-run", ""),
     ],
 )
 def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str, said: str) -> None:
@@ -298,6 +306,8 @@ def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str
     (home / "chk" / "dead" / "offsets" / "7").write_bytes(b"")
     write_checkpoint(home / "chk" / "cut", [offset(TABLE_ID, 11), offset(TABLE_ID, 12)])
     (home / "chk" / "cut" / "commits" / "7").write_bytes(b'v1\n{"next')
+    if "drop" in line:
+        _support(home, "vacuumProtocolCheck")
 
     found = deltacli(*line.split(), "--checkpoints", "chk/*", "--now", NOW, cwd=home)
 
@@ -310,17 +320,63 @@ def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str
     assert "query files" not in found.err
 
 
-def test_a_change_of_a_property_stops_only_queries_that_track_the_schema(home: Path) -> None:
+def _support(home: Path, feature: str) -> None:
+    """Add a feature to the protocol of the table, in version 12, which the queries have read."""
+    assert 0 == deltacli("features", "./tbl", "add", feature, "--yes", cwd=home).code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "alter ./tbl comment id key --dry-run",
+        "widen-type ./tbl id decimal(20,0) --enable --upgrade-protocol --dry-run",
+        "properties ./tbl set owner=ops --dry-run",
+        "properties ./tbl set delta.appendOnly=true --dry-run",
+        "features ./tbl add deletionVectors --dry-run",
+        "features ./tbl drop vacuumProtocolCheck --dry-run",
+        "features ./tbl drop vacuumProtocolCheck --truncate-history --dry-run",
+    ],
+)
+def test_a_change_of_a_property_stops_only_queries_that_track_the_schema(line: str, home: Path) -> None:
     entry = {"tableId": TABLE_ID, "deltaCommitVersion": 11, "dataSchemaJson": "{}", "partitionSchemaJson": "{}"}
     log = home / "chk" / "orders" / f"_schema_log_{TABLE_ID}"
     log.mkdir()
     (log / "0").write_text("v1\n" + json.dumps(entry))
+    if "drop" in line:
+        _support(home, "vacuumProtocolCheck")
 
-    words = ["comment", "id", "key", "--dry-run", "--checkpoints", "chk/*", "--now", NOW]
-    found = deltacli("alter", "./tbl", *words, cwd=home)
+    found = deltacli(*line.split(), "--checkpoints", "chk/*", "--now", NOW, cwd=home)
 
+    assert 0 == found.code, found.err
     assert "query orders reads the table: the commit changes the schema, a property or the protocol" in found.err
-    assert "query late reads" not in found.err
+    assert ("query late reads" in found.err) == line.startswith("widen-type")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "properties ./tbl --checkpoints chk/*",
+        "properties ./tbl get owner --checkpoints chk/*",
+        "features ./tbl --checkpoints chk/*",
+        "features ./tbl --protect-streams chk/*",
+        "features ./tbl add deletionVectors --protect-streams chk/* --dry-run",
+        "features ./tbl drop vacuumProtocolCheck --protect-streams chk/* --dry-run",
+        "features ./tbl drop vacuumProtocolCheck --truncate-history --allow-stream-loss q --dry-run",
+    ],
+)
+def test_options_about_queries_need_a_change_that_concerns_them(line: str, home: Path) -> None:
+    _support(home, "vacuumProtocolCheck")
+
+    assert 2 == deltacli(*line.split(), cwd=home).code
+
+
+def test_a_change_that_does_nothing_stops_no_query(home: Path) -> None:
+    found = deltacli(
+        *("properties", "./tbl", "unset", "owner", "--yes", "--checkpoints", "chk/*", "--now", NOW), cwd=home
+    )
+
+    assert 0 == found.code
+    assert "reads the table" not in found.err
 
 
 def test_python_raises_what_the_command_refuses(home: Path) -> None:

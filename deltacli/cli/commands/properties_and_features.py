@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import CommitMetadataOption, DryRunOption, TableArgument, YesOption, argument
+from deltacli.cli.options.declared import (
+    CheckpointsOption,
+    CommitMetadataOption,
+    DryRunOption,
+    TableArgument,
+    YesOption,
+    argument,
+)
 from deltacli.cli.render.columns import Column, Section, Surface
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
@@ -22,6 +29,7 @@ from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_ranges, plural
 from deltacli.delta.log.actions import parse_commit_metadata
+from deltacli.operations.streams.protection import ProtectionRequest
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
         PropertyEdits,
         ShownProperty,
     )
+    from deltacli.operations.streams.streams import StreamsReport
 
 # -- properties and features of a table --------------------------------------------------------------------------------
 
@@ -220,6 +229,7 @@ def properties(
     force: Annotated[bool, Option("Also set delta. keys that no known engine recognizes.")] = False,
     upgrade_protocol: Annotated[bool, Option("Add the features that the properties require.")] = False,
     commit_metadata: CommitMetadataOption = None,
+    checkpoints: CheckpointsOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -245,15 +255,28 @@ def properties(
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
     if change is None or change is PropertyChange.GET:
-        if force or upgrade_protocol or dry_run or yes or commit_metadata:
-            raise UsageError("--force, --upgrade-protocol, --commit-metadata, --dry-run and --yes require set or unset")
+        if force or upgrade_protocol or dry_run or yes or commit_metadata or checkpoints:
+            raise UsageError(
+                "--force, --upgrade-protocol, --commit-metadata, --checkpoints, --dry-run and --yes require set or "
+                "unset"
+            )
         if change is not None and not items:
             raise _without_key(change)
         _show_properties(run, table, opened, None if change is None else items or [])
         return
     added_keys = parse_commit_metadata(commit_metadata or [])
     edits = _edits(change, items or [], force=force, upgrade_protocol=upgrade_protocol, commit_metadata=added_keys)
-    _change(run, table, opened, change, edits, Mode(dry_run, yes))
+    streams = _read_streams(run, opened, checkpoints)
+    _change(run, table, opened, change, edits, Mode(dry_run, yes), streams)
+
+
+def _read_streams(run: Run, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
+    """Return the queries of checkpoint directories, after a note on each that cannot continue; None without any."""
+    if not checkpoints:
+        return None
+    from deltacli.cli.running.stream_notes import note_streams
+
+    return note_streams(run, table, checkpoints)
 
 
 def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
@@ -284,15 +307,30 @@ def _not_told(what: str, spelling: str) -> UsageError:
     )
 
 
-def _change(run: Run, spelling: str, table: Table, change: PropertyChange, edits: PropertyEdits, mode: Mode) -> None:
+def _change(
+    run: Run,
+    spelling: str,
+    table: Table,
+    change: PropertyChange,
+    edits: PropertyEdits,
+    mode: Mode,
+    streams: StreamsReport | None,
+) -> None:
     from deltacli.operations.change.properties_and_features import PropertiesChange
 
     def question(planned: PropertiesOutcome) -> str:
         count = len(planned.plan.changes)
         return f"{change} {count} {'property' if count == 1 else 'properties'} of {planned.table}"
 
-    def notes(planned: PropertiesOutcome) -> Sequence[str]:
-        return planned.plan.cautions if planned.refused is None else ()
+    def notes(planned: PropertiesOutcome) -> Iterable[str]:
+        if planned.refused is not None:
+            return
+        yield from planned.plan.cautions
+        if streams is not None and not planned.is_noop:
+            from deltacli.cli.running.stream_notes import stopped_streams
+
+            protocol = None if planned.features is None else planned.features.protocol_after
+            yield from stopped_streams(streams, metadata=planned.plan.metadata, protocol=protocol)
 
     run_change(run, table, PropertiesChange(edits), replace(_wording(spelling, question), notes=notes), mode)
 
@@ -389,7 +427,10 @@ def features(
     change: FeatureArgument = None,
     names: NamesArgument = None,
     truncate_history: TruncateOption = False,
+    *,
+    protection: ProtectionRequest,
     commit_metadata: CommitMetadataOption = None,
+    checkpoints: CheckpointsOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -405,7 +446,8 @@ def features(
     files, row ids by adding files again without them. A feature that older versions
     need is dropped behind new checkpoints, which are protected from then on.
     Clients without it read the newest version afterwards. --truncate-history deletes
-    these versions instead, a day later: run it again then.
+    these versions instead, a day later: run it again then. It keeps what streaming
+    queries need with --protect-streams.
 
     \b
     Examples:
@@ -414,11 +456,13 @@ def features(
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
       deltacli features ./tbl drop v2Checkpoint --dry-run  # after it was added
       deltacli features ./tbl drop rowTracking --yes
+      deltacli features ./tbl drop deletionVectors --truncate-history --protect-streams './chk/*'
     """
     opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
-        if dry_run or yes or commit_metadata:
-            raise UsageError("--commit-metadata, --dry-run and --yes require add or drop")
+        if dry_run or yes or commit_metadata or checkpoints:
+            raise UsageError("--commit-metadata, --checkpoints, --dry-run and --yes require add or drop")
+        _require_drop(protection)
         _show_features(run, table, opened)
         return
     added_keys = parse_commit_metadata(commit_metadata or [])
@@ -428,13 +472,21 @@ def features(
     if change is FeatureChange.DROP:
         from deltacli.operations.change.drop_feature import DropFeature
 
-        _drop(run, table, opened, DropFeature(names[0], truncate_history, added_keys), Mode(dry_run, yes))
+        dropping = DropFeature(names[0], truncate_history, added_keys, protection)
+        _drop(run, table, opened, dropping, Mode(dry_run, yes), _read_streams(run, opened, checkpoints))
         return
+    _require_drop(protection)
     if truncate_history:
         raise UsageError("--truncate-history requires drop")
     from deltacli.operations.change.properties_and_features import FeaturesAddition
 
-    _add(run, table, opened, FeaturesAddition(names, added_keys), Mode(dry_run, yes))
+    addition = FeaturesAddition(names, added_keys)
+    _add(run, table, opened, addition, Mode(dry_run, yes), _read_streams(run, opened, checkpoints))
+
+
+def _require_drop(protection: ProtectionRequest) -> None:
+    if protection.protect_streams:
+        raise UsageError("--protect-streams requires drop with --truncate-history")
 
 
 def _show_features(run: Run, spelling: str, opened: Table) -> None:
@@ -450,20 +502,41 @@ def _show_features(run: Run, spelling: str, opened: Table) -> None:
         run.say_next(f"deltacli explain {quoted_table(spelling)}")
 
 
-def _add(run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: Mode) -> None:
+def _add(
+    run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: Mode, streams: StreamsReport | None
+) -> None:
     def question(planned: FeaturesOutcome) -> str:
         listed = ", ".join(one.name for one in planned.plan.added)
         return f"add {listed} to the protocol of {planned.table} permanently"
 
-    run_change(run, table, change, _wording(spelling, question), mode)
+    def stopped(planned: FeaturesOutcome) -> Iterable[str]:
+        if streams is None or planned.is_noop or planned.refused is not None:
+            return ()
+        from deltacli.cli.running.stream_notes import stopped_streams
+
+        return stopped_streams(streams, metadata=None, protocol=planned.plan.protocol_after)
+
+    run_change(run, table, change, replace(_wording(spelling, question), notes=stopped), mode)
 
 
-def _drop(run: Run, spelling: str, table: Table, change: DropFeature, mode: Mode) -> None:
+def _drop(
+    run: Run, spelling: str, table: Table, change: DropFeature, mode: Mode, streams: StreamsReport | None
+) -> None:
 
     def question(planned: FeatureDrop) -> str:
         return f"drop the feature {planned.name} of {planned.table.uri}: {'; '.join(planned.steps)}"
 
+    def stopped(planned: FeatureDrop) -> Iterable[str]:
+        if streams is None:
+            return ()
+        from deltacli.cli.running.stream_notes import stopped_streams
+        from deltacli.operations.change.drop_feature import find_changed_metadata
+
+        metadata = find_changed_metadata(planned)
+        return stopped_streams(streams, metadata=metadata, protocol=dict(planned.protocol_after))
+
     wording: Wording[FeatureDrop, FeatureDrop] = Wording(
+        notes=stopped,
         question=question,
         planned=lambda planned, _: drop_result(planned),
         done=drop_result,

@@ -7,7 +7,7 @@ from typing import Annotated
 from deltacli.cli.options import declared
 from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
-from deltacli.cli.running.table_formats import ask
+from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.core.request_fields import Option
 from deltacli.operations.change.widen_type import WidenRequest
 
@@ -28,6 +28,7 @@ def widen_type(
     allow_lossy: declared.AllowLossyOption = False,
     min_paimon: declared.MinPaimonOption = None,
     branch: declared.BranchOption = None,
+    checkpoints: declared.CheckpointsOption = None,
     dry_run: declared.DryRunOption = False,
     yes: declared.YesOption = False,
 ) -> None:
@@ -52,16 +53,21 @@ def widen_type(
       deltacli widen-type ./tbl trip "decimal(20,0)" ride.fare "decimal(20,2)" --check --enable --upgrade-protocol
       deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
-    ask(
-        run,
-        table,
-        lambda opened: opened.widen_type(
+
+    def widen(opened: Handle) -> None:
+        streams = None
+        if checkpoints:
+            from deltacli.cli.running.stream_notes import note_streams
+
+            streams = note_streams(opened.run, opened.table, checkpoints)
+        opened.widen_type(
             changes,
             asked,
             mode=Mode(dry_run, yes, check),
             allow_lossy=allow_lossy,
             min_paimon=min_paimon,
             branch=branch,
-        ),
-        writes=not (dry_run or check),
-    )
+            **({} if streams is None else {"streams": streams}),
+        )
+
+    ask(run, table, widen, writes=not (dry_run or check))

@@ -167,15 +167,23 @@ class DeltaHandle(_Handle):
         request = Asked(AlterationRequest, {**asked.values, "changes": changes}).request()
         run_change(self.run, self.table, Alteration(request), wording_of_alteration(self.name, streams), mode)
 
-    def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], *, mode: Mode, **_: object) -> None:
-        """Give columns wider types. Raises UsageError."""
+    def widen_type(
+        self,
+        words: Sequence[str],
+        asked: Asked[WidenRequest],
+        *,
+        mode: Mode,
+        streams: StreamsReport | None = None,
+        **_: object,
+    ) -> None:
+        """Give columns wider types; notes name the queries that stop. Raises UsageError."""
         from deltacli.cli.render.schemas.altering import wording_of_widening
         from deltacli.cli.running.changing import run_change
         from deltacli.operations.change.widen_type import Widening
 
         is_shown = not mode.check and (mode.dry_run or not mode.yes)
         change = Widening(asked.request().of(words), with_impact=is_shown)
-        run_change(self.run, self.table, change, wording_of_widening(self.name), mode)
+        run_change(self.run, self.table, change, wording_of_widening(self.name, streams), mode)
 
     def more_rules(self) -> Iterable[Rule]:
         return ()

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.change import Gate, carry_out, plan_change
+from deltacli.changing.change import Gate, carry_out
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Unopposed, Whole
-from deltacli.core.errors import Refused, command
+from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
@@ -35,17 +35,21 @@ from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.property_changes import plan_unset
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
-from deltacli.delta.schema.types import MODE
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
-from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
+from deltacli.operations.change.remove_mapping import files_to_rename, metadata_without_mapping, remove_mapping
+from deltacli.operations.change.truncate_history import (
+    command_of_drop,
+    find_needed_history,
+    newest_trace,
+    truncate_history,
+)
 from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.operations.streams.protection import ProtectionRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_regained
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector
 from deltacli.work.rewrite.pieces import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
@@ -56,91 +60,11 @@ if TYPE_CHECKING:
 
 # -- what still uses the feature ---------------------------------------------------------------------------------------
 
-_MINUTE_MS = 60_000
 _FILES_PER_PIECE = 32
 _OF_TOMBSTONES = ("path", "deletionVector", "deletionTimestamp")
 OPERATION = "ROW TRACKING UNBACKFILL"
 PROPERTIES = (ENABLED, SUSPENDED, *MATERIALIZED_NAMES)
 _IDS = ("baseRowId", "defaultRowCommitVersion")
-
-
-def _has_vector(kind: str, action: Action) -> bool:
-    if kind == "metaData":
-        return _configured(action, "delta.enableDeletionVectors") == "true"
-    return kind in ("add", "remove", "cdc") and action.get("deletionVector") is not None
-
-
-def _is_mapped(kind: str, action: Action) -> bool:
-    return kind == "metaData" and (_configured(action, MODE) or "none") != "none"
-
-
-def _has_policy(kind: str, action: Action) -> bool:
-    return kind == "metaData" and _configured(action, "delta.checkpointPolicy") == "v2"
-
-
-def _has_type_changes(kind: str, action: Action) -> bool:
-    return kind == "metaData" and TYPE_CHANGES_KEY in str(action.get("schemaString"))
-
-
-def _configured(action: Action, key: str) -> str | None:
-    configuration = action.get("configuration")
-    value = configuration.get(key) if isinstance(configuration, Mapping) else None
-    return None if value is None else str(value).lower()
-
-
-_TRACES: Mapping[str, Callable[[str, Action], bool]] = {
-    feature_changes.VECTORS: _has_vector,
-    "columnMapping": _is_mapped,
-    "v2Checkpoint": _has_policy,
-    "typeWidening": _has_type_changes,
-    "typeWidening-preview": _has_type_changes,
-}
-"""Feature -> whether an action of a commit uses it. Others leave no trace in older versions."""
-
-
-def newest_trace(snapshot: Snapshot, name: str) -> int | None:
-    """Return the newest version of the log that a client without a feature could not read right; None without one.
-
-    Reads all commits. Raises StorageFailed and CommitCorrupt.
-    """
-    table = snapshot.table
-    listing = list_log_whole(table.storage, table.progress).listing
-    oldest: int = min(listing.reconstructable, default=snapshot.version)
-    if name == feature_changes.PROTECTION:
-        protected = state.parse_integer(snapshot.properties, state.CHECKPOINT_PROTECTION) or 0
-        return protected - 1 if int(oldest) < protected else None
-    is_trace = _TRACES.get(name)
-    if is_trace is None:
-        return None
-    for version in sorted(listing.commits, reverse=True):
-        actions = stream_commit(table.storage, listing.commits[version])
-        if any(is_trace(kind, action) for kind, action in actions):
-            return version
-    of_checkpoint = read_snapshot(table, version=oldest) if oldest not in listing.commits else None
-    if of_checkpoint is not None and is_trace("metaData", of_checkpoint.metadata.as_json()):
-        return int(oldest)
-    return None
-
-
-def truncate_history(table: TableHandle, trace: int) -> int | None:
-    """Delete the versions of the log up to a trace, where they are old enough and a later checkpoint exists.
-
-    Return None if they are gone, else the time in epoch milliseconds at which it can go on. Raises Refused where a
-    guard of the log objects, and PartlyDone.
-    """
-    snapshot = read_snapshot(table)
-    own, retention = state.log_retention_ms(snapshot.properties), state.truncation_retention_ms(snapshot.properties)
-    request = ExpiryRequest(retention_ms=retention, allow_retention_below_ms=max(own, retention))
-    change = LogExpiry(request, proves=False, cut_ms=_MINUTE_MS)
-    plan = plan_change(change, table)
-    if plan.boundary is not None and plan.boundary > trace:
-        carry_out(change, table, plan=plan)
-        return None
-    listing = list_log_whole(table.storage, table.progress).listing
-    first = min((one.version for one in listing.checkpoints if one.version > trace), default=snapshot.version)
-    time = read_snapshot(table, version=first).time
-    begun = table.clock() if time is None else time.timestamp_ms
-    return (begun // _MINUTE_MS + 1) * _MINUTE_MS + retention
 
 
 def files_with_vectors(snapshot: Snapshot) -> int:
@@ -252,6 +176,8 @@ class FeatureDrop(Whole, OnTable, Unopposed):
     protocol_after: Mapping[str, Any]
     steps: list[str]
     truncates: bool = False
+    streams: ProtectionRequest = field(default_factory=ProtectionRequest)
+    """The queries whose versions of the log are kept."""
     clients: tuple[ClientAccess, ...] = ()
     """Those that read or write the table again afterwards."""
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
@@ -298,15 +224,21 @@ def plan_drop(
     name: str,
     *,
     truncate_history: bool = False,
+    streams: ProtectionRequest | None = None,
     commit_metadata: Mapping[str, str] = NO_METADATA,
     now: Snapshot | None = None,
 ) -> FeatureDrop:
     """Plan to drop a feature of the newest version, or of one that was rebuilt already. `truncate_history` deletes the
-    versions that need it instead of protecting their checkpoints.
+    versions that need it instead of protecting their checkpoints, and not those that a query of `streams` needs.
 
-    Raises UsageError, Refused where it cannot be dropped or something uses it, and what `read_snapshot` raises.
+    Raises UsageError, Refused where it cannot be dropped, something uses it or a query needs its versions, and what
+    `read_snapshot` raises.
     """
     require_free(commit_metadata)
+    streams = streams or ProtectionRequest()
+    if streams.protect_streams and not truncate_history:
+        one, other = parameter("features drop.protect_streams"), parameter("features drop.truncate_history")
+        raise UsageError(f"{one} needs {other}: nothing else of a drop deletes what a query needs")
     snapshot = now or read_snapshot(table)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_droppable(name)
@@ -319,17 +251,44 @@ def plan_drop(
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
     before = state.plain_action(snapshot.raw_protocol)
     after = feature_changes.without_feature(before, name, protected=removal.protects_history and not truncate_history)
-    steps = list(_steps(snapshot, name, removal, truncates=truncate_history))
+    trace = newest_trace(snapshot, name) if truncate_history else None
+    if trace is not None and (refusals := find_needed_history(snapshot, name, trace, streams)):
+        raise Refused.by(refusals)
+    steps = list(_steps(snapshot, name, removal, truncates=truncate_history, trace=trace))
     left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
     clients = clients_regained(snapshot.config, left, [one.domain for one in snapshot.domains])
     basis = basis_of(snapshot)
-    return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, clients, commit_metadata)
+    if trace is not None and not streams.protect_streams:
+        basis.cautions.append(
+            "streaming queries that still need the deleted versions of the log cannot continue; keep what they need with "
+            f"{parameter('features drop.protect_streams')}"
+        )
+    return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, streams, clients, commit_metadata)
 
 
-def _steps(snapshot: Snapshot, name: str, removal: feature_changes.Removal, *, truncates: bool) -> Iterator[str]:
+def find_changed_metadata(drop: FeatureDrop) -> Action | None:
+    """Return the metaData action that a drop commits because of the columns or properties; None if it keeps them."""
+    snapshot = drop.basis.snapshot
+    if snapshot is None:
+        return None
+    if drop.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
+        return metadata_without_mapping(snapshot)
+    unset = [key for key in drop.removal.unset if key in snapshot.properties]
+    if not unset:
+        return None
+    return plan_unset(
+        replace(snapshot.config, raw_metadata=snapshot.raw_metadata),
+        state.plain_metadata(snapshot.raw_metadata),
+        unset,
+    ).metadata
+
+
+def _steps(
+    snapshot: Snapshot, name: str, removal: feature_changes.Removal, *, truncates: bool, trace: int | None
+) -> Iterator[str]:
     yield from _preparations(snapshot, name, removal)
     if truncates:
-        if (trace := newest_trace(snapshot, name)) is not None:
+        if trace is not None:
             age = format_duration(state.truncation_retention_ms(snapshot.properties))
             yield f"delete the versions of the log up to {trace} or later, once they are {age} old"
         yield f"drop {name} from the protocol"
@@ -374,10 +333,17 @@ class DropFeature:
     name: str
     truncate_history: bool = False
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
+    streams: ProtectionRequest = field(default_factory=ProtectionRequest)
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeatureDrop:
-        truncates, metadata = self.truncate_history, self.commit_metadata
-        return plan_drop(table, self.name, truncate_history=truncates, commit_metadata=metadata, now=now)
+        return plan_drop(
+            table,
+            self.name,
+            truncate_history=self.truncate_history,
+            streams=self.streams,
+            commit_metadata=self.commit_metadata,
+            now=now,
+        )
 
     def outcome(self, plan: FeatureDrop) -> FeatureDrop:
         return plan
@@ -392,8 +358,7 @@ class DropFeature:
         gate.look(needs_clock=True)
         if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
             gate.outcome = gate.again(plan)
-        name, truncates = gate.outcome.name, gate.outcome.truncates
-        drop = command("features drop", name, truncate_history=True) if truncates else command("features drop", name)
+        drop = command_of_drop(gate.outcome.name, truncates=gate.outcome.truncates, streams=gate.outcome.streams)
         gate.unreached = f"{self.name} is not dropped yet", drop
         _Drop(gate).run()
         gate.outcome.is_made = True
@@ -443,7 +408,7 @@ class _Drop:
         listing = list_log_whole(self._table.storage, self._table.progress).listing
         if not any(one.version > trace for one in listing.checkpoints):
             self._commit_and_checkpoint()
-        again_ms = truncate_history(self._table, trace)
+        again_ms = truncate_history(self._table, name, trace, self._plan.streams)
         self._gate.has_begun = self._gate.has_begun or again_ms is None
         left = newest_trace(read_snapshot(self._table), name) if again_ms is None else trace
         if left is not None:
@@ -452,7 +417,7 @@ class _Drop:
                 f"versions up to {left} need the feature {name}; they can be deleted {when}",
                 code="features.wait",
                 facts={} if again_ms is None else {"again": format_timestamp(again_ms)},
-                hint=command("features drop", name, truncate_history=True),
+                hint=command_of_drop(name, truncates=True, streams=self._plan.streams),
             )
 
     def _commit_and_checkpoint(self) -> None:

@@ -21,6 +21,7 @@ from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.data_files import decode
 from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
@@ -55,6 +56,11 @@ def files_to_rename(snapshot: Snapshot) -> tuple[int, int] | None:
 
 def _sizes(adds: RecordBatch) -> list[int]:
     return [size or 0 for size in adds.column("size").to_pylist()]
+
+
+def metadata_without_mapping(snapshot: Snapshot) -> Action:
+    """Return the metaData action that the removal of column mapping commits. Raises Refused."""
+    return _drafts(snapshot)[1].metadata
 
 
 def remove_mapping(gate: Gate[Any, Any], commit_metadata: Mapping[str, str]) -> int | None:

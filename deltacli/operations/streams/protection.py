@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
+from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, shared
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import duration, format_size, plural
 
@@ -46,6 +47,33 @@ class StreamProtection:
         """Return the queries whose loss is allowed, each once: `allowed_loss` also has paths as absolute ones."""
         others = {absolute(name) for name in self.allowed_loss if absolute(name) != name}
         return [name for name in self.allowed_loss if name not in others]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectionRequest:
+    """The options of a command that deletes parts of a log, and has no other options about age."""
+
+    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
+    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
+    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an option that needs another one, for an empty text and a negative age."""
+        require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
+        object.__setattr__(self, "protect_streams", tuple(self.protect_streams))
+        object.__setattr__(self, "allow_stream_loss", tuple(self.allow_stream_loss))
+
+    @property
+    def options(self) -> dict[str, Any]:  # Any: values of the options of a command
+        """Return the options that are set, for a command that repeats them."""
+        options: dict[str, Any] = {}  # Any: as above
+        if self.protect_streams:
+            options["protect_streams"] = list(self.protect_streams)
+        if self.ignore_streams_older_ms is not None:
+            options["ignore_streams_older_ms"] = duration(self.ignore_streams_older_ms)
+        if self.allow_stream_loss:
+            options["allow_stream_loss"] = list(self.allow_stream_loss)
+        return options
 
 
 class QueryState(StrEnum):

@@ -149,10 +149,20 @@ def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
 _CSV_OF_WIDENING = ("column", "fromType", "toType", "allowed")
 
 
-def wording_of_widening(name: str) -> Wording[WideningOutcome, WideningOutcome]:
-    """Return how wider types are told; `name` is the table as the user wrote it."""
+def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Wording[WideningOutcome, WideningOutcome]:
+    """Return how wider types are told; `name` is as the user wrote it, `streams` are queries that may stop."""
     checkpoint = f"deltacli checkpoint {quoted_table(name)}"
+
+    def stopped(planned: WideningOutcome) -> Iterable[str]:
+        metadata = planned.plan.metadata_after
+        if streams is None or metadata is None:
+            return ()
+        from deltacli.cli.running.stream_notes import stopped_streams
+
+        return stopped_streams(streams, metadata=metadata, protocol=planned.plan.protocol_after)
+
     return Wording(
+        notes=stopped,
         question=_widening_question,
         planned=widening_result,
         done=lambda made: widening_result(made, False),
