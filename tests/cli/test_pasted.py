@@ -131,7 +131,7 @@ def prepare(page: str, place: Path) -> None:
         shutil.copytree(place / "tbl", place / "lost", ignore=shutil.ignore_patterns("_delta_log"))
     if page in ("read", "changes"):
         run(place, "properties", "tbl", "set", "delta.enableRowTracking=true", "--upgrade-protocol", "--yes")
-    if page == "streams":
+    if page in ("streams", "features"):
         table_id = json.loads(run(place, "snapshot", "tbl", "--json").out)["metadata"]["id"]
         write_checkpoint(place / "chk" / "orders", [offset(table_id, 13), offset(table_id, 14)])
     if page == "share":  # whose examples follow each other

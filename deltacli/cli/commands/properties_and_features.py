@@ -456,7 +456,7 @@ def features(
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
       deltacli features ./tbl drop v2Checkpoint --dry-run  # after it was added
       deltacli features ./tbl drop rowTracking --yes
-      deltacli features ./tbl drop deletionVectors --truncate-history --protect-streams './chk/*'
+      deltacli features ./tbl drop v2Checkpoint --truncate-history --protect-streams './chk/*' --dry-run
     """
     opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:

@@ -260,8 +260,8 @@ def plan_drop(
     basis = basis_of(snapshot)
     if trace is not None and not streams.protect_streams:
         basis.cautions.append(
-            "streaming queries that still need the deleted versions of the log cannot continue; keep what they need with "
-            f"{parameter('features drop.protect_streams')}"
+            "streaming queries that still need the deleted versions of the log cannot continue; keep what they need "
+            f"with {parameter('features drop.protect_streams')}"
         )
     return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, streams, clients, commit_metadata)
 

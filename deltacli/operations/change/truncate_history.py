@@ -141,10 +141,11 @@ def find_needed_history(snapshot: Snapshot, name: str, trace: int, streams: Prot
     """
     if not streams.protect_streams:
         return []
+    # A pattern that matches no checkpoint is an error at once, not a day later.
+    guard = guard_streams(snapshot, StreamProtection.of(streams))
     regardless = _expiry_of_history(snapshot, ProtectionRequest()).plan(snapshot.table, snapshot)
     if regardless.boundary is None or regardless.boundary <= trace:
         return []
-    guard = guard_streams(snapshot, StreamProtection.of(streams))
     refusals = list(guard.refusals("features drop"))
     for query in guard.queries:
         # The log begins at a checkpoint, which may be below the versions that the query needs.
