@@ -140,7 +140,9 @@ def _of_source(source: StreamSource, said: set[str]) -> Iterator[str]:
         within = ", in its first snapshot" if one.position.in_snapshot else ""
         behind = "up to date"
         if one.lag.versions:
-            behind = f"{plural(one.lag.versions, 'version')} behind, {format_size(one.lag.size_bytes)}"
+            size = format_size(one.lag.size_bytes)
+            size = f"at least {size}" if one.lacks_commits else size
+            behind = f"{plural(one.lag.versions, 'version')} behind, {size}"
         if one.lag.age_ms:
             behind += f", for {format_duration(_coarse(one.lag.age_ms))}"
         ambiguous = ", one of several tables with this id" if one.is_ambiguous else ""

@@ -93,6 +93,12 @@ class SourceJudgement:
         return self.lag.versions > 0
 
     @property
+    def lacks_commits(self) -> bool:
+        """Return whether a commit that the source has to deliver is gone or damaged, so that its files are unknown."""
+        first = self.position.version + self.position.in_snapshot
+        return any(not self.history.is_read(version) for version in range(first, self.history.newest + 1))
+
+    @property
     def is_ahead_of_log(self) -> bool:
         """Return whether the log was set back below the position, so that what the source needs is not in it."""
         return find_position_ahead(self.source, self.history.newest) is not None

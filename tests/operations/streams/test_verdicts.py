@@ -18,6 +18,7 @@ from tests.operations.streams.cases import CASES, Case
 from tests.operations.streams.checkpoints import TABLE_ID, delta, own, standing
 from tests.operations.streams.made import expected, make
 from tests.operations.streams.tables import History
+from tests.support.actions import metadata
 from tests.support.reading import NOW_MS
 from tests.support.s3 import S3Server
 
@@ -147,3 +148,22 @@ def test_a_position_after_which_no_other_can_be_named_is_not_readable(offset: st
 
     assert Verdict.UNKNOWN == found.finding.verdict
     assert not judged
+
+
+def test_a_copied_directory_in_a_store_is_dead_once_a_commit_ahead_concerns_its_log(
+    tmp_path: Path, s3: S3Server
+) -> None:
+    """Looking for the log is a request, which is made only then."""
+    bucket = s3.make_bucket()
+    ahead = History({17: [metadata(configuration={"owner": "ops"})]})
+    checkpoint = standing(delta(15)).file(f"_schema_log_{TABLE_ID}/0", _entry_of(tmp_path / "before"))
+    for path, data in {"metadata": b'{"id":"q"}', **checkpoint.files}.items():
+        s3.put(bucket, f"chk/{path}", data)
+    table = Table(LocalStorage(str(ahead.write(tmp_path / "table"))), clock=fixed_clock(NOW_MS))
+    (found,) = find_checkpoints([f"s3://{bucket}/chk"], open_storage, table.engine)
+    (source,) = found.sources
+
+    judged = judge(read_history(table, [(found, source)]), found, source)
+
+    assert Verdict.DEAD == judged.rows.verdict
+    assert "copied or renamed" in judged.rows.because
