@@ -187,7 +187,10 @@ def read_history(
     snapshot = snapshot or read_snapshot(table)
     listing = listing or list_log(table.storage, progress=table.progress)
     sources = [*sources]
-    begins = [one.version + one.in_snapshot for _, source in sources for one in source.positions]
+    begins = [position.version + position.in_snapshot for _, source in sources for position in source.positions]
+    # Our own source keeps where its first batch began, which is before both of its offsets.
+    restarts = [restart_position(checkpoint, source) for checkpoint, source in sources]
+    begins += [position.version + position.in_snapshot for position in restarts if position is not None]
     if any(not checkpoint.is_committed and began_unknown(source) for checkpoint, source in sources):
         begins += listing.commits  # it may have begun with any of them
     first = min([*begins, snapshot.version + 1])

@@ -129,6 +129,8 @@ def _deliver(log: Log, newest: Newest, *, feed: bool) -> Iterator[tuple[str, ...
         return
     if end.is_own:
         start = _own_start(log, newest)
+    elif end.version - (end.files == 0 and not end.in_snapshot) > log.newest:
+        raise Dies("the log was set back")
     elif start is None:
         start = first_start(end)
     if start is not None and start.in_snapshot:
@@ -280,7 +282,10 @@ def _sources(path: Path) -> dict[str, str]:
 
 
 def _position(text: str | None) -> Position | None:
-    found: Any = None if text is None else json.loads(text)
+    try:
+        found: Any = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise Dies("an offset is cut") from error
     if not isinstance(found, dict):
         return None
     if "format" in found:

@@ -142,6 +142,22 @@ def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Pat
     assert _table(root).expire_log(protect_streams=glob, allow_stream_loss=allowed).plan.streams
 
 
+@pytest.mark.parametrize("version", [2, 3, 7, 8])
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_the_first_batch_of_our_own_source_is_kept_from_its_beginning(
+    version: int, with_snapshot: bool, tmp_path: Path
+) -> None:
+    """The batch is not finished. It began with version 3, or with a snapshot of version 2, and ends before 8."""
+    offset = own(8, first=3, with_snapshot=with_snapshot)
+    table = History({18: [removing(name_of(version), data_change=False)]})
+    root, place = _written(tmp_path, table, standing(offset, batch=0, committed=False))
+
+    is_needed = name_of(version) in restart(root, place)
+
+    assert is_needed == (version >= 3 or with_snapshot)
+    assert is_needed == (name_of(version) not in goes(_table(root), protect_streams=[str(place)]))
+
+
 @pytest.mark.parametrize(
     "checkpoint",
     [standing(delta(25)), standing(own(25)), standing(delta(21, 3)), standing(delta(25), delta(15), committed=False)],
