@@ -112,7 +112,7 @@ def test_columns_and_types_are_not_completed_as_files(matches: Matches) -> None:
     assert ["my table", "tbl"] == matches("deltacli widen-type ")
     for line in ("deltacli widen-type tbl ", "deltacli widen-type tbl my", "deltacli widen-type tbl id long co"):
         assert [] == [name for name in matches(line) if not name.startswith("-")]
-    assert ["--check", "--check-files"] == matches("deltacli widen-type tbl id long --che")
+    assert ["--check", "--check-files", "--checkpoints"] == matches("deltacli widen-type tbl id long --che")
     assert [] == matches("deltacli widen-type tbl --enable id long --ena")
 
 

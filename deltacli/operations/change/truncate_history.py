@@ -169,12 +169,14 @@ def _cuts_below(snapshot: Snapshot, query: GuardedQuery, trace: int) -> bool:
 
 def _refusal_for_query(query: GuardedQuery, name: str, trace: int, streams: ProtectionRequest) -> Refusal:
     assert query.versions is not None
+    override = parameter("features drop.allow_stream_loss", query.query or query.checkpoint)
     return Refusal(
         "features.needed-by-stream",
         f"versions up to {trace} need the feature {name} and have to be deleted, but query {query.name} needs the log "
         f"from version {query.versions[0]} on",
-        override=parameter("features drop.allow_stream_loss", query.query or query.checkpoint),
+        override=override,
         hint=command_of_drop(name, truncates=True, streams=streams),
+        facts={"if the query is abandoned": override},
     )
 
 

@@ -94,6 +94,7 @@ def test_versions_that_a_query_needs_are_not_deleted(checkpoint: Checkpoint, cod
             refused_call(FEATURE, **options)
         assert (code, 4) == (refused.value.code, refused.value.exit_code)
         assert QUERY_ID in refused.value.message
+        assert f"--allow-stream-loss {QUERY_ID}" == refused.value.override
     assert [0, 1, 2, 3] == _versions(waiting)
 
 
