@@ -68,6 +68,19 @@ def locate(paths: pa.Array, uri: str) -> tuple[pa.Array, list[int]]:
     return pc.if_else(elsewhere, pa.scalar(None, pa.binary()), keys), outside
 
 
+_LONGEST_BINARY_VALUE = 2**31 - 1
+"""Bytes: the most that one value of an Arrow column with 32-bit offsets can have."""
+
+
+def drop_first_bytes(values: ArrowArray, count: int) -> ArrowArray:
+    """Return binary values without their first `count` bytes. A shorter value becomes empty.
+
+    The slice has an end although it means "up to the end": without one, pyarrow 26.0.1 multiplies its default end by
+    the number of values, which overflows, and fails with "Negative buffer resize" for every even number of values.
+    """
+    return pc.binary_slice(values, count, _LONGEST_BINARY_VALUE)
+
+
 def _may_have_scheme(paths: ArrowArray) -> bool:
     data = paths.buffers()[2]
     return data is not None and b":" in data.to_pybytes()

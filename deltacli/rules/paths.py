@@ -22,6 +22,7 @@ from deltacli.delta.data_files import (
     canonical_column,
     decode,
     decode_column,
+    drop_first_bytes,
 )
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.hadoop_paths import are_spelled_otherwise, spell_as_hadoop
@@ -473,7 +474,7 @@ def relative_and_absolute_spellings(view: views.StateView) -> Iterator[Finding]:
     inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
     if not len(inside):
         return
-    relative = pc.binary_slice(pc.take(keys, inside), len(prefix)).combine_chunks()
+    relative = drop_first_bytes(pc.take(keys, inside), len(prefix)).combine_chunks()
     named = pa.chunked_array(
         [pc.filter(chunk, pc.is_in(chunk, value_set=relative)) for chunk in keys.chunks], pa.binary()
     )

@@ -115,20 +115,21 @@ def absolute_path_without_scheme() -> TableBuilder:
 
 
 class AbsoluteInside(TableBuilder):
-    """A table one of whose files is added by its absolute path. `prefix` is what comes before that."""
+    """A table some of whose files, those with `numbers`, are added by absolute paths. `prefix` comes before these."""
 
     prefix = "file://"
     version = 4
-    number = 5
+    numbers: tuple[int, ...] = (5,)
 
     def write(self, root: Path) -> Path:
-        plain = self.path_of("b", self.number)
-        path = f"{self.prefix}{quote(str(root))}/{plain}"
-        self.add(self.version, 0)["path"] = path
-        (root / "p=b").mkdir(parents=True)
-        (root / plain).write_bytes(b"x" * self.add(self.version)["size"])
-        time = (self.time_of(1) - 1000) * 1_000_000
-        os.utime(root / plain, ns=(time, time))
+        for index, number in enumerate(self.numbers):
+            plain = self.path_of("b", number)
+            add = self.add(self.version, index)
+            add["path"] = f"{self.prefix}{quote(str(root))}/{plain}"
+            (root / "p=b").mkdir(parents=True, exist_ok=True)
+            (root / plain).write_bytes(b"x" * add["size"])
+            time = (self.time_of(1) - 1000) * 1_000_000
+            os.utime(root / plain, ns=(time, time))
         return super().write(root)
 
 
@@ -196,8 +197,17 @@ def removed_by_another_spelling() -> TableBuilder:
 @damage("path.same-file-two-spellings", also=("path.absolute-inside-root",))
 def relative_and_absolute_spelling() -> TableBuilder:
     table = AbsoluteInside()
-    table.number = 2
+    table.numbers = (2,)
     table.commit(table.new_add("b", 2, 4))
+    return table
+
+
+# pyarrow 26.0.1 slices an odd number of values without an end, and fails for an even one.
+@damage("path.same-file-two-spellings", also=("path.absolute-inside-root",))
+def two_absolute_paths_of_which_one_has_a_second_spelling() -> TableBuilder:
+    table = AbsoluteInside()
+    table.numbers = (2, 6)
+    table.commit(table.new_add("b", 2, 4), table.new_add("b", 6, 4))
     return table
 
 

@@ -16,7 +16,7 @@ from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
-from deltacli.delta.data_files import encoded_root, key_text, made_absolute
+from deltacli.delta.data_files import drop_first_bytes, encoded_root, key_text, made_absolute
 from deltacli.delta.listing import FileKind, HiddenNames, LogKeys, PathKeys, TableRoots, is_among, kinds, partition_of
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileBatch
@@ -494,8 +494,6 @@ def _flat(column: ArrowArray) -> ArrowArray:
 
 _LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
 _EXAMPLES = 5
-_LONGEST = 1 << 20
-"""Maximum length of a path, because pyarrow 26.0.1 cannot slice without an end."""
 _MOST_LINKS = 8
 """Maximum number of links in the path of one file."""
 _MOST_NAMES = 4_000_000
@@ -886,7 +884,7 @@ def _by_other_names(
         below, start = (target + b"/", len(target) + 1) if target else (b"", 0)
         is_below = pc.starts_with(names, pattern=below)
         is_target = pc.equal(names, pa.scalar(target, pa.binary()))
-        inner = pc.binary_slice(pc.filter(names, is_below), start, _LONGEST)
+        inner = drop_first_bytes(pc.filter(names, is_below), start)
         found_names += [
             pc.binary_join_element_wise(pa.scalar(link), inner, b"/"),
             pa.array([link] * is_target.true_count, pa.binary()),
