@@ -67,6 +67,10 @@ _NAMED: Mapping[str, str] = {
 "Properties that use a feature if they are set."
 
 
+PARTITION_COLUMNS_SWITCH = "delta.writePartitionColumnsToParquet"
+"""Writers follow this property with and without the feature `materializePartitionColumns`."""
+
+
 def schema_uses(schema: types.StructType) -> Iterator[Use]:
     """Yield the uses of columns and nested fields, by type or by metadata; each feature once per field."""
     yield from _struct_uses(schema, "")
@@ -95,9 +99,9 @@ def property_uses(properties: Mapping[str, str]) -> Iterator[Use]:
         yield Use("columnMapping", f"delta.columnMapping.mode is {mode}", "delta.columnMapping.mode", True)
     if properties.get("delta.checkpointPolicy") == "v2":
         yield Use("v2Checkpoint", "delta.checkpointPolicy is v2", "delta.checkpointPolicy", True)
-    knob = "delta.writePartitionColumnsToParquet"  # writers follow it with and without the feature
-    if is_true(properties, knob):
-        yield Use("materializePartitionColumns", f"{knob} is true", knob, True)
+    if is_true(properties, PARTITION_COLUMNS_SWITCH):
+        what = f"{PARTITION_COLUMNS_SWITCH} is true"
+        yield Use("materializePartitionColumns", what, PARTITION_COLUMNS_SWITCH, True)
 
 
 def _struct_uses(struct: types.StructType, prefix: str) -> Iterator[Use]:
@@ -160,8 +164,9 @@ def used_features(config: TableConfiguration, *, has_vectors: bool) -> tuple[tup
     """
     assert config.protocol is not None
     assert config.schema is not None
-    listed = {stable_name(name) for name in config.protocol.reader_features or ()}
-    others = listed - _BY_USE - OF_THE_LOG
+    # The stable name of catalogOwned-preview is not one of those that concern only the log.
+    listed = {stable_name(name) for name in config.protocol.reader_features or () if name not in OF_THE_LOG}
+    others = listed - _BY_USE
     used = {*others, *_features_of_schema(config.schema)}
     blocking = {f"the feature {name}" for name in used}
     if has_vectors:

@@ -257,6 +257,13 @@ class Protocol(NamedTuple):
         return frozenset(named | implied)
 
     @property
+    def supported_reader_features(self) -> tuple[str, ...]:
+        """Return the features that readers must support: the listed ones, or the one that reader version 2 implies."""
+        if self.reader_features is not None:
+            return self.reader_features
+        return ("columnMapping",) if self.min_reader_version == 2 else ()
+
+    @property
     def is_catalog_managed(self) -> bool:
         """Return True if newer commits may exist that only a catalog has."""
         return bool(self.supported_features & CATALOG_FEATURES)

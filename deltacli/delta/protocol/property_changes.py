@@ -37,7 +37,7 @@ from deltacli.delta.log.state import (
     retentions_out_of_order,
 )
 from deltacli.delta.protocol import known_properties
-from deltacli.delta.protocol.feature_use import property_uses, way_to_mapping
+from deltacli.delta.protocol.feature_use import PARTITION_COLUMNS_SWITCH, property_uses, way_to_mapping
 from deltacli.delta.protocol.features import stable_name
 
 # -- properties that a metadata change alone must not touch ------------------------------------------------------------
@@ -483,8 +483,8 @@ def _feature_needed(
 
 
 def _uses(config: TableConfiguration) -> Iterator[tuple[str, str, str]]:
-    knob = "delta.writePartitionColumnsToParquet"  # writers follow it with and without the feature
-    return ((use.feature, use.key, use.what) for use in property_uses(config.properties) if use.key != knob)
+    uses = (use for use in property_uses(config.properties) if use.key != PARTITION_COLUMNS_SWITCH)
+    return ((use.feature, use.key, use.what) for use in uses)
 
 
 def _shown(config: TableConfiguration) -> str:

@@ -28,8 +28,6 @@ from deltacli.delta.schema.types import NO_COLUMNS
 from deltacli.sharing.protocol.parameters import ResponseFormat
 
 _KEPT = ("comment",)
-_OF_THE_LOG = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement", "delta.checkpointPolicy")
-"""Beginnings of the names of properties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,35 +49,31 @@ def protocol_line(form: ResponseFormat, protocol: Mapping[str, Any], *, version:
 def metadata_line(
     form: ResponseFormat,
     metadata: Metadata,
-    raw: Mapping[str, Any],
+    in_delta: Mapping[str, Any],
     *,
     version: int | None = None,
     totals: TableTotals | None = None,
     shows_change_data: bool = True,
     access: Mapping[str, Json] = MappingProxyType({}),
 ) -> bytes:
-    """Return the line of the metadata, in delta format verbatim. `shows_change_data`: the history is shared, so the
-    parquet format names the change data feed of the table. `access`: how the table may be read, where that is said.
+    """Return the line of the metadata.
+
+    Args:
+        form: The format of the answer.
+        metadata: The metadata, for the parquet format.
+        in_delta: The action for the delta format, which has it unchanged.
+        version: The version of the metadata, where the client chose one.
+        totals: Number and bytes of the files, where the answer has all of them.
+        shows_change_data: The history is shared, so the parquet format names the change data feed of the table.
+        access: How the table may be read, where that is said.
     """
     about: dict[str, Any] = {} if version is None else {"version": version}
     if totals is not None:
         about |= {"size": totals.size_bytes, "numFiles": totals.files}
     about |= access
     if form is ResponseFormat.DELTA:
-        return json_line({"metaData": {"deltaMetadata": _in_delta(raw), **about}})
+        return json_line({"metaData": {"deltaMetadata": dict(in_delta), **about}})
     return json_line({"metaData": _in_parquet(metadata, shows_change_data=shows_change_data) | about})
-
-
-def _in_delta(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a metadata action without what concerns the log, which clients do not get: they write one of their own,
-    without in-commit timestamps and V2 checkpoints. A schema that is missing is empty.
-    """
-    document = {"schemaString": NO_COLUMNS, "partitionColumns": [], **raw}
-    properties = raw.get("configuration") or {}
-    if isinstance(properties, list):  # as pairs, in a checkpoint
-        properties = dict(properties)
-    kept = {name: value for name, value in properties.items() if not name.startswith(_OF_THE_LOG)}
-    return document | {"configuration": kept}
 
 
 def _in_parquet(metadata: Metadata, *, shows_change_data: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ tokens and hints are absent, as some clients send them.
 
 Keys and values of the header are case-insensitive, unrecognized ones are ignored. Features that concern only the log or
 writers are of no concern to recipients: they see neither. A feature that a table supports but does not use does not
-count either, so more clients can read the table.
+count either, so more clients can read the table; `client_actions` makes the protocol and the metadata for that.
 
 The server skips a larger one with a reason and never refuses the request. The client does not send it. All hints of a
 request together are bounded by `body_bytes` of the server's limits, which refuses a larger request.
@@ -39,7 +39,7 @@ from deltacli.core.units import epoch_ms, format_timestamp
 from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
-from deltacli.delta.protocol.features import FEATURES, FeatureKind, Protocol, stable_name
+from deltacli.delta.protocol.features import FEATURES, stable_name
 
 
 class ErrorCode(StrEnum):
@@ -426,6 +426,14 @@ class Capabilities:
     end_stream_action: bool = False
     takes_later: bool = field(default=False, repr=False)  # tokens are bound to the text of the other fields
 
+    def supports(self, feature: str) -> bool:
+        """Return True if the client lists a reader feature, under its stable name or the name of a preview."""
+        stable = stable_name(feature).lower()
+        return any(name == stable or _STABLE_NAMES.get(name) == stable for name in self.reader_features)
+
+
+_STABLE_NAMES: Mapping[str, str] = {name.lower(): stable_name(name).lower() for name in FEATURES}
+
 
 def parse_capabilities(header: str | None) -> Capabilities:
     """Return a client's capabilities, parquet only without the header. Raises WireError if no named format exists."""
@@ -457,10 +465,18 @@ def answer_header(chosen: ResponseFormat, *, end_stream_action: bool, is_later: 
 
 @dataclass(frozen=True, slots=True)
 class ReadingNeeds:
-    """The stable names of used reader features, sorted, and why the parquet format cannot express the table (or '')."""
+    """What clients must support to read some versions of a table.
+
+    Attributes:
+        features: The stable names of the reader features that the versions use, sorted.
+        not_in_parquet: Why the parquet format cannot express the versions, sorted; empty if it can.
+        unused: The stable names of the other reader features that the protocols of the versions list, sorted. Those
+            that concern only the log are left out.
+    """
 
     features: tuple[str, ...]
     not_in_parquet: tuple[str, ...]
+    unused: tuple[str, ...] = ()
 
     def choose(self, client: Capabilities, table: str) -> ResponseFormat:
         """Return the format to answer in. Raises WireError, naming what the client lacks."""
@@ -472,9 +488,7 @@ class ReadingNeeds:
                 "express; ask for responseformat=delta (Python: use_delta_format=True; "
                 'Spark: .option("responseFormat", "delta"))'
             )
-        stable_names = {name.lower(): stable_name(name).lower() for name in FEATURES}
-        listed = {stable_names.get(name, name) for name in client.reader_features}
-        lacking = [name for name in self.features if name.lower() not in listed]
+        lacking = [name for name in self.features if not client.supports(name)]
         if lacking:
             raise unsupported(
                 f"the table {table} uses {', '.join(lacking)}, which the client does not list in readerfeatures; use a "
@@ -483,33 +497,21 @@ class ReadingNeeds:
             )
         return ResponseFormat.DELTA
 
+    def features_for(self, client: Capabilities) -> frozenset[str]:
+        """Return the stable names of the reader features that the protocol for a client lists.
+
+        A feature that is listed but not used is kept only for a client that supports it, so that it does not keep any
+        other client from reading the table.
+        """
+        return frozenset({*self.features, *(name for name in self.unused if client.supports(name))})
+
 
 def find_needs(config: TableConfiguration, *, has_vectors: bool) -> ReadingNeeds:
     """Return what reading the files of a version needs."""
-    return ReadingNeeds(*used_features(config, has_vectors=has_vectors))
-
-
-def handed_out_protocol(protocol: Protocol, raw: Mapping[str, Any], needs: ReadingNeeds) -> dict[str, Any]:
-    """Return the protocol action with the reader features that clients need only: the original if it has no others."""
-    implied = ("columnMapping",) if protocol.min_reader_version == 2 else ()
-    original = protocol.reader_features if protocol.reader_features is not None else implied
-    needed = [name for name in original if stable_name(name) in needs.features]
-    needed += [name for name in needs.features if name not in {stable_name(found) for found in needed}]
-    unwanted = {*(protocol.writer_features or ())} & OF_THE_LOG
-    is_minimal = needed or protocol.min_reader_version == 1
-    if set(needed) == set(original) and is_minimal and not unwanted:
-        return dict(raw)
-    own = [name for name in protocol.writer_features or () if _is_writers(name) and name not in unwanted]
-    document: dict[str, Any] = {"minReaderVersion": 3 if needed else 1}
-    if needed or protocol.writer_features is not None:
-        document |= {"minWriterVersion": 7, "writerFeatures": sorted({*own, *needed})}
-    else:
-        document["minWriterVersion"] = min(protocol.min_writer_version, 4)  # 5 would imply column mapping
-    return document | ({"readerFeatures": sorted(needed)} if needed else {})
-
-
-def _is_writers(name: str) -> bool:
-    return name not in FEATURES or FEATURES[name].kind is FeatureKind.WRITER
+    assert config.protocol is not None
+    used, not_in_parquet = used_features(config, has_vectors=has_vectors)
+    supported = {stable_name(name) for name in config.protocol.supported_reader_features if name not in OF_THE_LOG}
+    return ReadingNeeds(used, not_in_parquet, tuple(sorted(supported.difference(used))))
 
 
 # -- how large hints may be --------------------------------------------------------------------------------------------

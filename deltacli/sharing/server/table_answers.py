@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from functools import partial
@@ -38,7 +38,6 @@ from deltacli.sharing.protocol.parameters import (
     ReadingNeeds,
     ResponseFormat,
     find_needs,
-    handed_out_protocol,
     invalid_parameter,
     unsupported,
 )
@@ -342,7 +341,7 @@ class TableAnswers:
         """Return protocol and metadata of a version."""
         snapshot = self.snapshots.at(table, choose_version(self.snapshots, table, choice))
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)
-        head = self._head(table, snapshot, form, dated=not choice.is_newest)
+        head = self._head(table, snapshot, form, wishes, dated=not choice.is_newest)
         wishes = replace(wishes, capabilities=replace(wishes.capabilities, end_stream_action=False))
         return Answer(headers_of(snapshot.version, form, wishes), [head], {"version": snapshot.version})
 
@@ -390,7 +389,7 @@ class TableAnswers:
             following = tokens.next_page(payload | {"digest": snapshot.digest}) if more else None
             refresh = tokens.refresh(version) if request.include_refresh_token else None
             tail = end_line(style.expires_ms, refresh_token=refresh, next_page_token=following)
-        head = self._head(table, snapshot, form, dated=dated)
+        head = self._head(table, snapshot, form, wishes, dated=dated)
         group = FileGroup(
             files.num_rows,
             lambda: ((style, batch) for batch in batches_of(files, ROWS_A_STEP)),
@@ -447,12 +446,15 @@ class TableAnswers:
             return tokens.open_refresh(request.refresh_token), 0, None
         return choose_version(self.snapshots, table, request.choice), 0, None
 
-    def _head(self, table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, *, dated: bool) -> bytes:
+    def _head(
+        self, table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, wishes: Wishes, *, dated: bool
+    ) -> bytes:
         """Return the lines of protocol and metadata; `dated`: with the version, which the client chose."""
-        return protocol_line(form, snapshot.client_protocol) + metadata_line(
+        protocol = snapshot.client_protocol(snapshot.needs.features_for(wishes.capabilities))
+        return protocol_line(form, protocol) + metadata_line(
             form,
             snapshot.metadata,
-            snapshot.client_metadata,
+            snapshot.client_metadata(protocol),
             version=snapshot.version if dated else None,
             totals=snapshot.totals,
             shows_change_data=table.history_shared,
@@ -602,7 +604,8 @@ class ChangeAnswers:
             _require_together(table, changes.apart, wanted, form)
         source = self.tables.source_of(access, table)
         base = LineStyle(form, wishes.hash_for(form), self.tables.expiry_for(access, source), is_change=True)
-        groups = _groups(changes, base, needs, wanted, shows_change_data=table.history_shared)
+        features = needs.features_for(wishes.capabilities)
+        groups = _groups(changes, base, features, wanted, shows_change_data=table.history_shared)
         total = changes.file_count
         page = Page(start, self.tables.rows_of_page(wanted.max_files) if wanted.is_paged else None)
         tail = b""
@@ -610,24 +613,12 @@ class ChangeAnswers:
             payload = {"first": wanted.first, "last": wanted.last, "start": start + (page.most or 0)}
             following = tokens.next_page(payload | {"digest": changes.digest}) if page.ends_before(total) else None
             tail = end_line(base.expires_ms, next_page_token=following)
-        head = self._head(table, changes, form, needs, wanted)
+        head = _head_of_range(changes, form, features, wanted, shows_change_data=table.history_shared)
         ends = wishes.capabilities.end_stream_action
         parts = assemble(head, page.parts(groups, total, source), tail, reports_failure=ends)
         about = {"version": wanted.first, "files": total}
         waits = source.signer.waits or not changes.is_held
         return Answer(headers_of(wanted.first, form, wishes), parts, about, waits)
-
-    def _head(
-        self, table: SharedTable, changes: Changes, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest
-    ) -> bytes:
-        """Return protocol and metadata: those at the begin of the range where the client follows their changes, else
-        those at its end, which then apply to the whole range.
-        """
-        state = changes.start if wanted.adds_metadata else _last_state(changes)
-        protocol = handed_out_protocol(state.protocol, state.raw_protocol, needs)
-        return protocol_line(form, protocol) + metadata_line(
-            form, state.metadata, state.client_metadata, version=wanted.first, shows_change_data=table.history_shared
-        )
 
 
 def _require_together(table: SharedTable, apart: Break, wanted: RangeRequest, form: ResponseFormat) -> None:
@@ -643,40 +634,79 @@ def _require_together(table: SharedTable, apart: Break, wanted: RangeRequest, fo
     )
 
 
-def _states(changes: Changes) -> Iterator[SharedSnapshot]:
-    """Yield protocol and metadata at the beginning of a range, and after each commit that changes them."""
+def _states_after_commits(changes: Changes) -> Iterator[tuple[CommitChanges, SharedSnapshot]]:
+    """Yield each commit of a range with the protocol and the metadata after it."""
     state = changes.start
-    yield state
     for commit in changes.commits:
         if commit.metadata is not None:
             state = replace(state, metadata=commit.metadata, raw_metadata=commit.raw_metadata or {})
         if commit.protocol is not None:
             state = replace(state, protocol=commit.protocol, raw_protocol=commit.raw_protocol or {})
+        yield commit, state
+
+
+def _states(changes: Changes) -> Iterator[SharedSnapshot]:
+    """Yield protocol and metadata at the beginning of a range, and after each commit that changes them."""
+    yield changes.start
+    for commit, state in _states_after_commits(changes):
         if commit.metadata is not None or commit.protocol is not None:
             yield state
 
 
-def _last_state(changes: Changes) -> SharedSnapshot:
+def _first_state(changes: Changes, wanted: RangeRequest) -> SharedSnapshot:
+    """Return the state whose protocol and metadata begin an answer: that at the begin of the range where the client
+    follows changes of the metadata, else that at its end, which then applies to the whole range.
+    """
+    if wanted.adds_metadata:
+        return changes.start
     *_, last = _states(changes)
     return last
 
 
 def _needs_of(changes: Changes) -> ReadingNeeds:
     """Return what clients must support to read all files of a range, each version by its own protocol."""
-    features, blocking = set[str](), set[str]()
+    features, blocking, unused = set[str](), set[str](), set[str]()
     for state in _states(changes):
         needs = find_needs(state.config, has_vectors=changes.has_vectors)
         features.update(needs.features)
         blocking.update(needs.not_in_parquet)
-    return ReadingNeeds(tuple(sorted(features)), tuple(sorted(blocking)))
+        unused.update(needs.unused)
+    return ReadingNeeds(tuple(sorted(features)), tuple(sorted(blocking)), tuple(sorted(unused - features)))
+
+
+def _head_of_range(
+    changes: Changes, form: ResponseFormat, features: Set[str], wanted: RangeRequest, *, shows_change_data: bool
+) -> bytes:
+    """Return the lines of protocol and metadata at the top of an answer."""
+    state = _first_state(changes, wanted)
+    protocol = state.client_protocol(features)
+    metadata = state.client_metadata(protocol)
+    return protocol_line(form, protocol) + metadata_line(
+        form, state.metadata, metadata, version=wanted.first, shows_change_data=shows_change_data
+    )
 
 
 def _groups(
-    changes: Changes, base: LineStyle, needs: ReadingNeeds, wanted: RangeRequest, *, shows_change_data: bool
+    changes: Changes, base: LineStyle, features: Set[str], wanted: RangeRequest, *, shows_change_data: bool
 ) -> Iterator[FileGroup]:
-    """Yield the changed files of each commit, after the lines about its metadata and its protocol."""
-    for commit in changes.commits:
-        before = _lines_before(commit, base.form, needs, wanted, shows_change_data=shows_change_data)
+    """Yield the changed files of each commit, after the lines about its metadata and its protocol.
+
+    Metadata fit the last protocol that the client got, which is the one at the top unless it asked for changes of it.
+    """
+    form = base.form
+    client_protocol = _first_state(changes, wanted).client_protocol(features)
+    for commit, state in _states_after_commits(changes):
+        before = b""
+        # The lines about the first commit are at the top of the answer.
+        is_first = commit.version == wanted.first
+        if commit.protocol is not None and wanted.adds_protocol and form is ResponseFormat.DELTA and not is_first:
+            client_protocol = state.client_protocol(features)
+            before += protocol_line(form, client_protocol, version=commit.version)
+        if commit.metadata is not None and wanted.adds_metadata and not is_first:
+            metadata = state.client_metadata(client_protocol)
+            before += metadata_line(
+                form, commit.metadata, metadata, version=commit.version, shows_change_data=shows_change_data
+            )
         yield FileGroup(commit.file_count, partial(_styled, commit, base), before)
 
 
@@ -685,24 +715,3 @@ def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle,
     for action, batch in commit.batches():
         fills = action == "remove" and base.form is ResponseFormat.PARQUET
         yield replace(style, action=action), commit.files.with_sizes(batch) if fills else batch
-
-
-def _lines_before(
-    commit: CommitChanges, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest, *, shows_change_data: bool
-) -> bytes:
-    """Return the lines about the metadata and the protocol of a commit. Those of the first one are at the top."""
-    if commit.version == wanted.first:
-        return b""
-    lines = b""
-    if wanted.adds_protocol and commit.protocol is not None and form is ResponseFormat.DELTA:
-        handed: Mapping[str, Any] = handed_out_protocol(commit.protocol, commit.raw_protocol or {}, needs)
-        lines += protocol_line(form, handed, version=commit.version)
-    if wanted.adds_metadata and commit.metadata is not None:
-        lines += metadata_line(
-            form,
-            commit.metadata,
-            commit.raw_metadata or {},
-            version=commit.version,
-            shows_change_data=shows_change_data,
-        )
-    return lines

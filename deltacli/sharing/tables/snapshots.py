@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -33,8 +33,9 @@ from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import MODE, NO_COLUMNS, parse_schema
 from deltacli.operations.read.changes import is_mapped, may_have_been_mapped
 from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.client_actions import build_client_protocol, fit_metadata
 from deltacli.sharing.protocol.lines import TableTotals
-from deltacli.sharing.protocol.parameters import ReadingNeeds, find_needs, handed_out_protocol
+from deltacli.sharing.protocol.parameters import ReadingNeeds, find_needs
 from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.table.find_log import Log, find_log, list_log
@@ -311,19 +312,20 @@ class SharedSnapshot:
         vectors = self.files.column("deletionVector")
         return find_needs(self.config, has_vectors=vectors.null_count < len(vectors))
 
-    @cached_property
-    def client_protocol(self) -> Mapping[str, Any]:
-        """The protocol action that clients get in delta format."""
-        return handed_out_protocol(self.protocol, self.raw_protocol, self.needs)
+    def client_protocol(self, features: Set[str]) -> dict[str, Any]:
+        """Return the protocol action in delta format, with these reader features (stable names)."""
+        return build_client_protocol(self.protocol, self.raw_protocol, features)
 
-    @cached_property
-    def client_metadata(self) -> Mapping[str, Any]:
-        """The metadata action that clients get in delta format. Where column mapping may have been removed, it has the
-        mode, which their protocol does not show: versions before the removal have other names in files.
+    def client_metadata(self, client_protocol: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the metadata action in delta format that fits the protocol which the client has.
+
+        Where column mapping may have been removed, it has the mode, which that protocol need not show: versions before
+        the removal have other names in files.
         """
-        if is_mapped(self.config) or MODE in self.config.properties or not may_have_been_mapped(self.config):
-            return self.raw_metadata
-        return {**self.raw_metadata, "configuration": {**self.metadata.configuration, MODE: "none"}}
+        raw = self.raw_metadata
+        if not is_mapped(self.config) and MODE not in self.config.properties and may_have_been_mapped(self.config):
+            raw = {**raw, "configuration": {**self.metadata.configuration, MODE: "none"}}
+        return fit_metadata(raw, client_protocol)
 
     @cached_property
     def totals(self) -> TableTotals:
