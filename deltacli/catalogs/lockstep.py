@@ -86,6 +86,33 @@ def require_takes_commits(table: CatalogTable) -> None:
         )
 
 
+def named_other_table(properties: Mapping[str, str], uuid: str) -> str | None:
+    """Return the id that the properties of a log name where it is not this one; None also where they name no table."""
+    named = named_table(properties)
+    return None if named == uuid else named
+
+
+def require_no_other_table(properties: Mapping[str, str], version: int, uuid: str) -> None:
+    """Raise Refused where the properties of a version name another table than that with this id in the catalog.
+
+    Then the catalog and the log are about different tables, for example because a table was created anew under the
+    name. What is written into the log by the word of the catalog would damage the table that is there.
+    """
+    named = named_other_table(properties, uuid)
+    if named is not None:
+        raise _other_table(f"is of table {named}", version, named, uuid)
+
+
+def _other_table(what: str, version: int, named: str, uuid: str) -> Refused:
+    return Refused(
+        f"version {version} {what}, and the name in the catalog is that of table {uuid}",
+        said_first=NOTHING_CHANGED,
+        code="catalog.diverged",
+        facts={"property": TABLE_IDS[0], "log": named, "catalog": uuid},
+        hint=command("catalog status"),
+    )
+
+
 def require_managed(protocol: Protocol, properties: Mapping[str, str], version: int, uuid: str) -> None:
     """Raise Refused unless a version is of the table with this id in the catalog, and has what its commits require."""
     needed = {*(protocol.reader_features or ())} & {*(protocol.writer_features or ())}
@@ -98,15 +125,9 @@ def require_managed(protocol: Protocol, properties: Mapping[str, str], version: 
             facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
             hint=command("catalog status"),
         )
-    if (named := named_table(properties)) != uuid:
-        whose = f"is of table {named}" if named else "does not name its table"
-        raise Refused(
-            f"version {version} {whose}, and the name in the catalog is that of table {uuid}",
-            said_first=NOTHING_CHANGED,
-            code="catalog.diverged",
-            facts={"property": TABLE_IDS[0], "log": named or "none", "catalog": uuid},
-            hint=command("catalog status"),
-        )
+    require_no_other_table(properties, version, uuid)
+    if named_table(properties) is None:
+        raise _other_table("does not name its table", version, "none", uuid)
     if properties.get(_IN_COMMIT_TIMESTAMPS) != "true" or "inCommitTimestamp" not in (protocol.writer_features or ()):
         raise _refused(
             f"version {version} has no in-commit timestamps, which the catalog requires", "catalog.ict-missing"

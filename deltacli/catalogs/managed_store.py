@@ -15,7 +15,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
-from deltacli.catalogs.lockstep import REQUIRED, named_table, require_managed, require_ratifiable, require_takes_commits
+from deltacli.catalogs.lockstep import (
+    REQUIRED,
+    named_other_table,
+    require_managed,
+    require_no_other_table,
+    require_ratifiable,
+    require_takes_commits,
+)
 from deltacli.catalogs.publishing import is_published, publish, size_listed
 from deltacli.catalogs.ratified import (
     DIVERGED,
@@ -56,6 +63,8 @@ T = TypeVar("T")
 _HINT = f"{segment.LOG_DIRECTORY}/{segment.HINT_NAME}"
 _FILES_A_BATCH = 1_000
 _MOST_KEPT = 32
+_UNPROVEN_BYTES = 32 << 20
+"""Commits of at least this size are read in blocks. The size that a catalog states for them is compared first."""
 _DERIVED = (
     segment.LogFileKind.CLASSIC_CHECKPOINT,
     segment.LogFileKind.MULTI_PART_CHECKPOINT,
@@ -92,6 +101,8 @@ class ManagedStore:
         self._noted: str | None = None
         self._lacking: set[int] = set()
         """Versions whose staged file is gone and whose published one is read."""
+        self._staged_sizes: dict[str, int | None] = {}
+        """Sizes in bytes, by file name, of staged files that are large by the word of the catalog; None: missing."""
 
     @property
     def catalog_store(self) -> ManagedStore:
@@ -108,8 +119,9 @@ class ManagedStore:
 
     def note_table(self, properties: Mapping[str, str]) -> None:
         """Note, once, a version with these properties that is of another table than the name in the catalog."""
-        named, own = named_table(properties), self.log.view.table
-        if named not in (None, own.uuid, self._noted):
+        own = self.log.view.table
+        named = named_other_table(properties, own.uuid)
+        if named not in (None, self._noted):
             self._noted = named
             self.log.note(
                 f"the log is of table {named}, and {own.name} is table {own.uuid}: its rows may be of another table"
@@ -125,6 +137,10 @@ class ManagedStore:
         """Raise Refused unless commits can follow a version of the table that the catalog manages."""
         require_committable(protocol, properties, version, by_catalog=True)
         require_managed(protocol, properties, version, self.log.view.table.uuid)
+
+    def require_no_other_table(self, properties: Mapping[str, str], version: int) -> None:
+        """Raise Refused where a version is of another table than the name in the catalog."""
+        require_no_other_table(properties, version, self.log.view.table.uuid)
 
     def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
         """Raise Refused where the table is not that of the catalog, or the catalog does not accept such a commit."""
@@ -209,9 +225,36 @@ class ManagedStore:
                     return
                 yield stat
 
-        yield from self.log.listed(versioned, start)
+        for stat in self.log.listed(versioned, start):
+            yield self._with_real_size(stat)
         for entries in rest:
             yield from entries
+
+    def _with_real_size(self, stat: FileStat) -> FileStat:
+        """Return the listed file, with the size that a large commit of the catalog has in the store.
+
+        Readers plan the blocks of a large commit by its size, before they read any of it. With the size in an answer of
+        the catalog, 2^62 bytes would be as many blocks as no memory can hold. That the size is not the ratified one is
+        an error when the commit is read.
+        """
+        version = commit_version(f"{segment.LOG_DIRECTORY}/{stat.name}")
+        commit = None if version is None else self.log.view.commits.get(version)
+        if commit is None or stat.size_bytes < _UNPROVEN_BYTES:
+            return stat
+        size_bytes = self._staged_size(commit)
+        if size_bytes is None:
+            size_bytes = size_listed(self.inner, f"{segment.LOG_DIRECTORY}/{stat.name}")
+        if size_bytes is None:
+            # The version is lost, which the first attempt to read it reports.
+            size_bytes = _UNPROVEN_BYTES
+        return stat._replace(size_bytes=size_bytes)
+
+    def _staged_size(self, commit: Ratified) -> int | None:
+        """Return the size of a staged file in the store, which is asked once; None if the file is missing."""
+        name = commit.file_name
+        if name not in self._staged_sizes:
+            self._staged_sizes[name] = size_listed(self.inner, staged_path(commit))
+        return self._staged_sizes[name]
 
     def list_directories(self, directory: str) -> list[str]:
         return self.inner.list_directories(directory)
@@ -222,22 +265,24 @@ class ManagedStore:
     def read(self, path: str) -> bytes:
         def read(place: str) -> bytes:
             data = self.inner.read(place)
-            version = commit_version(path)
-            commit = None if version is None else self.log.view.commits.get(version)
-            if commit is not None and place == staged_path(commit) and len(data) != commit.size_bytes:
-                raise errors.CommitCorrupt(
-                    f"{place} has {len(data)} bytes, and the catalog ratified {commit.size_bytes}",
-                    file=path.rpartition("/")[2],
-                    code=DIVERGED,
-                    facts={"version": str(version)},
-                    hint=errors.command("catalog status"),
-                )
+            commit = self._staged_at(place, path)
+            if commit is not None:
+                _require_ratified_size(commit, len(data))
             return data
 
         return self._reading(path, read)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        data = self._reading(path, lambda place: self.inner.read_range(place, offset, length))
+        def read(place: str) -> bytes:
+            commit = self._staged_at(place, path)
+            if commit is not None and commit.size_bytes >= _UNPROVEN_BYTES:
+                size_bytes = self._staged_size(commit)
+                # Small files are read as a whole, and compared then.
+                if size_bytes is not None and size_bytes >= _UNPROVEN_BYTES:
+                    _require_ratified_size(commit, size_bytes)
+            return self.inner.read_range(place, offset, length)
+
+        data = self._reading(path, read)
         if path == _HINT and offset == 0:
             hint = segment.read_hint(data)
             if isinstance(hint, segment.Hint) and hint.version > self.log.newest_seen:
@@ -259,13 +304,19 @@ class ManagedStore:
     def stat(self, path: str) -> FileStat:
         version = commit_version(path)
         if version is not None and (commit := self.log.view.commits.get(version)) is not None:
-            return stat_of(commit)
+            return self._with_real_size(stat_of(commit))
         found = self._reading(path, self.inner.stat)
         known = None if version is None else self.log.seen.get(version)
         return found if known is None else stat_of(known, found)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         return self.inner.stat_many(paths)
+
+    def _staged_at(self, place: str, path: str) -> Ratified | None:
+        """Return the commit at a path of the log if it is read from its staged file; None for another file."""
+        version = commit_version(path)
+        commit = None if version is None else self.log.view.commits.get(version)
+        return commit if commit is not None and place == staged_path(commit) else None
 
     def _reading(self, path: str, read: Callable[[str], T]) -> T:
         """Read a file, staged or published. Raises FileMissing for a version above the latest of the catalog."""
@@ -443,6 +494,19 @@ class _DerivedDraft:
 
     def __exit__(self, *exception: object) -> None:
         self._draft.__exit__(*exception)
+
+
+def _require_ratified_size(commit: Ratified, size_bytes: int) -> None:
+    """Raise CommitCorrupt (`catalog.diverged`) for a staged file of another size than the catalog ratified."""
+    if size_bytes == commit.size_bytes:
+        return
+    raise errors.CommitCorrupt(
+        f"{staged_path(commit)} has {size_bytes} bytes, and the catalog ratified {commit.size_bytes}",
+        file=segment.commit_name(commit.version),
+        code=DIVERGED,
+        facts={"version": str(commit.version)},
+        hint=errors.command("catalog status"),
+    )
 
 
 def _not_replaced(path: str) -> errors.Refused:

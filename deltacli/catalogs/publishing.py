@@ -11,7 +11,7 @@ from itertools import zip_longest
 import orjson
 
 from deltacli.catalogs.base import Ratified
-from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, View, staged_path
+from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, View, require_newest_commit, staged_path
 from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.actions import split_lines
@@ -42,11 +42,13 @@ def publish(
     """Publish the commits that the catalog holds, oldest first, up to a version or all, and report the newest one.
     `published` gets each version that is published, so that it is known whatever ends the run.
 
-    Raises Refused (`catalog.diverged`) where a commit is not what the catalog ratified, a published file has other
-    content, or an earlier version is missing; PartlyDone where copies are there that could not be reported
-    (`catalog.published-unreported`), or where a later one failed; StorageFailed. What was published before is reported.
+    Raises CatalogAnswerInvalid where the answer contradicts itself; Refused (`catalog.diverged`) where a commit is not
+    what the catalog ratified, a published file has other content, or an earlier version is missing; PartlyDone where
+    copies are there that could not be reported (`catalog.published-unreported`), or where a later one failed;
+    StorageFailed. What was published before is reported.
     """
     view = log.reload() if view is None else view
+    require_consistent_answer(store, view)
     due = [commit for version, commit in sorted(view.commits.items()) if up_to is None or version <= up_to]
     published, there = [] if published is None else published, list[int]()
     fault: errors.DeltacliError | None = None
@@ -68,6 +70,17 @@ def publish(
             raise errors.PartlyDone.after(fault, f"published up to version {published[-1]}") from fault
         raise fault
     return Publication(tuple(published), tuple(there), reported)
+
+
+def require_consistent_answer(store: ReadStorage, view: View) -> None:
+    """Raise CatalogAnswerInvalid where an answer contradicts itself, as reading the table does."""
+    if not view.commits or view.latest in view.commits:
+        return  # and the log need not be listed
+    try:
+        files = {stat.name: stat for stat in store.list_from(LOG_DIRECTORY)}
+    except errors.FileMissing:
+        files = {}
+    require_newest_commit(view, files)
 
 
 def _report(log: RatifiedLog, view: View, version: int) -> int:

@@ -185,9 +185,7 @@ class RatifiedLog:
         if any(segment.commit_name(version) not in files for version in range(base + 1, view.latest + 1)):
             view = self.reload()
             files = self._files(view, list_files(), start)
-        if view.commits and view.latest not in view.commits and _newest_checkpoint(files) < max(view.commits):
-            what = f"the newest commit has version {max(view.commits)}, and the latest version is {view.latest}"
-            raise invalid(view.table.name, what)
+        require_newest_commit(view, files)
         if not _has_latest(files, view.latest, start):
             raise LogIncomplete(
                 f"version {view.latest} is lost: the catalog ratified it, but it is neither staged nor published",
@@ -211,6 +209,23 @@ class RatifiedLog:
                 found[name] = stat_of(commit)
         self.beyond = frozenset(beyond)
         return found
+
+
+def require_newest_commit(view: View, files: Mapping[str, FileStat]) -> None:
+    """Raise CatalogAnswerInvalid for an answer with commits, but without that of its latest version.
+
+    Below a checkpoint this does no harm: no reader needs the commits that are missing from the answer.
+
+    Args:
+        view: The answer.
+        files: The files of the log by name, at least its checkpoints.
+    """
+    if not view.commits or view.latest in view.commits:
+        return
+    newest = max(view.commits)
+    if _newest_checkpoint(files) < newest:
+        what = f"the newest commit has version {newest}, and the latest version is {view.latest}"
+        raise invalid(view.table.name, what)
 
 
 def stat_of(commit: Ratified, published: FileStat | None = None) -> FileStat:

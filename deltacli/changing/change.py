@@ -31,6 +31,7 @@ from deltacli.delta.protocol.features import require_derivable as require_files_
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.base import require_place
 from deltacli.table.find_log import Log
+from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild
 
 if TYPE_CHECKING:
@@ -483,11 +484,13 @@ def _cause(storage: ReadStorage, fault: errors.DeltacliError) -> errors.Deltacli
 
 
 def require_derivable(snapshot: Snapshot) -> None:
-    """Raise Refused where the protocol of a version, or of the newest one, does not allow writing files of the log.
+    """Raise Refused where the protocol of a version, or of the newest one, does not allow writing files of the log, or
+    where the newest one is of another table than its name in a catalog.
 
     A newest version that is damaged forbids nothing.
     """
     require_files_of_log(snapshot.protocol, snapshot.version)
+    now = snapshot
     newest = snapshot.listing.newest_version
     if newest > snapshot.version:
         try:
@@ -497,6 +500,10 @@ def require_derivable(snapshot: Snapshot) -> None:
         except errors.Unreadable:
             return
         require_files_of_log(now.protocol, newest)
+
+    # Versions from before a catalog managed the table do not name it, so only the newest one counts.
+    if (managed := managed_store(now.table.storage)) is not None:
+        managed.require_no_other_table(now.properties, now.version)
 
 
 @contextmanager

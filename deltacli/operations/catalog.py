@@ -12,8 +12,14 @@ from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic, named_table
-from deltacli.catalogs.publishing import is_published, publish, require_publishable, same_lines
+from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic, named_other_table, named_table
+from deltacli.catalogs.publishing import (
+    is_published,
+    publish,
+    require_consistent_answer,
+    require_publishable,
+    same_lines,
+)
 from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.plan import Whole
@@ -153,7 +159,7 @@ def log_divergence(managed: ManagedStore, properties: Mapping[str, str]) -> list
     found = _of_versions(managed, _published(managed.inner))
     words = [(int(one.name), one.log, one.catalog) for one in found]
     view = managed.log.view
-    if (named := named_table(properties)) not in (None, view.table.uuid):
+    if (named := named_other_table(properties, view.table.uuid)) is not None:
         words.append((view.latest, f"table {named}", f"table {view.table.uuid}"))
     return [
         (version, f"the log has {'nothing' if log is None else log}, and the catalog {catalog or 'nothing'}")
@@ -422,6 +428,7 @@ class Publish:
         """
         managed = require_managed(table)
         view, now_ms = managed.log.reload(), table.clock()
+        require_consistent_answer(managed.inner, view)
         items, refusal = list[ToPublish](), None
         for version, commit in sorted(view.commits.items()):
             is_there = False
@@ -434,6 +441,8 @@ class Publish:
                     )
             age_ms = max(now_ms - commit.timestamp_ms, 0)
             items.append(ToPublish(version, staged_path(commit), commit.size_bytes, age_ms, is_there))
+        if items and refusal is None:
+            refusal = _refusal_of_another_table(table, managed)
         return PublishPlan(Basis(table, view.latest, now_ms), tuple(items), view.published, refusal)
 
     def outcome(self, plan: PublishPlan) -> PublishOutcome:
@@ -442,7 +451,23 @@ class Publish:
     def execute(self, gate: Gate[PublishPlan, PublishOutcome]) -> None:
         """Publish what the catalog holds by now, and report it. Raises what `publish` raises."""
         managed, published = require_managed(gate.table), list[int]()
+        # The table may have been created anew while a question was open.
+        if (refusal := _refusal_of_another_table(gate.table, managed)) is not None:
+            raise refusal
         try:
             gate.outcome.reported = publish(managed.log, managed.inner, published=published).reported
         finally:
             gate.has_begun, gate.outcome.published = bool(published), tuple(published)
+
+
+def _refusal_of_another_table(table: TableHandle, managed: ManagedStore) -> Refused | None:
+    """Return why nothing can be published where the log is that of another table than the name in the catalog.
+
+    Raises what `read_snapshot` raises: no commit is added to a log that cannot be read.
+    """
+    newest = read_snapshot(table)
+    try:
+        managed.require_no_other_table(newest.properties, newest.version)
+    except Refused as refusal:
+        return refusal
+    return None

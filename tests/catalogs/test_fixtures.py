@@ -10,15 +10,24 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.catalogs.lockstep import named_table
 from deltacli.catalogs.managed_store import open_managed
 from deltacli.core.errors import Refused, VersionAbsent
 from deltacli.storage import LocalStorage
 from deltacli.table.rebuild import version_at
 from tests.support import corpus
-from tests.support.catalog_state import MANAGED, NAME, CatalogState, MemoryCatalog, Row, ServerTable
+from tests.support.catalog_state import MANAGED, NAME, UUID, CatalogState, MemoryCatalog, Row, ServerTable
 
 STAMPS = (1_749_830_855_993, 1_749_830_871_085, 1_749_830_881_799)
 TABLES = ("kernel-java/catalog-owned-preview", "kernel-rs-uc/catalog_managed_0")
+
+
+def _named_table(root: Path) -> str | None:
+    """Return the id that the log has of the table in its catalog."""
+    first = (root / "_delta_log" / f"{0:020d}.json").read_bytes()
+    actions = [json.loads(line) for line in first.splitlines()]
+    (configuration,) = (action["metaData"]["configuration"] for action in actions if "metaData" in action)
+    return named_table(configuration)
 
 
 def _opened(table_id: str, tmp_path: Path) -> tuple[Table, CatalogState]:
@@ -27,6 +36,7 @@ def _opened(table_id: str, tmp_path: Path) -> tuple[Table, CatalogState]:
     shutil.copytree(corpus.unpacked() / "tables" / table_id, root)
     state, server = CatalogState(), ServerTable(str(root))
     server.properties = {MANAGED: "supported"}
+    server.uuid = _named_table(root) or UUID
     for path in sorted((root / "_delta_log" / "_staged_commits").glob("*.json")):
         info = json.loads(path.read_bytes().splitlines()[0])["commitInfo"]
         server.rows.append(
