@@ -142,6 +142,8 @@ class HeldGrant:
         self._lock = Lock()
         self._taken = self._life = 0.0
         self._grant = Grant("", {})
+        self._refused_at: float | None = None
+        """When other credentials were last asked for because the store had refused those before."""
         self._failure: tuple[DeltacliError | None, float] = None, 0.0
         """The last renewal that failed, and when."""
         self._take(is_forced=False)
@@ -163,9 +165,15 @@ class HeldGrant:
         return self._grant.options
 
     def replace_refused(self, refused: Mapping[str, str]) -> bool:
-        """Return True where other credentials are there by now; asks for them unless the last ones are new."""
+        """Return True where other credentials are there by now, and ask for them if not.
+
+        A store may refuse credentials right after they were given: they were revoked, or the server gave the rest of an
+        older grant. So the first refusal leads to a request at any age of the credentials. Until the floor has passed
+        since such a request, later refusals lead to none, because new credentials do not help then.
+        """
         with self._lock:
-            if self._grant.options == refused and not self._is_too_soon():
+            if self._grant.options == refused and not self._was_refused_lately():
+                self._refused_at = self._clock()
                 self._take(is_forced=True)
             return self._grant.options != refused
 
@@ -192,10 +200,18 @@ class HeldGrant:
         return math.inf if self._grant.expires_ms is None else self._grant.expires_ms / 1000 - self._clock()
 
     def _is_too_soon(self) -> bool:
-        floor = _FLOOR_SECONDS
-        if self._grant.expires_ms is not None:
-            floor = max(min(floor, self._life / 2), _LOWEST_FLOOR_SECONDS)
-        return 0 <= self._clock() - self._taken < floor
+        return 0 <= self._clock() - self._taken < self._floor_seconds()
+
+    def _was_refused_lately(self) -> bool:
+        if self._refused_at is None:
+            return False
+        return 0 <= self._clock() - self._refused_at < self._floor_seconds()
+
+    def _floor_seconds(self) -> float:
+        """Return how long no other credentials are asked for after the last ones."""
+        if self._grant.expires_ms is None:
+            return _FLOOR_SECONDS
+        return max(min(_FLOOR_SECONDS, self._life / 2), _LOWEST_FLOOR_SECONDS)
 
     def _take(self, *, is_forced: bool) -> None:
         fault, failed = self._failure

@@ -120,14 +120,15 @@ REFUSALS = {
 }
 
 
+@pytest.mark.parametrize("age_seconds", [0, 40])
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refused_credentials_are_replaced_once(case: str, request: pytest.FixtureRequest) -> None:
+def test_refused_credentials_are_replaced_once(case: str, age_seconds: float, request: pytest.FixtureRequest) -> None:
     kind, fault = REFUSALS[case]
     cloud = request.getfixturevalue(kind)
     uri, names, endpoint = _place(kind, cloud)
     server = Server(uri, names)
     store = opened(server, uri, endpoint_url=endpoint)
-    server.now += 40
+    server.now += age_seconds
     if fault is None:
         cloud.token = "vended-access_token-2"
     else:
@@ -145,6 +146,59 @@ def test_refused_credentials_are_replaced_once(case: str, request: pytest.Fixtur
     assert [False, True] == server.asked, "within 30 s of a renewal the store's refusal is the error"
     assert "ask the provider of the table" == caught.value.hint
     assert "vended-" not in without_secrets(str(caught.value.facts))
+
+
+@pytest.mark.parametrize(("life", "floor"), [(3600, 30), (40, 20), (6, 5), (None, 30)])
+def test_a_refusal_leads_to_other_credentials_at_any_age_and_then_to_none_until_the_floor_has_passed(
+    life: float | None, floor: float
+) -> None:
+    server = Server("s3://bucket/t", KEYS, life)
+    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+
+    assert held.replace_refused(held.options())
+    assert not held.replace_refused(held.options())
+    server.now += floor - 1
+    asked_before = len(server.asked)
+    refused = dict(held._grant.options)
+    assert not held.replace_refused(refused)
+    assert asked_before == len(server.asked)
+    server.now += 1
+    assert held.replace_refused(refused)
+    assert asked_before + 1 == len(server.asked)
+
+
+def test_credentials_that_were_renewed_in_time_are_replaced_when_they_are_refused() -> None:
+    server = Server("s3://bucket/t", KEYS)
+    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+    server.now += 3_590
+    renewed = held.options()
+
+    assert held.replace_refused(renewed)
+    assert [False, False, True] == server.asked
+
+
+def test_credentials_to_write_are_replaced_when_they_are_refused_at_once() -> None:
+    server = Server("s3://bucket/t", KEYS)
+    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock, ask_to_write=lambda: None)
+    held.begin_to_write()
+
+    assert held.replace_refused(held.options())
+    assert "vended-key-3" == held.options()["key"]
+
+
+def test_a_server_that_gives_the_same_credentials_again_is_asked_once_per_floor() -> None:
+    server = Server("s3://bucket/t", KEYS)
+    first = server.grant(False)
+    asked = list[bool]()
+
+    def renew(is_forced: bool) -> Grant:
+        asked.append(is_forced)
+        return first
+
+    held = HeldGrant(read_location("s3://bucket/t"), renew, server.clock)
+
+    assert [False] * 3 == [held.replace_refused(held.options()) for _ in range(3)]
+    assert [False, True] == asked
 
 
 def _place(kind: str, cloud: Any) -> tuple[str, Iterable[str], str]:

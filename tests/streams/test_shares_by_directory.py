@@ -84,7 +84,14 @@ def test_tasks_read_other_clouds_with_what_is_vended(
 
         assert [0, 2, 3, 4, 5] == rows_of(partitions)
         assert all(SECRET.encode() in part and TOKEN.encode() not in part for part in partitions)
-        cloud.token = cloud.signature = f"sig={SECRET}-of-another-one"
+
+        def refuse_all(document: Any) -> Any:  # Any: an answer with credentials
+            cloud.token = cloud.signature = f"sig={SECRET}-of-another-one"
+            return document
+
+        # New credentials are asked for, and refused as well.
+        refuse_all(None)
+        server.change = refuse_all
         with pytest.raises(RuntimeError, match=r"storage\.permission"):
             rows_of(partitions)
         cloud.token = cloud.signature = ""
