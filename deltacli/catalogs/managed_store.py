@@ -23,7 +23,7 @@ from deltacli.catalogs.lockstep import (
     require_ratifiable,
     require_takes_commits,
 )
-from deltacli.catalogs.publishing import is_published, publish, size_listed
+from deltacli.catalogs.publishing import is_published, is_published_as_ratified, publish, size_listed
 from deltacli.catalogs.ratified import (
     DIVERGED,
     STAGED_DIRECTORY,
@@ -361,10 +361,9 @@ class ManagedStore:
                 facts=lost,
                 hint=errors.command("catalog status"),
             )
-        why = f"the staged file of version {version} is gone, although the catalog holds it"
         self._lacking.add(version)
-        self.log.unsound = why
-        self.log.note(f"{why}: the published one, of the same size, is read")
+        self.log.unsound = self.log.note_replaced(version)
+        self.log.is_mended_by_publishing = is_published_as_ratified(self.inner, commit)
         return path
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:

@@ -56,10 +56,13 @@ def publish(
         for commit in due:
             if not published:
                 _require_before(store, commit.version)
-            _require_as_ratified(store, commit)
-            made = store.copy_within(staged_path(commit), _published_path(commit.version))
-            _require_same(store, commit)
-            if made != Created():
+            if _require_as_ratified(store, commit):
+                log.note_replaced(commit.version)
+                is_new = False
+            else:
+                is_new = store.copy_within(staged_path(commit), _published_path(commit.version)) == Created()
+                _require_same(store, commit)
+            if not is_new:
                 there.append(commit.version)
             published.append(commit.version)
     except errors.DeltacliError as failed:
@@ -125,7 +128,8 @@ def require_publishable(store: ReadStorage, commit: Ratified, *, is_first: bool)
     """Return whether a commit is published with the same content. Raises Refused where it cannot be."""
     if is_first:
         _require_before(store, commit.version)
-    _require_as_ratified(store, commit)
+    if _require_as_ratified(store, commit):
+        return True
     if not is_published(store, commit.version):
         return False
     _require_same(store, commit)
@@ -140,36 +144,79 @@ def _require_same(store: ReadStorage, commit: Ratified) -> None:
         )
 
 
-def _require_as_ratified(store: ReadStorage, commit: Ratified) -> None:
-    """Raise Refused unless a staged file has the size and the time that the catalog has, and is a whole commit."""
-    version, size = commit.version, 0
-    stamp: object = None
+def _require_as_ratified(store: ReadStorage, commit: Ratified) -> bool:
+    """Raise Refused unless a staged file has the size and the time that the catalog has, and is a whole commit.
+
+    Return True where it is gone, and the published file has all of this instead. Somebody copied it and deleted it
+    before the catalog was told, so nothing is lost.
+    """
+    version = commit.version
     try:
-        for number, line in enumerate(split_lines(_blocks(store, staged_path(commit)), commit.file_name)):
-            size += len(line) + 1
-            action = orjson.loads(line)
-            if number == 0:
-                stamp = action["commitInfo"].get("inCommitTimestamp")
-            elif type(action) is not dict:
-                raise ValueError(line[:40])
+        found = _read_commit(store, staged_path(commit))
     except (errors.FileMissing, errors.PermissionRefused):
         if size_listed(store, staged_path(commit)) is not None:
             raise
+        if is_published_as_ratified(store, commit):
+            return True
         raise _diverged(
             f"the staged file of version {version} is missing, although the catalog ratified it", version
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, errors.CommitCorrupt) as fault:
-        raise _diverged(f"the staged file of version {version} is not a complete commit", version) from fault
-    if size not in (commit.size_bytes, commit.size_bytes + 1):  # the last line may lack its end
+
+    if found is None:
+        raise _diverged(f"the staged file of version {version} is not a complete commit", version)
+    if not found.has_size_of(commit):
         raise _diverged(
-            f"the staged file of version {version} has {size} bytes, and the catalog has {commit.size_bytes}", version
-        )
-    if stamp != commit.timestamp_ms:
-        raise _diverged(
-            f"the staged file of version {version} has the in-commit timestamp {stamp}, and the catalog has "
-            f"{commit.timestamp_ms}",
+            f"the staged file of version {version} has {found.size_bytes} bytes, and the catalog has "
+            f"{commit.size_bytes}",
             version,
         )
+    if found.timestamp_ms != commit.timestamp_ms:
+        raise _diverged(
+            f"the staged file of version {version} has the in-commit timestamp {found.timestamp_ms}, and the catalog "
+            f"has {commit.timestamp_ms}",
+            version,
+        )
+    return False
+
+
+def is_published_as_ratified(store: ReadStorage, commit: Ratified) -> bool:
+    """Return whether the published file of a version is a whole commit of the size and the time that the catalog has.
+
+    This is all that a catalog knows of a commit. It is asked where the staged file is gone.
+    """
+    path = _published_path(commit.version)
+    if size_listed(store, path) != commit.size_bytes:
+        return False
+    found = _read_commit(store, path)
+    return found is not None and found.timestamp_ms == commit.timestamp_ms
+
+
+class _CommitFile(NamedTuple):
+    """What a commit file has that a catalog knows: its bytes, and the value of its in-commit timestamp."""
+
+    size_bytes: int
+    timestamp_ms: object
+
+    def has_size_of(self, commit: Ratified) -> bool:
+        # The last line may lack its end, which is counted here.
+        return self.size_bytes in (commit.size_bytes, commit.size_bytes + 1)
+
+
+def _read_commit(store: ReadStorage, path: str) -> _CommitFile | None:
+    """Read a commit file to its end; None for one that is not a whole commit. Raises what the store raises."""
+    size_bytes = 0
+    timestamp_ms: object = None
+    try:
+        for number, line in enumerate(split_lines(_blocks(store, path), path)):
+            size_bytes += len(line) + 1
+            action = orjson.loads(line)
+            if number == 0:
+                timestamp_ms = action["commitInfo"].get("inCommitTimestamp")
+            elif type(action) is not dict:
+                return None
+    except (ValueError, KeyError, TypeError, AttributeError, errors.CommitCorrupt):
+        return None
+    return _CommitFile(size_bytes, timestamp_ms)
 
 
 def same_lines(store: ReadStorage, source: str, target: str) -> bool:

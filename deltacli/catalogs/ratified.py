@@ -101,6 +101,8 @@ class RatifiedLog:
         """Whether the table is being changed: then each listing asks the catalog first."""
         self.unsound: str | None = None
         """Why nothing may be changed, although reading goes on."""
+        self.is_mended_by_publishing = False
+        """Whether `catalog publish` ends that, because the published file is as the catalog ratified it."""
         self.ended: Refused | None = None
         """Why the run cannot go on: the name has no table, another one, or one that the catalog does not manage."""
         self.unsettled: set[int] = set()
@@ -110,6 +112,7 @@ class RatifiedLog:
         self.newest_seen = self.view.latest
         self.beyond: frozenset[int] = frozenset()
         """Versions above the latest that had a published commit when the log was listed."""
+        self._replaced: set[int] = set()
         self._loaded_at, self._is_unused = machine.monotonic(), True
 
     @property
@@ -159,6 +162,14 @@ class RatifiedLog:
         self.newest_seen = max(self.newest_seen, view.latest)
         self.view = view
         return view
+
+    def note_replaced(self, version: int) -> str:
+        """Note, once per version, that the published file stands for the staged one, which is gone; return why."""
+        why = f"the staged file of version {version} is gone, although the catalog holds it"
+        if version not in self._replaced:
+            self._replaced.add(version)
+            self.note(f"{why}: the published one, of the same size, is read")
+        return why
 
     def view_to_list(self) -> View:
         """Return the answer for a listing that begins now: that of the opening is used once, and while the table is

@@ -112,7 +112,10 @@ class Ratification:
 
     def _require_follows(self, latest: int) -> None:
         if self._log.unsound is not None:
-            raise _diverged(self._log.unsound, self._version)
+            fault = _diverged(self._log.unsound, self._version)
+            if self._log.is_mended_by_publishing:
+                fault.hint = errors.command("catalog publish")
+            raise fault
         if latest != self._version - 1 or self._version == 0:
             raise errors.Refused(
                 f"version {self._version} cannot follow version {latest}, which the catalog has as the latest",

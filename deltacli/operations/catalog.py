@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic, named_other_table, named_table
 from deltacli.catalogs.publishing import (
     is_published,
+    is_published_as_ratified,
     publish,
     require_consistent_answer,
     require_publishable,
     same_lines,
+    size_listed,
 )
 from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
 from deltacli.changing.basis import Act, Basis
@@ -139,6 +141,8 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
     waiting = [commit for version, commit in sorted(view.commits.items()) if version not in published]
     if unreported := [version for version in view.commits if version in published]:
         notes.append(f"published, but not reported to the catalog: {format_ranges(unreported)}")
+    if replaced := replaced_staged_files(managed):
+        notes.append(f"published as ratified, but no longer staged: {format_ranges(replaced)}")
     if view.table.has_uniform:
         notes.append("the table is kept readable as Iceberg: deltacli does not change it")
     return CatalogStatus(
@@ -164,6 +168,16 @@ def log_divergence(managed: ManagedStore, properties: Mapping[str, str]) -> list
     return [
         (version, f"the log has {'nothing' if log is None else log}, and the catalog {catalog or 'nothing'}")
         for version, log, catalog in words
+    ]
+
+
+def replaced_staged_files(managed: ManagedStore) -> list[int]:
+    """Return the versions whose staged file is gone, and whose published file is as the catalog ratified it."""
+    store = managed.inner
+    return [
+        version
+        for version, commit in sorted(managed.log.view.commits.items())
+        if size_listed(store, staged_path(commit)) is None and is_published_as_ratified(store, commit)
     ]
 
 
@@ -198,10 +212,10 @@ def _of_versions(managed: ManagedStore, published: Set[int]) -> Iterator[Diverge
         yield Divergence(DivergenceKind.VERSION, str(first - 1), None, "ratified")
     for version, commit in sorted(view.commits.items()):
         path = staged_path(commit)
-        try:
-            size = store.stat(path).size_bytes
-        except FileMissing:
-            yield Divergence(DivergenceKind.MISSING_STAGED, str(version), None, path)
+        size = size_listed(store, path)
+        if size is None:
+            if not is_published_as_ratified(store, commit):
+                yield Divergence(DivergenceKind.MISSING_STAGED, str(version), None, path)
             continue
         if size != commit.size_bytes:
             yield Divergence(DivergenceKind.VERSION, str(version), f"{size} bytes", f"{commit.size_bytes} bytes")

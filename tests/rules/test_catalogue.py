@@ -38,6 +38,7 @@ ADDED = {
     "path.file-uri-form": (Severity.WARNING, Level.LOG),
     "dv.names-nothing": (Severity.ERROR, Level.LOG),
     "catalog.diverged": (Severity.ERROR, Level.LOG),
+    "catalog.staged-missing": (Severity.WARNING, Level.LOG),
     "stats.text-too-long": (Severity.WARNING, Level.LOG),
     "schema.collation-of-another": (Severity.WARNING, Level.LOG),
     "data.nan-beyond-bounds": (Severity.WARNING, Level.DATA),
@@ -47,6 +48,7 @@ ADDED = {
 PROVEN_OTHERWISE = {
     "commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them",
     "catalog.diverged": "what only a catalog knows: tests/catalogs/test_commands.py asks one",
+    "catalog.staged-missing": "what only a catalog knows: tests/catalogs/test_staged_files_gone.py asks one",
 }
 
 MILDER = {"schema.invalid-chars": Severity.WARNING}

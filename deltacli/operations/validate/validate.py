@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import ProtocolUnsupported, StorageFailed, parameter
-from deltacli.core.made_once import dataclass
+from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import MANIFESTS, named_by
@@ -170,7 +170,12 @@ def validate_table(
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
             _look_at_log(
-                collector, log, inspector, state, now_ms, _of_catalog(storage, inspector.last_known.properties)
+                collector,
+                log,
+                inspector,
+                state,
+                now_ms,
+                _compare_with_catalog(storage, inspector.last_known.properties),
             )
             if state is not None and not request.opens_files:
                 inspector.not_checked.extend(_uncounted_ids(state, choice))
@@ -231,14 +236,25 @@ def _uncounted_ids(state: StateView, choice: RuleChoice) -> Iterator[str]:
             yield f"whether other files have the row ids of {files}: {deeper} does"
 
 
-def _of_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> Sequence[tuple[int, str]]:
-    """Return where the catalog of a table that was opened there has other commits than the log."""
+class CatalogComparison(NamedTuple):
+    """What the catalog of a table says of the log; nothing of a table that was not opened by its name there.
+
+    `diverged` and `replaced_staged` are as in `ListingView`.
+    """
+
+    diverged: Sequence[tuple[int, str]] = ()
+    replaced_staged: Sequence[int] = ()
+
+
+def _compare_with_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> CatalogComparison:
+    """Compare the commits of a log with those of the catalog that the table was opened in."""
     managed = managed_store(storage)
     if managed is None:
-        return ()
-    from deltacli.operations.catalog import log_divergence
+        return CatalogComparison()
+    from deltacli.operations.catalog import log_divergence, replaced_staged_files
 
-    return log_divergence(managed, properties)
+    diverged = log_divergence(managed, properties)
+    return CatalogComparison(diverged, replaced_staged_files(managed))
 
 
 def _look_at_log(
@@ -247,7 +263,7 @@ def _look_at_log(
     inspector: LogInspector,
     state: StateView | None,
     now_ms: int,
-    of_catalog: Sequence[tuple[int, str]],
+    catalog: CatalogComparison,
 ) -> None:
     """Check the result of the walk through the log: its listing, its history, its newest state."""
     config = inspector.last_known
@@ -263,7 +279,8 @@ def _look_at_log(
         log.exists,
         inspector.named_sidecars(),
         collector.versions_of_errors("checkpoint.", "sidecar."),
-        of_catalog,
+        catalog.diverged,
+        catalog.replaced_staged,
     )
     collector.look(view, view.place())
     history = HistoryView(

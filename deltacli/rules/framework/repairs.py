@@ -475,6 +475,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),
     ("the next checkpoint ends it, and every reader opens one that is complete", "checkpoint.several-forms"),
     ("a catalog decides which commits count", "checkpoint.unpublished catalog.diverged catalog.publish-order"),
+    ("catalog publish reports the publication", "catalog.staged-missing"),
     ("the feature is not supported here", "checkpoint.amt-classic amt.readable-partially"),
     ("the versions below the protected one cannot be rebuilt from anything else", "checkpoint.protected-missing"),
     ("a file that was overwritten has two contents, and nothing tells which one was meant", "data.modified-after-add"),

@@ -285,6 +285,8 @@ class ListingView:
     "Versions whose checkpoints have errors, as far as their rules were selected."
     of_catalog: Sequence[tuple[int, str]] = ()
     "Versions of which the catalog that was asked has another commit than the log, with what differs in words."
+    replaced_staged: Sequence[int] = ()
+    "Versions that the catalog holds as staged, whose staged file is gone and whose published one is as ratified."
 
     def place(self, name: str = "", version: int | None = None) -> segment.Place:
         """Return a place in the log."""

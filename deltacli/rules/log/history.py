@@ -343,6 +343,14 @@ CATALOG_DIVERGED = COMMIT_TIME_AREA.error(
     loss="the changes of the commit that is given up",
     example="00000000000000000007.json with other lines than the staged commit of version 7 that the catalog names",
 )
+CATALOG_STAGED_MISSING = COMMIT_TIME_AREA.warning(
+    "catalog.staged-missing",
+    "The staged file of a commit is gone before the catalog was told that the commit is published.",
+    spec="Catalog-managed tables; Publishing Commits",
+    broken="readers that look for the staged file fail until the publication is reported",
+    repair="catalog publish reports it: the published file has the size and the time that the catalog ratified",
+    example="00000000000000000007.json, and a catalog that still names its staged file, which is missing",
+)
 READABLE_PARTIALLY = COMMIT_TIME_AREA.warning(
     "amt.readable-partially",
     "The table keeps its state in manifests (adaptiveMetadata). Only its log was checked.",
@@ -484,6 +492,14 @@ def other_commits_than_ratified(view: ListingView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables (a ratified commit is immutable)."""
     for version, difference in view.of_catalog:
         yield CATALOG_DIVERGED.at(view.place(f"{version:020d}.json", version), f"version {version}: {difference}")
+
+
+@COMMIT_TIME_AREA.check(ListingView, CATALOG_STAGED_MISSING)
+def staged_files_that_are_gone(view: ListingView) -> Iterator[Finding]:
+    """Spec: Catalog-managed tables (a ratified commit is staged until its publication is known)."""
+    for version in view.replaced_staged:
+        message = f"the staged file of version {version} is gone, and the published one is as ratified"
+        yield CATALOG_STAGED_MISSING.at(view.place(f"{version:020d}.json", version), message)
 
 
 @COMMIT_TIME_AREA.check(CommitView, TXNID_MISSING)
