@@ -32,6 +32,7 @@ from deltacli.core.units import format_ranges, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
 from deltacli.storage import ReadStorage, is_address_of
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import read_provenance
@@ -455,7 +456,10 @@ class Publish:
                     )
             age_ms = max(now_ms - commit.timestamp_ms, 0)
             items.append(ToPublish(version, staged_path(commit), commit.size_bytes, age_ms, is_there))
-        if items and refusal is None:
+        if not items:
+            # A latest version that is neither held by the catalog nor published is lost, which the listing reports.
+            list_log(table.storage)
+        elif refusal is None:
             refusal = _refusal_of_another_table(table, managed)
         return PublishPlan(Basis(table, view.latest, now_ms), tuple(items), view.published, refusal)
 

@@ -10,7 +10,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.catalogs.ratifying import publish_after_commit
 from deltacli.changing.change import carry_out, for_plan
-from deltacli.core.errors import CatalogAnswerInvalid, CommitCorrupt, DeltacliError, Refused, Unreadable
+from deltacli.core.errors import CatalogAnswerInvalid, CommitCorrupt, DeltacliError, LogIncomplete, Refused, Unreadable
 from deltacli.operations.catalog import Publish, PublishPlan
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
@@ -122,6 +122,13 @@ def test_nothing_is_written_by_an_answer_that_lacks_the_commit_of_its_latest_ver
 
     assert raised.value.exit_code == 3
     assert (names_in_log(table), catalog.reported) == (before, [])
+
+
+def test_a_latest_version_that_is_nowhere_is_not_said_to_be_published() -> None:
+    opened, _ = ManagedTable(range(3), latest=9).open()
+
+    with pytest.raises(LogIncomplete, match="version 9 is lost"):
+        opened.publish_catalog()
 
 
 def test_an_answer_that_lacks_a_commit_by_now_is_not_published_behind_a_commit() -> None:
