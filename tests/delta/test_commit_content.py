@@ -63,7 +63,8 @@ def test_a_commit_is_provenance_then_protocol_then_metadata_then_domains() -> No
         '"engineInfo":"deltacli/0","txnId":"an-id"}}\n'
         '{"protocol":{"minReaderVersion":1,"minWriterVersion":7,'
         '"writerFeatures":["domainMetadata","inCommitTimestamp","rowTracking"]}}\n'
-        '{"metaData":{"id":"i","configuration":{"a":"b\\nc"}}}\n'
+        '{"metaData":{"id":"i","configuration":{"a":"b\\nc"},'
+        '"partitionColumns":[],"format":{"provider":"parquet","options":{}}}}\n'
         '{"domainMetadata":{"domain":"d","configuration":"{}","removed":false}}\n'
     )
 

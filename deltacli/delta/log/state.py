@@ -363,6 +363,23 @@ def plain_metadata(metadata: Action) -> Action:
     return action
 
 
+def complete_metadata(metadata: Action) -> Action:
+    """Return a metaData action with every required field but a schema: what readers assume where it lacks one.
+
+    Old writers left fields out. Strict readers (deltalake, Delta Kernel) refuse a table whose log has such an action,
+    so it is never written again as it was. A schema is not assumed: without one, no column could be read.
+
+    Raises:
+        CommitCorrupt: If a field has the wrong type.
+    """
+    assumed = read_metadata(metadata, "the metadata").as_json()
+    complete = plain_metadata(metadata)
+    for name in ("id", "partitionColumns", "configuration"):
+        complete.setdefault(name, assumed[name])
+    complete["format"] = (complete.get("format") or {}) | assumed["format"]
+    return complete
+
+
 def _object(value: Json) -> Json:
     return dict(value) if isinstance(value, list | Mapping) else value
 

@@ -33,6 +33,7 @@ from deltacli.delta.log.state import (
     DomainMetadata,
     SetTransaction,
     TableConfiguration,
+    complete_metadata,
     deleted_file_retention_ms,
     is_true,
     log_retention_ms,
@@ -95,17 +96,11 @@ class _Settlement:
         self._refusals: list[Refusal] = []
 
     def actions(self) -> SmallActions:
-        now, protocol = self._now.metadata, self._protocol()
+        protocol = self._protocol()
         self._require_mapping()
-        metadata = self._metadata()
+        metadata = self._changed_metadata()
         domains = tuple(self._domains())
-        return SmallActions(
-            protocol,
-            None if metadata == {**now, "configuration": now.get("configuration") or {}} else metadata,
-            domains,
-            tuple(self._notes),
-            tuple(self._refusals),
-        )
+        return SmallActions(protocol, metadata, domains, tuple(self._notes), tuple(self._refusals))
 
     # -- protocol -----------------------------------------------------------------------------------------------------
 
@@ -146,12 +141,38 @@ class _Settlement:
 
     # -- metadata -----------------------------------------------------------------------------------------------------
 
+    def _changed_metadata(self) -> Action | None:
+        """Return the metaData to commit, with every field that readers require; None if nothing changes.
+
+        Fields that only one of the two versions lacks are no change if the other one has what readers assume. But a
+        complete metaData is committed over an incomplete one: that is how strict readers can open the table again.
+        """
+        now, metadata = self._now.metadata, self._metadata()
+        if metadata == now:
+            return None
+        if not metadata.get("schemaString"):
+            self._refuse(
+                "action.missing-required",
+                f"version {self._target.version} has no schema: its metaData lacks schemaString, and without it no "
+                "column of the restored files could be read",
+                command("history"),
+            )
+            return None
+        complete = complete_metadata(metadata)
+        return None if complete == now else complete
+
     def _metadata(self) -> Action:
         now, target = self._now.metadata, self._target.metadata
-        metadata = {**target, "configuration": self._configuration()}
-        if now.get("id") != target.get("id"):
-            metadata["id"] = now.get("id")
-            self._notes.append(f"the table keeps its id, {now.get('id')}, which differs from that of the version")
+        metadata = dict(target)
+        configuration = self._configuration()
+        if configuration or "configuration" in target:
+            metadata["configuration"] = configuration
+        if not now.get("id"):
+            if target.get("id"):
+                self._notes.append(f"the table, which has no id now, gets back the id {target['id']}")
+        elif now["id"] != target.get("id"):
+            metadata["id"] = now["id"]
+            self._notes.append(f"the table keeps its id, {now['id']}, which differs from that of the version")
         schema = self._schema_with_marks()
         return metadata if schema is None else metadata | {"schemaString": schema}
 

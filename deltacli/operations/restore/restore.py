@@ -414,6 +414,7 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         domains=plan.small.domains,
         domains_read=(metadata.CLUSTERING,) if request.where is None else (),
         new_rows=plan.new_rows,
+        gives_id=not plan.now.metadata.id,
     )
 
 

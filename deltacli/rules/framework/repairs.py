@@ -415,6 +415,10 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
 _HARMLESS = "no reader is misled, so there is nothing to repair"
 _PAST = "commits are never edited, and this one decides nothing of the newest version"
 COMMIT_AGAIN = "an engine has to commit the file again with the right fields; the file itself is intact"
+_INCOMPLETE = (
+    "a commit is never edited: the next checkpoint lets readers begin behind a metaData that lacks fields other than "
+    "its schema, and an engine has to commit any other action again with the right fields"
+)
 _ENGINE = "an engine has to rewrite the rows"
 _SCHEMA = "a person has to decide on the schema, which a new metaData then states"
 _PROTOCOL = "a person has to decide on the protocol, which no later commit takes back"
@@ -480,6 +484,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ("the versions below the protected one cannot be rebuilt from anything else", "checkpoint.protected-missing"),
     ("a file that was overwritten has two contents, and nothing tells which one was meant", "data.modified-after-add"),
     (_TWO_VECTORS, "action.readd-without-remove"),
+    (_INCOMPLETE, "action.missing-required"),
     (
         _INTENDED,
         """commit.duplicate-key commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn
@@ -487,7 +492,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ),
     (
         COMMIT_AGAIN,
-        """action.missing-required action.wrong-type action.number-spelling domain.configuration-not-string
+        """action.wrong-type action.number-spelling domain.configuration-not-string
         action.negative-size
         action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
         path.escapes-root path.not-normalised path.absolute-inside-root

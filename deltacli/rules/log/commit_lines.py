@@ -108,7 +108,13 @@ CRLF_OR_BLANK = AREA.info(
 MISSING_REQUIRED = AREA.error(
     "action.missing-required",
     "An action lacks a required field.",
-    *_LATER_ADD,
+    broken=_LATER_ADD.broken,
+    repair=Worded(
+        "if a metaData lacks a field other than schemaString, let readers begin behind the commit: {}; otherwise "
+        f"{_LATER_ADD.advice}",
+        partial(command, "checkpoint"),
+    ),
+    loss=_LATER_ADD.loss,
     spec="Actions",
     example='{"add":{"path":"a.parquet","partitionValues":{},"modificationTime":1,"dataChange":true}} without size',
 )

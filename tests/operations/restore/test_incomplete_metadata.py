@@ -1,0 +1,147 @@
+"""Versions whose metaData lacks fields that the protocol requires: a restore writes what readers assume, or refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deltacli.core.errors import Refused
+from tests.support.actions import Action, Line, commit_info, metadata, protocol
+from tests.support.builder import TableBuilder
+from tests.support.checkpoints import CheckpointKind
+from tests.support.restoring import Restoring, append
+
+ASSUMED: Action = {"format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {}}
+"""What readers assume where a metaData lacks the field."""
+
+
+def without(*names: str, **fields: Any) -> Line:  # Any: handed on to `metadata`
+    """A metaData without some fields."""
+    action = metadata(**fields)["metaData"]
+    return {"metaData": {name: value for name, value in action.items() if name not in names}}
+
+
+def changed_after(old: Line, new: Line | None = None) -> TableBuilder:
+    """A table whose versions 0 and 1 have the old metaData, and whose versions 2 and 3 have the new one."""
+    builder = append(TableBuilder().commit(commit_info(), protocol(), old), "a")
+    return append(builder.commit(commit_info(), new or metadata(configuration={"owner": "loader"})), "b")
+
+
+def restored_metadata(builder: TableBuilder, version: int = 1) -> Action:
+    restoring = Restoring(builder)
+    restoring.restore(version)
+    [action] = restoring.newest_commit()["metaData"]
+    return action
+
+
+@pytest.mark.parametrize("name", ASSUMED)
+def test_a_restore_writes_what_readers_assume_where_a_field_is_missing(name: str) -> None:
+    action = restored_metadata(changed_after(without(name)))
+
+    assert metadata()["metaData"] == action
+
+
+@pytest.mark.parametrize("form", [{}, {"provider": "parquet"}, {"options": {}}, None])
+def test_a_restore_writes_a_complete_format(form: Action | None) -> None:
+    assert ASSUMED["format"] == restored_metadata(changed_after(metadata(format=form)))["format"]
+
+
+def test_a_restore_keeps_what_an_incomplete_metadata_says() -> None:
+    old = without("format", name="sales", createdTime=7, configuration={"owner": "somebody"})
+
+    action = restored_metadata(changed_after(old))
+
+    assert ("sales", 7, {"owner": "somebody"}) == (action["name"], action["createdTime"], action["configuration"])
+
+
+def test_a_version_without_schema_is_not_restored() -> None:
+    restoring = Restoring(changed_after(without("schemaString")))
+
+    with pytest.raises(Refused) as caught:
+        restoring.restore(1)
+
+    assert ("action.missing-required", 3) == (caught.value.code, restoring.table.snapshot().version)
+
+
+def test_an_empty_schema_string_is_no_schema() -> None:
+    restoring = Restoring(changed_after(metadata(schema_string="")))
+
+    with pytest.raises(Refused) as caught:
+        restoring.restore(1)
+
+    assert "action.missing-required" == caught.value.code
+
+
+def test_files_come_back_under_a_metadata_that_does_not_change_although_it_has_no_schema() -> None:
+    builder = TableBuilder().commit(commit_info(), protocol(), without("schemaString"))
+    restoring = Restoring(append(append(builder, "a"), "b"))
+
+    restoring.restore(1)
+
+    assert {"commitInfo", "remove"} == set(restoring.newest_commit())
+
+
+@pytest.mark.parametrize("name", [*ASSUMED, "schemaString"])
+def test_a_complete_metadata_is_committed_over_an_incomplete_one(name: str) -> None:
+    """Strict readers can open the table again, also where readers assume what the older version says."""
+    action = restored_metadata(changed_after(metadata(), without(name)))
+
+    assert metadata()["metaData"] == action
+
+
+@pytest.mark.parametrize("name", ASSUMED)
+def test_nothing_changes_where_an_older_version_lacks_what_readers_assume(name: str) -> None:
+    restoring = Restoring(changed_after(without(name), metadata()))
+
+    restoring.restore(1)
+
+    assert {"commitInfo", "remove"} == set(restoring.newest_commit())
+
+
+def test_the_newest_version_is_restored_by_nothing_although_its_metadata_is_incomplete() -> None:
+    restoring = Restoring(changed_after(metadata(), without("format")))
+
+    assert restoring.restore(3).committed_version is None
+
+
+def test_a_table_that_lost_its_id_gets_it_back() -> None:
+    assert metadata()["metaData"]["id"] == restored_metadata(changed_after(metadata(), without("id")))["id"]
+
+
+def test_a_table_keeps_its_id_where_the_older_version_has_none() -> None:
+    assert metadata()["metaData"]["id"] == restored_metadata(changed_after(without("id")))["id"]
+
+
+def test_a_table_that_never_had_an_id_gets_the_one_that_readers_assume() -> None:
+    action = restored_metadata(changed_after(without("id"), without("id", configuration={"owner": "loader"})))
+
+    assert "" == action["id"]
+
+
+@pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.V2_PARQUET])
+def test_metadata_of_a_checkpoint_is_written_as_in_a_commit(kind: CheckpointKind) -> None:
+    """In a checkpoint, maps are lists of pairs and absent fields are null."""
+    builder = changed_after(metadata(configuration={"k": "v"}))
+
+    action = restored_metadata(builder.checkpoint(1, kind))
+
+    assert metadata(configuration={"k": "v"})["metaData"] == action
+
+
+def test_other_changes_of_an_incomplete_metadata_complete_it() -> None:
+    restoring = Restoring(changed_after(metadata(), without("format", "partitionColumns")))
+
+    restoring.table.set_properties({"owner": "other"})
+
+    [action] = restoring.newest_commit()["metaData"]
+    assert metadata(configuration={"owner": "other"})["metaData"] == action
+
+
+def test_a_metadata_without_schema_is_not_changed() -> None:
+    restoring = Restoring(changed_after(metadata(), without("schemaString")))
+
+    with pytest.raises(Refused) as caught:
+        restoring.table.set_properties({"owner": "other"})
+
+    assert "action.missing-required" == caught.value.code
