@@ -32,7 +32,7 @@ TXN = {"appId": "a", "version": 1}
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 1}
 METADATA = {
     "id": "x",
-    "format": {"provider": "parquet"},
+    "format": {"provider": "parquet", "options": {}},
     "schemaString": "",
     "partitionColumns": [],
     "configuration": {},
@@ -80,7 +80,8 @@ LONG, INT = "an integer of 64 bits", "an integer of 32 bits"
         ("protocol", PROTOCOL | {"readerFeatures": ["a", None]}, ("readerFeatures", "an array with null", None)),
         ("metaData", METADATA | {"configuration": {"a": None}}, ("configuration.a", "null", "a string")),
         ("metaData", METADATA | {"configuration": []}, ("configuration", "an array", "an object of strings")),
-        ("metaData", METADATA | {"format": {}}, ("format.provider", None, "a string")),
+        ("metaData", METADATA | {"format": {"options": {}}}, ("format.provider", None, "a string")),
+        ("metaData", METADATA | {"format": {"provider": "p"}}, ("format.options", None, "an object of strings")),
         ("metaData", METADATA | {"format": {"provider": "p", "options": {"a": 1}}}, ("format.options.a", None, None)),
         ("metaData", METADATA | {"format": "parquet"}, ("format", 'the string "parquet"', None)),
         ("remove", {"path": "a", "dataChange": 1}, ("dataChange", "the number 1", "true or false")),

@@ -57,7 +57,7 @@ PARTS: Mapping[FieldType, Mapping[str, Field]] = {
         "sizeInBytes": Field(FieldType.INT),
         "cardinality": Field(FieldType.LONG),
     },
-    FieldType.FORMAT: {"provider": Field(FieldType.TEXT, True), "options": Field(FieldType.TEXT_MAP)},
+    FieldType.FORMAT: {"provider": Field(FieldType.TEXT, True), "options": Field(FieldType.TEXT_MAP, True)},
 }
 """The fields inside a field that is a struct."""
 

@@ -215,8 +215,6 @@ def require_allowed(request: CommitRequest, base: Base, *, by_catalog: bool = Fa
         lost = sorted(base.protocol.supported_features - protocol.supported_features - {*request.drops})
         if lost:
             raise ValueError(f"a commit must not remove features without naming them: {', '.join(lost)}")
-    if request.metadata is not None and not metadata.schema_string:
-        raise schema_missing(f"the metaData that would follow version {base.version}")
     if metadata.id != base.metadata.id and not request.gives_id:
         raise ValueError("a commit must not change the table id")
     if request.metadata is None and is_stamped(request, base) and not base.is_stamped:
@@ -239,17 +237,6 @@ def require_allowed(request: CommitRequest, base: Base, *, by_catalog: bool = Fa
             },
             hint=command("features add", "domainMetadata"),
         )
-
-
-def schema_missing(whose: str) -> Refused:
-    """Return the error for a metaData that would be committed without a schema, which strict readers refuse."""
-    return Refused(
-        f"{whose} has no schema: its field schemaString is missing",
-        said_first=NOTHING_CHANGED,
-        code="action.missing-required",
-        facts={"missing": "metaData.schemaString", "first": "restore a version that has a schema"},
-        hint=command("restore", version=..., dry_run=True),
-    )
 
 
 def _require_room(request: CommitRequest, base: Base) -> None:

@@ -799,7 +799,7 @@ def _refusals_of_version(snapshot: Snapshot, request: CopyRequest) -> Iterator[e
         yield errors.Refusal("catalog.managed", message)
     elif not request.replica and not request.check:
         try:
-            require_possible(snapshot, CommitRequest("COPY", metadata=snapshot.raw_metadata), None)
+            require_possible(snapshot, CommitRequest("COPY"), None)
         except errors.Refused as fault:
             yield errors.Refusal(
                 fault.code, str(fault), errors.adding(errors.parameter("copy.replica")), facts=fault.facts

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.core.errors import Refused
@@ -138,10 +140,15 @@ def test_other_changes_of_an_incomplete_metadata_complete_it() -> None:
     assert metadata(configuration={"owner": "other"})["metaData"] == action
 
 
-def test_a_metadata_without_schema_is_not_changed() -> None:
-    restoring = Restoring(changed_after(metadata(), without("schemaString")))
+@pytest.mark.parametrize("name", [*ASSUMED, "id"])
+def test_validate_names_a_checkpoint_which_lets_strict_readers_begin_behind_an_incomplete_metadata(name: str) -> None:
+    restoring = Restoring(changed_after(metadata(), without(name)))
+    (finding,) = restoring.table.validate(level="log", select=["action.missing-required"]).findings
 
-    with pytest.raises(Refused) as caught:
-        restoring.table.set_properties({"owner": "other"})
+    restoring.table.checkpoint()
 
-    assert "action.missing-required" == caught.value.code
+    (data,) = (restoring.storage.read(path) for path in [f"_delta_log/{3:020d}.checkpoint.parquet"])
+    [action] = [row for row in pq.read_table(io.BytesIO(data)).column("metaData").to_pylist() if row is not None]
+    assert "checkpoint" in finding.rule.fix.repair
+    assert None not in (action["id"], action["format"]["provider"], action["format"]["options"])
+    assert None not in (action["partitionColumns"], action["configuration"], action["schemaString"])
