@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.change import Consent, Gate, carry_out, for_plan
+from deltacli.changing.recorded_fields import digest_content
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.operations.repair.backup import BACKUP_DIRECTORY, PutBack, Undo
 from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState
@@ -88,3 +90,12 @@ def repair_and_check(root: Path, asked: RepairRequest, clock: Callable[[], int] 
     for path in content_of(root).keys() - after.keys():
         (root / path).unlink()
     return done
+
+
+def edit_manifest(backup: str, edit: Callable[[dict[str, Any]], object], *, with_digest: bool = True) -> None:
+    """Edit the manifest of a backup, and give it the digest of the new content, as somebody who knows of it would."""
+    path = Path(backup.removeprefix("file://")) / "manifest.json"
+    content = json.loads(path.read_text())
+    digest = content.pop("sha256")
+    edit(content)
+    path.write_text(json.dumps(content | {"sha256": digest_content(content) if with_digest else digest}))

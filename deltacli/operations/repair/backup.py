@@ -7,7 +7,6 @@ quarantine. A file is in the manifest before it is touched. Commits are not in i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -43,8 +42,18 @@ from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_loc
 from deltacli.operations.recover.copies import copy_file, refuse_sparse
 from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.sources import FileMap, MappedFile
+from deltacli.operations.repair.backup_manifest import (
+    MANIFEST,
+    BackupFile,
+    BackupManifest,
+    Past,
+    Unrecorded,
+    manifest_bytes,
+    name_in_backup,
+    read_backup_manifest,
+)
 from deltacli.operations.vacuum.quarantine import open_quarantine
-from deltacli.storage import Created, Failed, ReadStorage, Storage, is_address_of
+from deltacli.storage import Created, Failed, ReadStorage, Storage
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import live_keys
 from deltacli.table.find_log import Log, list_log
@@ -53,41 +62,11 @@ from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
-    from deltacli.core.typing import Json
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 BACKUP_DIRECTORY = "_deltacli_backup"
-MANIFEST = "manifest.json"
-KIND = "deltacli.repair-backup"
 _BLOCK = 8 << 20
-
-
-class BackupFile(NamedTuple):
-    """A file in a backup: its path in the table and in the backup, and what it was."""
-
-    path: str
-    kept: str
-    size_bytes: int
-    sha256: str
-    modified_ms: int
-
-    def as_json(self) -> dict[str, Json]:
-        return {
-            "path": self.path,
-            "kept": self.kept,
-            "sizeBytes": self.size_bytes,
-            "sha256": self.sha256,
-            "modificationTimeMs": self.modified_ms,
-        }
-
-
-class Past(NamedTuple):
-    """The newest version of a log: its number, its commit or checkpoint, and the SHA-256 of that; None without one."""
-
-    version: int
-    name: str | None
-    sha256: str | None
 
 
 def _past_at(table: TableHandle, listing: LogListing, version: int) -> Past:
@@ -151,14 +130,18 @@ class Backup:
             self._write_manifest()
 
     def note_left(self) -> None:
-        """Record the newest version that this run knows of, and what is in the places of files of the log now: what was
-        replaced belongs to no other past, and goes over no other file.
+        """Record the newest version that this run knows of, and what is in the places of the kept files now.
+
+        What was replaced belongs to no other past, and goes over no other file. Files of the log are looked at again
+        each time, because a later step of the run may replace them once more.
         """
-        if self.kept:
-            self.past = self._past()
-            paths = (one.path for one in self.kept if one.path.startswith(f"{LOG_DIRECTORY}/"))
-            self.left = {path: digest_at(self.table.storage, path) for path in paths}
-            self._write_manifest()
+        if not self.kept:
+            return
+        self.past = self._past()
+        for file in self.kept:
+            if file.is_of_log or file.path not in self.left:
+                self.left[file.path] = digest_at(self.table.storage, file.path)
+        self._write_manifest()
 
     def note_end(self) -> None:
         """Record the files that the log has now: where one is gone later, what was replaced may not be put back."""
@@ -180,7 +163,7 @@ class Backup:
         if (seen := digest_at(origin, path)) is None:
             return None
         stat = origin.stat(path)
-        name = f"files/{path.replace(LOG_DIRECTORY, 'log', 1) if path.startswith(LOG_DIRECTORY) else path}"
+        name = name_in_backup(path)
         target = self.below(name)
         self._copies.append(target)
         outcome = copy_file(origin, path, stat.size_bytes, self.store, target=target)
@@ -189,21 +172,16 @@ class Backup:
         return BackupFile(path, name, stat.size_bytes, seen, stat.modified_ms)
 
     def _write_manifest(self) -> None:
-        now_ms = self.table.clock()
-        manifest: dict[str, Json] = {
-            "kind": KIND,
-            "table": self.table.uri,
-            "version": self.version,
-            "committedVersions": list(self.committed),
-            "timestampMs": now_ms,
-            "timestamp": format_timestamp(now_ms),
-            "files": [one.as_json() for one in self.kept],
-        }
-        if self.log_files is not None:
-            manifest["logFiles"] = list(self.log_files)
-        if self.past is not None:
-            manifest |= {"past": self.past._asdict(), "left": dict(self.left)}
-        self.store.put(self.below(MANIFEST), json.dumps(manifest, indent=2).encode() + b"\n")
+        manifest = BackupManifest(
+            self.version,
+            self.committed,
+            self.kept,
+            None if self.log_files is None else frozenset(self.log_files),
+            self.past,
+            self.left,
+            is_verified=True,
+        )
+        self.store.put(self.below(MANIFEST), manifest_bytes(manifest, self.table.uri, self.table.clock()))
 
 
 def open_backup(
@@ -215,47 +193,6 @@ def open_backup(
         return Backup(table, version, newest, table.writable(), f"{BACKUP_DIRECTORY}/{run}")
     store = open_quarantine(table, quarantine, table_id or "unknown-table")
     return Backup(table, version, newest, store, f"{table_id or 'unknown-table'}/{run}")
-
-
-class BackupManifest(NamedTuple):
-    version: int | None
-    committed: Sequence[int]
-    files: Sequence[BackupFile]
-    log: frozenset[str]
-    """The names of the files of the log at the end of the repair; one that no log has, where that is not known."""
-    past: Past | None
-    """None in a backup that an older version made."""
-    left: Mapping[str, str | None]
-    """The SHA-256 of what the repair left in the places of files of the log, as far as it came: None for nothing."""
-
-
-def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> BackupManifest:
-    try:
-        found = json.loads(store.read(MANIFEST))
-        files = [
-            BackupFile(one["path"], one["kept"], one["sizeBytes"], one["sha256"], one["modificationTimeMs"])
-            for one in found["files"]
-        ]
-        version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
-        version, committed = None if version is None else int(version), [*map(int, committed)]
-        log = frozenset(map(str, found.get("logFiles", [""])))
-        last = found.get("past")
-        past = None if last is None else Past(int(last["version"]), last["name"], last["sha256"])
-        left = dict(found.get("left", {}))
-    except FileMissing:
-        said = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
-        raise Unreadable(said, code="repair.backup-missing") from None
-    except (ValueError, KeyError, TypeError, OverflowError) as fault:
-        raise Unreadable(f"{MANIFEST} of {uri} cannot be read", code="repair.backup-damaged") from fault
-    if kind != KIND or any(".." in one.path.split("/") or one.path.startswith("/") for one in files):
-        raise Unreadable(f"{MANIFEST} of {uri} is not that of a repair", code="repair.backup-damaged")
-    if not is_address_of(table.storage, str(of_table)):
-        raise Refused(
-            f"{uri} is the backup of another table",
-            code="repair.backup-of-another",
-            facts={"of": str(of_table), "this table": table.uri},
-        )
-    return BackupManifest(version, committed, files, log, past, left)
 
 
 def digest_at(storage: ReadStorage, path: str) -> str | None:
@@ -351,7 +288,7 @@ class Undo:
         try:
             backup.keep(agreed)
             again = self.plan(table)
-            if [*again.effects()] != [*plan.effects()]:
+            if _paths_without_hint(again) != _paths_without_hint(plan):
                 gate.again(again)
             puts = list(_still_right(again, agreed, {one.path: one.sha256 for one in backup.kept}))
         except BaseException as stop:
@@ -377,14 +314,17 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     """Return what would be put back of a backup; files that are there unchanged stay, and so do commits away that have
     expired since.
 
+    A hint that others have written since the repair stays: it is newer than what the repair replaced.
+
     Raises Unreadable for a directory without a manifest and for a damaged backup; Refused where another writer has
-    committed since and the backup has files of the log (`repair.log-moved-on`), where versions could not be rebuilt any
-    more (`repair.undo-loses-versions`), and for the backup of another table.
+    committed since and the backup has files of the log, or where another file is in the place of one than the repair
+    left there (`repair.log-moved-on`), where versions could not be rebuilt any more (`repair.undo-loses-versions`), and
+    for the backup of another table.
     """
     require_writable(table.storage)
     table, store = table.held(), table.open_other(uri)
-    noted = read_backup_manifest(table, store, uri)
-    of_log = [one for one in noted.files if one.path.startswith(f"{LOG_DIRECTORY}/")]
+    noted = read_backup_manifest(table.storage, store, uri)
+    of_log = [one for one in noted.files if one.is_of_log]
     listing = _listed(table)
     newest = listing.newest_version
     if of_log:
@@ -395,10 +335,11 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
         for one in noted.files
         if not _has_expired(one, noted, listing, oldest)
     }
-    waiting = [one for one in noted.files if one.path in present and present[one.path] != one.sha256]
-    for one in waiting:
-        if present[one.path] != noted.left.get(one.path, present[one.path]) and one.path != log_location(HINT_NAME):
-            raise _log_moved_on(f"{one.path} is another file than the repair left")
+    waiting = [
+        one
+        for one in noted.files
+        if one.path in present and present[one.path] != one.sha256 and _is_as_left(noted, one, present[one.path])
+    ]
     _require_no_gap(newest, waiting)
     for one in waiting:
         if digest_at(store, one.kept) != one.sha256:
@@ -411,12 +352,44 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
 
 
+def _is_as_left(noted: BackupManifest, kept: BackupFile, present: str | None) -> bool:
+    """Return True if the place of a file is as the repair left it; False for a hint that others have written since.
+
+    A manifest that was edited could name any file of the table, also one that nothing is wrong with.
+
+    Args:
+        noted: The manifest of the backup.
+        kept: The file that was replaced or moved.
+        present: The SHA-256 of what is in its place now; None for nothing.
+
+    Raises:
+        Refused: If another file is there, or if it is not known what the repair left there.
+    """
+    left = noted.left_at(kept.path)
+    if left is Unrecorded.INTERRUPTED:
+        # The digest of the manifest proves that the repair was about to replace this file.
+        return True
+    if left is Unrecorded.OLDER_RELEASE and not kept.is_of_log and present is None:
+        # Nothing is replaced, and a data file that no version has is read by nobody.
+        return True
+    if isinstance(left, Unrecorded):
+        raise _log_moved_on(f"what the repair left at {kept.path} is not known: {left.value}")
+    if left != present and kept.path != log_location(HINT_NAME):
+        raise _log_moved_on(f"{kept.path} is another file than the repair left")
+    return left == present
+
+
 def _has_expired(kept: BackupFile, noted: BackupManifest, listing: LogListing, oldest: int) -> bool:
     """Return True for a commit that was repaired, and has expired since: the log begins later now."""
     name = kept.path.removeprefix(f"{LOG_DIRECTORY}/")
     path = parse_log_path(name)
     is_commit = kept.path == log_location(name) and path.kind is LogFileKind.COMMIT
-    return is_commit and name in noted.log and path.version not in listing.commits and path.version < oldest
+    return is_commit and name in (noted.log or ()) and path.version not in listing.commits and path.version < oldest
+
+
+def _paths_without_hint(plan: UndoPlan) -> list[str]:
+    """Return the files that a plan puts back. Writers may replace the hint at any time, and theirs stays."""
+    return [put.kept.path for put in plan.puts if put.kept.path != log_location(HINT_NAME)]
 
 
 def _still_right(plan: UndoPlan, agreed: Mapping[str, str | None], kept: Mapping[str, str]) -> Iterator[Put]:
@@ -529,7 +502,9 @@ def _require_rebuilt(
         names = {file.name for file in checkpoint.files}
         if names & put and not _is_as_now(table, before, view, checkpoint):
             doubtful |= names
-    if not noted.log.issubset(present):  # something of the log expired since, so what is put back is not as it was
+    if noted.log is None or not noted.log.issubset(
+        present
+    ):  # something of the log expired since, so what is put back is not as it was
         shared = sorted(put & after.keys())
         doubtful |= {name for name in shared if fault_of_log_file(view.storage, after[name]) is not None}
     rest = versioned(file for name, file in after.items() if name not in doubtful)

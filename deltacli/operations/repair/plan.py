@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.changing.plan import Amount, OnTable
+from deltacli.changing.recorded_fields import digest_content
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -407,7 +408,7 @@ def save_repair_plan(plan: RepairPlan, path: str) -> None:
             for step in plan.steps
         ],
     }
-    text = dumps({**content, "sha256": _digest(content)})
+    text = dumps({**content, "sha256": digest_content(content)})
     with replacement(path) as file:
         file.write(text + b"\n")
 
@@ -418,7 +419,7 @@ def read_repair_plan(path: str) -> SavedPlan:
         with open(path, "rb") as file:
             found = json.loads(file.read())
         seen = found.pop("sha256")
-        if found["kind"] != KIND or seen != _digest(found):
+        if found["kind"] != KIND or seen != digest_content(found):
             raise ValueError("its digest does not match")
         return SavedPlan(
             str(found["table"]),
@@ -445,12 +446,6 @@ def read_repair_plan(path: str) -> SavedPlan:
 def _plain(value: object) -> Json:
     found: Json = json.loads(json.dumps(value, default=dict))
     return found
-
-
-def _digest(content: object) -> str:
-    import hashlib
-
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _key(step: Step) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
 import os
 from collections.abc import Callable
@@ -20,20 +20,23 @@ from deltacli.operations.repair.repair import plan_repair
 from deltacli.storage import Failed, LocalStorage, ReadStorage, Storage
 from tests.operations.recover.test_proofs import Branch, commit, grown
 from tests.support.reading import open_at
-from tests.support.repairing import execute_repair, put_back, request
+from tests.support.repairing import edit_manifest, execute_repair, put_back, request
 
 CHECKPOINT = f"_delta_log/{3:020d}.checkpoint.parquet"
+HINT = "_delta_log/_last_checkpoint"
 
 
 def opened(table: Branch) -> Table:
     return open_at(LocalStorage(str(table.root)))
 
 
-def repaired(root: Path) -> tuple[Branch, str]:
-    """A table whose damaged checkpoint was written anew, and the backup of the repair."""
+def repaired(root: Path, *, hint: bytes | None = None) -> tuple[Branch, str]:
+    """A table whose damaged checkpoint, and `hint`, was written anew, and the backup of the repair."""
     table = grown(root, 5)
     opened(table).checkpoint(version=3)
     (table.root / CHECKPOINT).write_bytes(b"PAR1 damaged PAR1")
+    if hint is not None:
+        (table.root / HINT).write_bytes(hint)
     done = execute_repair(plan_repair(opened(table), request(level="log")))
     assert done.backup_uri is not None
     return table, done.backup_uri
@@ -64,14 +67,13 @@ def test_a_checkpoint_of_another_state_is_not_put_back_either(tmp_path: Path) ->
     wrong = (other.root / CHECKPOINT).read_bytes()
     (held,) = Path(kept.removeprefix("file://")).rglob("*.checkpoint.parquet")
     held.write_bytes(wrong)
-    manifest = held.parents[2] / "manifest.json"
-    content = json.loads(manifest.read_text())
-    for file in content["files"]:
-        if file["path"] == CHECKPOINT:
-            import hashlib
 
-            file |= {"sha256": hashlib.sha256(wrong).hexdigest(), "sizeBytes": len(wrong)}
-    manifest.write_text(json.dumps(content))
+    def of_another_state(content: dict[str, Any]) -> None:
+        for file in content["files"]:
+            if file["path"] == CHECKPOINT:
+                file |= {"sha256": hashlib.sha256(wrong).hexdigest(), "sizeBytes": len(wrong)}
+
+    edit_manifest(kept, of_another_state)
 
     with pytest.raises(Refused, match="could not be rebuilt"):
         put_back(opened(table), kept)
@@ -192,8 +194,7 @@ def test_a_file_that_others_wrote_since_the_repair_stays(tmp_path: Path) -> None
 )
 def test_a_damaged_manifest_is_said_to_be_so(wrong: dict[str, Any], tmp_path: Path) -> None:
     table, kept = repaired(tmp_path / "t")
-    manifest = Path(kept.removeprefix("file://")) / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"past": None} | wrong))
+    edit_manifest(kept, lambda content: content.update({"past": None} | wrong))
 
     with pytest.raises(Unreadable) as error:
         put_back(opened(table), kept)
@@ -237,9 +238,8 @@ def test_a_backup_that_cannot_be_deleted_is_named(tmp_path: Path, monkeypatch: p
 
 
 def test_a_hint_that_others_have_written_since_the_plan_stays(tmp_path: Path) -> None:
-    table, kept = repaired(tmp_path / "t")
-    hint = table.root / "_delta_log/_last_checkpoint"
-    hint.write_bytes(b"{}")
+    table, kept = repaired(tmp_path / "t", hint=b"{")
+    hint = table.root / HINT
     plan = opened(table).plan_undo_repair(kept)
     hint.write_bytes(b"{ }")
 
@@ -249,9 +249,18 @@ def test_a_hint_that_others_have_written_since_the_plan_stays(tmp_path: Path) ->
     assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
 
 
+def test_a_hint_that_others_have_written_since_the_repair_stays(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t", hint=b"{")
+    (table.root / HINT).write_bytes(b"{ }")
+
+    done = put_back(opened(table), kept)
+
+    assert (1, b"{ }") == (done.files, (table.root / HINT).read_bytes())
+    assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
+
+
 def test_an_error_after_the_first_file_says_what_was_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, kept = repaired(tmp_path / "t")
-    (table.root / "_delta_log/_last_checkpoint").write_bytes(b"{}")
+    table, kept = repaired(tmp_path / "t", hint=b"{")
     plan, put = plan_undo(opened(table), kept), backup._put
     assert 2 == len(plan.puts)
 

@@ -1,0 +1,213 @@
+"""The manifest of a repair's backup: which files are kept where, and what the repair left in their places.
+
+The manifest decides which files of a table `repair --undo` replaces. It has a digest of its own content, so that one
+that was edited or damaged is refused. Manifests of older releases have none; see `BackupManifest.left_at`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from deltacli.changing.recorded_fields import (
+    digest_content,
+    read_path,
+    read_sha256,
+    read_size_bytes,
+    read_time_ms,
+    read_version,
+)
+from deltacli.core.errors import FileMissing, Refused, Unreadable
+from deltacli.core.made_once import NamedTuple
+from deltacli.core.units import format_timestamp
+from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.storage import ReadStorage, is_address_of
+
+if TYPE_CHECKING:
+    from deltacli.core.typing import Json
+
+MANIFEST = "manifest.json"
+KIND = "deltacli.repair-backup"
+_DIGEST = "sha256"
+
+
+class BackupFile(NamedTuple):
+    """A file in a backup: its path in the table and in the backup, and what it was."""
+
+    path: str
+    kept: str
+    size_bytes: int
+    sha256: str
+    modified_ms: int
+
+    @property
+    def is_of_log(self) -> bool:
+        return self.path.startswith(f"{LOG_DIRECTORY}/")
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "path": self.path,
+            "kept": self.kept,
+            "sizeBytes": self.size_bytes,
+            "sha256": self.sha256,
+            "modificationTimeMs": self.modified_ms,
+        }
+
+
+class Past(NamedTuple):
+    """The newest version of a log: its number, its commit or checkpoint, and the SHA-256 of that; None without one."""
+
+    version: int
+    name: str | None
+    sha256: str | None
+
+
+class Unrecorded(Enum):
+    """What is known about the place of a file if the manifest does not say what the repair left there."""
+
+    INTERRUPTED = "the repair was interrupted before it could record it"
+    NOT_REPLACED = "the repair replaced no such file"
+    OLDER_RELEASE = "the release that made the backup did not record it"
+
+
+class BackupManifest(NamedTuple):
+    """What a repair kept in its backup, and what it left in the table.
+
+    Attributes:
+        version: The newest version when the repair was planned; None if there was none.
+        committed: The versions that the repair committed or brought back.
+        files: The files that were replaced or moved.
+        log: The names of the files of the log at the end of the repair; None if it did not get that far.
+        past: The newest version that the repair knew of at its end; None in backups of older releases.
+        left: The SHA-256 of what the repair left in the places of files; None for nothing.
+        is_verified: True if the manifest has a digest, which matches.
+    """
+
+    version: int | None
+    committed: Sequence[int]
+    files: Sequence[BackupFile]
+    log: frozenset[str] | None
+    past: Past | None
+    left: Mapping[str, str | None]
+    is_verified: bool
+
+    def left_at(self, path: str) -> str | Unrecorded | None:
+        """Return the SHA-256 of what the repair left at a path, None for nothing, or why that is not known."""
+        if path in self.left:
+            return self.left[path]
+        if not self.is_verified:
+            return Unrecorded.OLDER_RELEASE
+        return Unrecorded.INTERRUPTED if self.log is None else Unrecorded.NOT_REPLACED
+
+
+def name_in_backup(path: str) -> str:
+    """Return the path in a backup of a file of the table. The log's directory has another name there.
+
+    Otherwise programs that look for tables would take the backup for one.
+    """
+    return f"files/{path.replace(LOG_DIRECTORY, 'log', 1) if path.startswith(LOG_DIRECTORY) else path}"
+
+
+def manifest_bytes(manifest: BackupManifest, table: str, now_ms: int) -> bytes:
+    """Return the content of the file."""
+    content: dict[str, Json] = {
+        "kind": KIND,
+        "table": table,
+        "version": manifest.version,
+        "committedVersions": list(manifest.committed),
+        "timestampMs": now_ms,
+        "timestamp": format_timestamp(now_ms),
+        "files": [file.as_json() for file in manifest.files],
+    }
+    if manifest.log is not None:
+        content["logFiles"] = sorted(manifest.log)
+    if manifest.past is not None:
+        content |= {"past": manifest.past._asdict(), "left": dict(manifest.left)}
+    content[_DIGEST] = digest_content(content)
+    return json.dumps(content, indent=2).encode() + b"\n"
+
+
+def read_backup_manifest(storage: ReadStorage, store: ReadStorage, uri: str) -> BackupManifest:
+    """Read the manifest of a backup.
+
+    Args:
+        storage: The table to which files are to be put back.
+        store: The directory of the backup.
+        uri: The address of the backup, for messages.
+
+    Raises:
+        Unreadable: If there is no manifest (`repair.backup-missing`), or one that no repair has written
+            (`repair.backup-damaged`).
+        Refused: If it is the backup of another table (`repair.backup-of-another`).
+    """
+    try:
+        content = json.loads(store.read(MANIFEST))
+        manifest = _parse(content)
+        of_table = str(content["table"])
+    except FileMissing:
+        message = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
+        raise Unreadable(message, code="repair.backup-missing") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        raise Unreadable(
+            f"{MANIFEST} of {uri} is not as a repair has written it",
+            code="repair.backup-damaged",
+            facts={"reason": str(fault)[:200]},
+        ) from fault
+    if not is_address_of(storage, of_table):
+        raise Refused(
+            f"{uri} is the backup of another table",
+            code="repair.backup-of-another",
+            facts={"of": of_table, "this table": storage.uri},
+        )
+    return manifest
+
+
+def _parse(content: Json) -> BackupManifest:
+    """Return the manifest in a JSON value. Raises ValueError, KeyError, TypeError and AttributeError."""
+    digest = content.pop(_DIGEST, None)
+    if digest is not None and digest != digest_content(content):
+        raise ValueError("it was changed: its digest does not match")
+    if content["kind"] != KIND:
+        raise ValueError(f"its kind is {str(content['kind'])[:80]}, not {KIND}")
+
+    version = content["version"]
+    files = [_parse_file(entry) for entry in content["files"]]
+    if len({file.path for file in files}) < len(files):
+        raise ValueError("it has a path twice")
+    log_files, past = content.get("logFiles"), content.get("past")
+    return BackupManifest(
+        None if version is None else read_version(version, "version"),
+        [read_version(number, "committedVersions") for number in content["committedVersions"]],
+        files,
+        None if log_files is None else frozenset(read_path(name, "logFiles") for name in log_files),
+        None if past is None else _parse_past(past),
+        {
+            read_path(path, "left"): None if sha256 is None else read_sha256(sha256, "left")
+            for path, sha256 in content.get("left", {}).items()
+        },
+        is_verified=digest is not None,
+    )
+
+
+def _parse_file(entry: Json) -> BackupFile:
+    path = read_path(entry["path"], "path")
+    if entry["kept"] != name_in_backup(path):
+        raise ValueError(f"kept is {str(entry['kept'])[:80]!r}, not {name_in_backup(path)!r}")
+    return BackupFile(
+        path,
+        entry["kept"],
+        read_size_bytes(entry["sizeBytes"], "sizeBytes"),
+        read_sha256(entry["sha256"], "sha256"),
+        read_time_ms(entry["modificationTimeMs"], "modificationTimeMs"),
+    )
+
+
+def _parse_past(past: Json) -> Past:
+    name, sha256 = past["name"], past["sha256"]
+    return Past(
+        read_version(past["version"], "past.version", least=-1),
+        None if name is None else read_path(name, "past.name"),
+        None if sha256 is None else read_sha256(sha256, "past.sha256"),
+    )

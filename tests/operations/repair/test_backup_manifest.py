@@ -1,0 +1,236 @@
+"""The manifest of a backup: what no repair has written is not believed, and only what a repair replaced is put back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.changing.recorded_fields import MAX_SIZE_BYTES
+from deltacli.core.errors import Refused, Unreadable
+from deltacli.operations.repair import repair
+from deltacli.operations.repair.backup_manifest import name_in_backup
+from deltacli.operations.repair.repair import plan_repair
+from tests.operations.recover.test_proofs import Branch, commit, grown
+from tests.operations.repair.test_undo import CHECKPOINT, HINT, opened, repaired
+from tests.support.reading import open_at
+from tests.support.repairing import content_of, edit_manifest, execute_repair, put_back, request
+
+Content = dict[str, Any]  # Any: JSON values
+
+
+def replaced_data_file(root: Path) -> tuple[Branch, str]:
+    """A table whose damaged data file came back from a copy, and the backup of the repair."""
+    table = grown(root, 2)
+    copy = table.copied(root.with_name("copy"), "a")
+    path = data_file(table)
+    path.write_bytes(b"damaged")
+    done = execute_repair(plan_repair(opened(table), request(level="storage", sources=[copy.root])))
+    assert done.backup_uri is not None
+    assert path.read_bytes() != b"damaged"
+    return table, done.backup_uri
+
+
+def data_file(table: Branch) -> Path:
+    return min(path for path in table.root.glob("*") if path.is_file())
+
+
+def naming(path: str) -> Callable[[Content], None]:
+    """Let the first file of a manifest be that at another path, with the kept bytes under the right name."""
+
+    def edit(content: Content) -> None:
+        content["files"][0] |= {"path": path, "kept": name_in_backup(path)}
+
+    return edit
+
+
+OTHER_PATHS = [commit(1), commit(5), commit(6), "data.parquet", HINT.replace("_last", "last")]
+"""An intact commit, the newest one, the next version, a data file, and a file that no log has."""
+
+
+@pytest.mark.parametrize("path", OTHER_PATHS)
+@pytest.mark.parametrize("with_digest", [False, True])
+def test_a_path_that_the_repair_did_not_replace_is_refused(path: str, with_digest: bool, tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    held = Path(kept.removeprefix("file://"))
+    edit_manifest(kept, naming(path), with_digest=with_digest)
+    target = held / name_in_backup(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    next(held.rglob("*.checkpoint.parquet")).rename(target)
+    before = content_of(table.root)
+
+    with pytest.raises(Refused if with_digest else Unreadable) as error:
+        put_back(opened(table), kept)
+
+    assert ("repair.log-moved-on" if with_digest else "repair.backup-damaged") == error.value.code
+    assert before == content_of(table.root)
+
+
+@pytest.mark.parametrize("path", OTHER_PATHS[:3])
+def test_an_older_backup_does_not_replace_what_it_has_no_record_of(path: str, tmp_path: Path) -> None:
+    """Its manifest has no digest, and none of what was left."""
+    table, kept = repaired(tmp_path / "t")
+    manifest = Path(kept.removeprefix("file://")) / "manifest.json"
+    content = json.loads(manifest.read_text())
+    naming(path)(content)
+    for name in ("sha256", "past", "left"):
+        del content[name]
+    manifest.write_text(json.dumps(content))
+    before = content_of(table.root)
+
+    with pytest.raises(Refused) as error:
+        put_back(opened(table), kept)
+
+    assert "repair.log-moved-on" == error.value.code
+    assert before == content_of(table.root)
+
+
+def test_an_older_backup_that_recorded_what_was_left_is_put_back(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    manifest = Path(kept.removeprefix("file://")) / "manifest.json"
+    content = json.loads(manifest.read_text())
+    del content["sha256"]
+    manifest.write_text(json.dumps(content))
+
+    assert 1 == put_back(opened(table), kept).files
+    assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
+
+
+WRONG = [None, True, 5, 1.5, [], {}, "x", "", -(10**30), 10**30]
+"""Values that are wrong in most fields; each field is given those that are."""
+WRONG_FIELDS = [
+    *(("path", value) for value in [*WRONG[:6], "", "a\0b", "../a", "a//b", "/a", "./a", "a/", "\ud800"]),
+    *(("kept", value) for value in [*WRONG, "files/../x", "manifest.json"]),
+    *(("sizeBytes", value) for value in [*WRONG[:2], *WRONG[3:], -1, MAX_SIZE_BYTES + 1]),
+    *(("modificationTimeMs", value) for value in [*WRONG[:2], *WRONG[3:], 2**63]),
+    *(("sha256", value) for value in [*WRONG, "A" * 64, "0" * 63, "0" * 64 + "\n"]),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG_FIELDS)
+def test_a_field_of_a_file_that_no_repair_has_written_is_refused(field: str, value: object, tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    before = content_of(table.root)
+    edit_manifest(kept, lambda content: content["files"][0].update({field: value}))
+
+    with pytest.raises(Unreadable) as error:
+        put_back(opened(table), kept)
+
+    assert "repair.backup-damaged" == error.value.code
+    assert before == content_of(table.root)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"version": -1},
+        {"version": True},
+        {"version": 1.0},
+        {"version": 2**63},
+        {"committedVersions": [None]},
+        {"committedVersions": 5},
+        {"committedVersions": None},
+        {"past": {"version": 10**30, "name": None, "sha256": None}},
+        {"past": {"version": 3, "name": 5, "sha256": None}},
+        {"past": {"version": 3, "name": None, "sha256": []}},
+        {"past": []},
+        {"left": {CHECKPOINT: 5}},
+        {"left": {"": None}},
+        {"left": [CHECKPOINT]},
+        {"logFiles": [None]},
+        {"files": None},
+        {"files": [None]},
+        {"kind": None},
+        {"table": None},
+    ],
+)
+def test_a_manifest_that_no_repair_has_written_is_refused(edit: Content, tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    before = content_of(table.root)
+    edit_manifest(kept, lambda content: content.update(edit))
+
+    with pytest.raises((Unreadable, Refused)) as error:
+        put_back(opened(table), kept)
+
+    assert str(error.value.code) in ("repair.backup-damaged", "repair.backup-of-another")
+    assert before == content_of(table.root)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"null", b"5", b'"x"', b"{}", b"\xff", b"[" * 100_000, b'{"kind":'])
+def test_a_manifest_that_is_no_object_is_refused(data: bytes, tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    (Path(kept.removeprefix("file://")) / "manifest.json").write_bytes(data)
+
+    with pytest.raises(Unreadable) as error:
+        put_back(opened(table), kept)
+
+    assert "repair.backup-damaged" == error.value.code
+
+
+def test_a_path_that_a_manifest_names_twice_is_refused(tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    edit_manifest(kept, lambda content: content["files"].append(content["files"][0]))
+
+    with pytest.raises(Unreadable):
+        put_back(opened(table), kept)
+
+
+def test_a_replaced_data_file_is_put_back(tmp_path: Path) -> None:
+    table, kept = replaced_data_file(tmp_path / "t")
+
+    put_back(opened(table), kept)
+
+    assert b"damaged" == data_file(table).read_bytes()
+
+
+def test_a_data_file_that_others_replaced_since_the_repair_stays(tmp_path: Path) -> None:
+    table, kept = replaced_data_file(tmp_path / "t")
+    data_file(table).write_bytes(b"another writer's")
+
+    with pytest.raises(Refused) as error:
+        put_back(opened(table), kept)
+
+    assert ("repair.log-moved-on", b"another writer's") == (error.value.code, data_file(table).read_bytes())
+
+
+def test_a_backup_that_lacks_a_name_of_unicode_is_put_back(tmp_path: Path) -> None:
+    """File names may be any bytes on a disk."""
+    table, kept = repaired(tmp_path / "t")
+    name = os.fsdecode(b"_delta_log/_moved-\xff")
+    held = Path(kept.removeprefix("file://"))
+
+    def add(content: Content) -> None:
+        content["files"].append(content["files"][0] | {"path": name, "kept": name_in_backup(name)})
+        content["left"][name] = None
+
+    edit_manifest(kept, add)
+    (held / name_in_backup(name)).write_bytes(b"PAR1 damaged PAR1")
+
+    put_back(opened(table), kept)
+
+    assert b"PAR1 damaged PAR1" == (table.root / name).read_bytes()
+
+
+def test_what_an_interrupted_repair_replaced_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = grown(tmp_path / "t", 5)
+    opened(table).checkpoint(version=3)
+    (table.root / CHECKPOINT).write_bytes(b"PAR1 damaged PAR1")
+    plan = plan_repair(opened(table), request(level="log"))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(repair.Backup, "note_left", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        execute_repair(plan)
+    monkeypatch.undo()
+    (manifest,) = table.root.rglob("manifest.json")
+    assert b"PAR1 damaged PAR1" != (table.root / CHECKPOINT).read_bytes()
+
+    put_back(open_at(opened(table).storage), manifest.parent.as_uri())
+
+    assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
