@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, unquote
 
+from deltacli.changing.recorded_fields import read_time_ms, read_version
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
@@ -159,14 +160,19 @@ def _read_note(storage: ReadStorage, path: str) -> _ReadNote | None:
     try:
         data = storage.read(path)
         content = json.loads(data)
-        note = CloneNote(content["tableId"], content["clone"], content["version"], content["createdTime"])
+        note = CloneNote(
+            content["tableId"],
+            content["clone"],
+            read_version(content["version"], "version", least=-1),
+            read_time_ms(content["createdTime"], "createdTime"),
+        )
     except FileMissing:
         return None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _unreadable(storage, path) from error
 
-    has_right_types = [*map(type, note)] == [str, str, int, int]
-    if not has_right_types or "://" not in note.uri or path not in (note.path, note.path_by_address):
+    has_texts = isinstance(note.table_id, str) and isinstance(note.uri, str)
+    if not has_texts or "://" not in note.uri or path not in (note.path, note.path_by_address):
         raise _unreadable(storage, path)
     return _ReadNote(note, data)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
 
@@ -56,6 +56,15 @@ def read_time_ms(value: object, field: str) -> int:
 def read_version(value: object, field: str, *, least: int = 0) -> int:
     """Return the number of a version, at least `least`. Raises ValueError."""
     return _read_integer(value, field, least, MAX_VERSION)
+
+
+def is_field(read: Callable[[object, str], object], value: object) -> bool:
+    """Return True if one of the functions of this module accepts a value."""
+    try:
+        read(value, "")
+    except ValueError:
+        return False
+    return True
 
 
 def _read_integer(value: object, field: str, least: int, most: int) -> int:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from deltacli.changing.recorded_fields import read_sha256, read_size_bytes, read_time_ms, read_version
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_timestamp
@@ -91,14 +92,16 @@ def read_note(storage: ReadStorage) -> CopyNote | None:
             str(found["tableId"]),
             found["replica"] is True,
             found["complete"] is True,
-            int(found["firstVersion"]),
-            int(found["lastVersion"]),
-            int(found["timestampMs"]),
+            read_version(found["firstVersion"], "firstVersion"),
+            read_version(found["lastVersion"], "lastVersion"),
+            read_time_ms(found["timestampMs"], "timestampMs"),
             _commits(found["commits"]),
             found.get("ownId"),
             found.get("relativePaths") is True,
             found.get("failedLevel"),
         )
+        if not (note.own_id is None or isinstance(note.own_id, str)):
+            raise ValueError("ownId is not a text")
         if note.failed_level not in (None, "storage", "footers", "data"):
             raise ValueError("it names no level")
         if found["kind"] != _KIND or found["pastSha256"] != note.past_sha256:
@@ -113,9 +116,15 @@ def read_note(storage: ReadStorage) -> CopyNote | None:
 
 
 def _commits(rows: Sequence[Sequence[object]]) -> dict[int, CopiedCommit]:
-    found = {}
-    for version, size_bytes, modified_ms, sha256 in rows:
-        if not (type(version) is type(size_bytes) is type(modified_ms) is int and isinstance(sha256, str)):
-            raise ValueError("a commit has a field of a wrong type")
-        found[version] = CopiedCommit(version, size_bytes, modified_ms, sha256)
-    return found
+    """Return the commits of a note by version. Raises ValueError and TypeError."""
+    commits = {}
+    for row in rows:
+        number, size_bytes, modified_ms, sha256 = row
+        version = read_version(number, "version of a commit")
+        commits[version] = CopiedCommit(
+            version,
+            read_size_bytes(size_bytes, f"size of commit {version}"),
+            read_time_ms(modified_ms, f"time of commit {version}"),
+            read_sha256(sha256, f"digest of commit {version}"),
+        )
+    return commits

@@ -9,12 +9,12 @@ directory without the list or with an incomplete one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from typing import Any, cast
 
+from deltacli.changing.recorded_fields import read_path, read_sha256, read_size_bytes, read_time_ms, read_version
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, Step, weighed
@@ -30,7 +30,6 @@ from deltacli.work.commits.reading import stream_commit
 
 _LEFT_OVER = (".tmp", ".probe")
 KIND = "deltacli.log-backup-list"
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def copying_order(name: str) -> tuple[int, int, int, str]:
@@ -259,26 +258,33 @@ def differing(
 
 
 def _read_first(first: Json, files: Mapping[str, BackedUp]) -> BackupList:
+    """Return the list without its entries, which are in further lines. Raises ValueError, KeyError and TypeError."""
     if first["kind"] != KIND or first["schemaVersion"] != 1:
         raise ValueError(f"its first line is of kind {str(first['kind'])[:80]}")
     table_id, version = first["tableId"], first["version"]
-    if not (table_id is None or isinstance(table_id, str)) or not (version is None or type(version) is int):
-        raise ValueError("its first line has a field of a wrong type")
+    if not (table_id is None or isinstance(table_id, str)):
+        raise ValueError("tableId is not a text")
     return BackupList(
-        str(first["table"]), table_id, version, int(first["timestampMs"]), first["complete"] is True, files
+        str(first["table"]),
+        table_id,
+        None if version is None else read_version(version, "version"),
+        read_time_ms(first["timestampMs"], "timestampMs"),
+        first["complete"] is True,
+        files,
     )
 
 
 def _read_entry(line: Json) -> BackedUp:
-    found = BackedUp(line["name"], line["sizeBytes"], line["sha256"], line["modificationTimeMs"])
-    parts = found.name.split("/") if isinstance(found.name, str) else [""]
-    if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
-        raise ValueError(f"{str(found.name)[:200]!r} is not the name of a log file")
-    if type(found.size_bytes) is not int or found.size_bytes < 0 or type(found.modified_ms) is not int:
-        raise ValueError(f"{found.name}: its size or its time is not an integer")
-    if not isinstance(found.sha256, str) or not _SHA256.fullmatch(found.sha256):
-        raise ValueError(f"{found.name}: its digest is not a SHA-256")
-    return found
+    """Return an entry of a list. Raises ValueError, KeyError and TypeError."""
+    name = read_path(line["name"], "name")
+    if "\\" in name:
+        raise ValueError(f"{name[:200]!r} is not the name of a log file")
+    return BackedUp(
+        name,
+        read_size_bytes(line["sizeBytes"], f"sizeBytes of {name}"),
+        read_sha256(line["sha256"], f"sha256 of {name}"),
+        read_time_ms(line["modificationTimeMs"], f"modificationTimeMs of {name}"),
+    )
 
 
 def _corrupt(storage: ReadStorage, reason: str) -> Unreadable:

@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
+from deltacli.changing.recorded_fields import is_field, read_path, read_time_ms
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress, weighed
@@ -113,8 +114,8 @@ def read_manifest(data: bytes, directory: str, table_id: str) -> Manifest:
         raise UnfitManifestError(f"the {MANIFEST} cannot be read") from fault
     if theirs != table_id:
         raise UnfitManifestError(f"the {MANIFEST} is one of the table {theirs}")
-    kinds = [type(timestamp_ms), type(is_complete), type(paths)]
-    if kinds != [int, bool, list] or plan_id != directory.rpartition("/")[2] or files != len(paths):
+    kinds = [is_field(read_time_ms, timestamp_ms), type(is_complete), type(paths)]
+    if kinds != [True, bool, list] or plan_id != directory.rpartition("/")[2] or files != len(paths):
         raise UnfitManifestError(f"the {MANIFEST} contradicts itself or its place")
     outside = next((path for path in paths if not _is_below(path)), None)
     if outside is not None:
@@ -123,7 +124,7 @@ def read_manifest(data: bytes, directory: str, table_id: str) -> Manifest:
 
 
 def _is_below(path: object) -> bool:
-    return isinstance(path, str) and path not in OWN_NAMES and {"", ".", ".."}.isdisjoint(path.split("/"))
+    return is_field(read_path, path) and path not in OWN_NAMES
 
 
 def address_of(storage: ReadStorage, directory: str, table_id: str) -> str | None:

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from deltacli.changing.recorded_fields import read_time_ms
 from deltacli.core.documents import dumps
 from deltacli.core.errors import UsageError
 from deltacli.core.made_once import NamedTuple
@@ -113,7 +114,7 @@ def read_trend(data: bytes, name: str) -> list[Entry]:
             continue
         try:
             entries.append(_entry(json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
             raise UsageError(
                 f"{name}:{number}: the line is not a run of validate",
                 code="usage.history",
@@ -140,7 +141,7 @@ def _entry(document: dict[str, Json]) -> Entry:
     ]
     failures = [(str(item["table"]), str(item["code"])) for item in document.get("failures", ())]
     return Entry(
-        int(document["timestampMs"]),
+        read_time_ms(document["timestampMs"], "timestampMs"),
         str(document["level"]),
         dict(document["limits"]),
         str(document["failOn"]),
