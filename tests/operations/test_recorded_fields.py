@@ -29,7 +29,7 @@ from tests.operations.log_copies import back_up, builder_of, handle
 from tests.support.in_memory import MemoryStorage
 
 DIGEST = "0" * 64
-WRONG_TIMES = [None, True, "5", 1.5, [], float("inf"), MAX_TIME_MS + 1, 2**63, 10**30, -(10**30)]
+WRONG_TIMES: list[object] = [None, True, "5", 1.5, [], float("inf"), MAX_TIME_MS + 1, 2**63, 10**30, -(10**30)]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,8 @@ WRONG_TIMES = [None, True, "5", 1.5, [], float("inf"), MAX_TIME_MS + 1, 2**63, 1
 )
 def test_integers_are_read_between_their_extremes(read: Callable[[object, str], int], least: int, most: int) -> None:
     assert (least, most) == (read(least, "a"), read(most, "a"))
-    for wrong in (least - 1, most + 1, True, 1.0, "1", None, [], float("nan")):
+    others: list[object] = [least - 1, most + 1, True, 1.0, "1", None, [], float("nan")]
+    for wrong in others:
         with pytest.raises(ValueError, match=r"^the field is "):
             read(wrong, "the field")
 

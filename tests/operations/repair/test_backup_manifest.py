@@ -12,12 +12,11 @@ import pytest
 
 from deltacli.changing.recorded_fields import MAX_SIZE_BYTES
 from deltacli.core.errors import Refused, Unreadable
-from deltacli.operations.repair import repair
+from deltacli.operations.repair.backup import Backup
 from deltacli.operations.repair.backup_manifest import name_in_backup
 from deltacli.operations.repair.repair import plan_repair
 from tests.operations.recover.test_proofs import Branch, commit, grown
 from tests.operations.repair.test_undo import CHECKPOINT, HINT, opened, repaired
-from tests.support.reading import open_at
 from tests.support.repairing import content_of, edit_manifest, execute_repair, put_back, request
 
 Content = dict[str, Any]  # Any: JSON values
@@ -100,7 +99,7 @@ def test_an_older_backup_that_recorded_what_was_left_is_put_back(tmp_path: Path)
     assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
 
 
-WRONG = [None, True, 5, 1.5, [], {}, "x", "", -(10**30), 10**30]
+WRONG: list[object] = [None, True, 5, 1.5, [], {}, "x", "", -(10**30), 10**30]
 """Values that are wrong in most fields; each field is given those that are."""
 WRONG_FIELDS = [
     *(("path", value) for value in [*WRONG[:6], "", "a\0b", "../a", "a//b", "/a", "./a", "a/", "\ud800"]),
@@ -224,13 +223,13 @@ def test_what_an_interrupted_repair_replaced_is_put_back(tmp_path: Path, monkeyp
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(repair.Backup, "note_left", interrupted)
+    monkeypatch.setattr(Backup, "note_left", interrupted)
     with pytest.raises(KeyboardInterrupt):
         execute_repair(plan)
     monkeypatch.undo()
     (manifest,) = table.root.rglob("manifest.json")
     assert b"PAR1 damaged PAR1" != (table.root / CHECKPOINT).read_bytes()
 
-    put_back(open_at(opened(table).storage), manifest.parent.as_uri())
+    put_back(opened(table), manifest.parent.as_uri())
 
     assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
