@@ -241,12 +241,10 @@ def test_the_version_that_a_change_would_leave_is_judged(
     assert is_refused == bool([*broken_rules(1, before.config, after.config, act)])
 
 
-def test_a_version_without_a_schema_does_not_come_back() -> None:
+def test_a_version_without_a_schema_and_without_files_comes_back() -> None:
     builder = TableBuilder().commit(protocol(1, 2), metadata(schema_string=None)).commit(metadata())
 
-    with pytest.raises(Refused) as refused:
-        Restoring(builder).restore(0)
-    assert "action.missing-required" == refused.value.code
+    assert 2 == Restoring(builder).restore(0).committed_version
 
 
 def test_a_restore_to_a_sound_version_is_not_stopped_by_the_metadata_of_now() -> None:

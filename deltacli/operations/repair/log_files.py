@@ -73,6 +73,7 @@ from deltacli.rules.checkpoints.contents import (
     METADATA_DIFFERS,
     MISSING_ADD,
     PARSED_PARTITION_DIFFERS,
+    UNREADABLE,
 )
 from deltacli.rules.files.deletion_vectors import NAMES_NOTHING
 from deltacli.rules.framework.base import Finding, Rule, Severity
@@ -269,6 +270,10 @@ def has_log(table: TableHandle) -> bool:
 
 _OF_FORM = {ADD_COLUMN_MISSING.id, PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id, NAMES_NOTHING.id}
 """The rules about what a checkpoint has in the wrong form, or repeats from its own maps."""
+_OF_ITSELF = _OF_FORM | {UNREADABLE.id}
+"""The rules about checkpoints that can be written again from what they have: damaged pages may be ones without values,
+which no reader needs.
+"""
 CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 DOUBTS = (REMOVE_OF_UNKNOWN.id, UNKNOWN_ACTION.id)
 """The rules about commits that may be damaged."""
@@ -435,7 +440,7 @@ def plan_checkpoints(
         else:
             change, action = WriteCheckpoint(version, names, every, seen), StepKind.REBUILD
             reason = reason or _why_not(table, listing, version, names, found, others)
-            if reason is not None and obstacle is None and names and {one.rule.id for one in found} <= _OF_FORM:
+            if reason is not None and obstacle is None and names and {one.rule.id for one in found} <= _OF_ITSELF:
                 rest = every.difference(names)
                 own = sound_listing(files, rest)
                 if version not in own.commits:
@@ -474,9 +479,20 @@ def _why_not(
         return f"commit {version} is missing, and a checkpoint is written only beside its commit"
     try:
         snapshot = rebuild(table, Log(listing), version)
-        return contradicted_map(snapshot, findings) if is_own else why_doubted(table, snapshot, findings, others)
+        if not is_own:
+            return why_doubted(table, snapshot, findings, others)
+        _read_file_actions(snapshot)
+        return contradicted_map(snapshot, findings)
     except (Unreadable, CommitCorrupt) as fault:
-        return Undetermined(f"the rest of the log does not determine version {version}: {fault.message}")
+        source = "its own rows do" if is_own else "the rest of the log does"
+        return Undetermined(f"{source} not determine version {version}: {fault.message}")
+
+
+def _read_file_actions(snapshot: Snapshot) -> None:
+    """Read every add and remove of a version. Raises Unreadable where values are missing behind a damaged page."""
+    for kind in ("add", "remove"):
+        for _ in snapshot.file_actions.map_actions(kind, lambda rows: rows.num_rows):
+            pass
 
 
 def _damaged_files(version: int, findings: Sequence[Finding], files: Mapping[str, StoredFile]) -> tuple[str, ...]:
@@ -535,12 +551,33 @@ def plan_checksums(
     return Planned(steps, work)
 
 
-def plan_hint(findings: Sequence[Finding], files: Mapping[str, StoredFile], obstacle: str | None) -> Planned:
-    """Return the step for the hint: it is written for a checkpoint beside its commit, else moved aside."""
+def find_unreadable(findings: Sequence[Finding], stuck: frozenset[str]) -> frozenset[str]:
+    """Return the names of checkpoint files that cannot be read and, being `stuck`, are not repaired."""
+    paths = (one.place.path for one in findings if one.rule.id == UNREADABLE.id)
+    return stuck.intersection(path.removeprefix(f"{LOG_DIRECTORY}/") for path in paths)
+
+
+def plan_hint(
+    findings: Sequence[Finding],
+    files: Mapping[str, StoredFile],
+    obstacle: str | None,
+    unreadable: frozenset[str] = frozenset(),
+) -> Planned:
+    """Return the step for the hint: it is written for a checkpoint beside its commit, else moved aside.
+
+    Args:
+        findings: The findings about the hint.
+        files: The files of the log.
+        obstacle: Why nothing may be written for the newest version; None if something may.
+        unreadable: The names of checkpoint files that cannot be read, now or after the repair.
+    """
     if not findings:
         return Planned()
     listing = versioned(files.values())
     newest = max((one.version for one in listing.checkpoints), default=None)
+    lost = [file.name for one in listing.checkpoints if one.version == newest for file in one.files]
+    if not unreadable.isdisjoint(lost):
+        obstacle = obstacle or f"the newest checkpoint, of version {newest}, cannot be read"
     if newest is not None and newest not in listing.commits:
         obstacle = obstacle or f"commit {newest}, that of the newest checkpoint, is missing"
     change: Work = WriteHint()

@@ -41,6 +41,7 @@ from deltacli.operations.repair.log_files import (
     CHECKPOINTS,
     DOUBTS,
     NEWER,
+    find_unreadable,
     has_log,
     last_version,
     plan_checkpoints,
@@ -132,6 +133,7 @@ def _planned(
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now, findings)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
+    hint = plan_hint(by_family[Family.HINT], files, obstacle, find_unreadable(by_family[Family.CHECKPOINT], stuck))
     ahead = _ahead(by_family, now) if sources else []
     damaged = (_no_log(), frozenset()) if validation is None else ([*by_family[Family.LOG], *ahead], stuck)
     log = plan_log_files(table, asked, *damaged, files, is_readable=now is not None)
@@ -148,7 +150,7 @@ def _planned(
     if log.work:
         parts = [log]
     elif now is None:
-        parts = [unfit_checksums, log, checkpoints, plan_hint(by_family[Family.HINT], files, obstacle)]
+        parts = [unfit_checksums, log, checkpoints, hint]
     else:
         data = plan_files(table, asked, by_family[Family.FILES], now, obstacle, orphans)
         listing = versioned(files.values())
@@ -162,7 +164,7 @@ def _planned(
             plan_compactions(by_family[Family.COMPACTION], files, listing),
             checkpoints,
             plan_checksums(by_family[Family.CHECKSUM], files, listing, obstacle),
-            plan_hint(by_family[Family.HINT], files, obstacle),
+            hint,
         ]
     found = join_plans(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)

@@ -83,15 +83,23 @@ class SmallActions(NamedTuple):
     refusals: tuple[Refusal, ...] = ()
 
 
-def settle(now: SmallState, target: SmallState, *, brings_vectors: bool) -> SmallActions:
-    """Return what is committed to get from now to the target. `brings_vectors`: a file with a vector comes back."""
-    return _Settlement(now, target, brings_vectors).actions()
+def settle(now: SmallState, target: SmallState, *, brings_vectors: bool, has_files: bool) -> SmallActions:
+    """Return what is committed to get from now to the target.
+
+    Args:
+        now: The newest version.
+        target: The version to restore.
+        brings_vectors: True if a file with a deletion vector comes back.
+        has_files: True if the target has live files.
+    """
+    return _Settlement(now, target, brings_vectors, has_files).actions()
 
 
 class _Settlement:
-    def __init__(self, now: SmallState, target: SmallState, brings_vectors: bool) -> None:
+    def __init__(self, now: SmallState, target: SmallState, brings_vectors: bool, has_files: bool) -> None:
         self._now, self._target = now, target
         self._brings_vectors = brings_vectors
+        self._has_files = has_files
         self._notes: list[str] = []
         self._refusals: list[Refusal] = []
 
@@ -150,6 +158,9 @@ class _Settlement:
         now, metadata = self._now.metadata, self._metadata()
         if metadata == now:
             return None
+        if not metadata.get("schemaString") and not self._has_files:
+            # Readers assume a schema without columns. There is no file whose columns they would miss.
+            metadata["schemaString"] = types.NO_COLUMNS
         if not metadata.get("schemaString"):
             self._refuse(
                 "action.missing-required",

@@ -291,7 +291,7 @@ class _Planning:
             small = metadata.SmallActions()
             refusals += metadata.vector_refusals(states[0], brings_vectors=found.brings_vectors)
         else:
-            small = metadata.settle(*states, brings_vectors=found.brings_vectors)
+            small = metadata.settle(*states, brings_vectors=found.brings_vectors, has_files=found.files_after > 0)
             refusals += (*small.refusals, *metadata.refusal_of_partitioning(*states, found.unchanged))
             refusals += metadata.refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
         after = _after(now, small)

@@ -101,6 +101,7 @@ class CheckpointInspector:
             max(file.modified_ms for file in self._instance.files),
             self._now_ms,
             opened.small_is_whole,
+            opened.is_readable,
         )
 
     def _advance(self, rows: int, size_bytes: int) -> None:

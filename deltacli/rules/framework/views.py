@@ -399,6 +399,8 @@ class CheckpointView:
     now_ms: int
     small_is_whole: bool = True
     "False if a file of its own, not of a sidecar, could not be read, so that `small` may be incomplete."
+    is_readable: bool = True
+    "False if a file could not be read to its end, so that `counts` are too small."
 
     @property
     def path(self) -> str:

@@ -301,6 +301,9 @@ def _v2_name(hint: Mapping[str, Any]) -> str | None:
 def _content_faults(view: HintView, hint: Mapping[str, Any], checkpoint: CheckpointView) -> Iterator[Finding]:
     """Compare numbers and schema with those of the checkpoint, if all its files could be read."""
     files = {f"_delta_log/{file.name}" for file in checkpoint.instance.files}
+    if not checkpoint.is_readable:
+        # What was counted before the damage says nothing about the hint, which may well be right.
+        return
     if checkpoint.missing_sidecars or not files <= checkpoint.rows.keys():
         return
     numbers = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -55,6 +56,13 @@ def test_a_restore_keeps_what_an_incomplete_metadata_says() -> None:
     action = restored_metadata(changed_after(old))
 
     assert ("sales", 7, {"owner": "somebody"}) == (action["name"], action["createdTime"], action["configuration"])
+
+
+@pytest.mark.parametrize("old", [without("schemaString"), metadata(schema_string="")])
+def test_a_version_without_schema_and_files_gets_the_schema_that_readers_assume(old: Line) -> None:
+    action = restored_metadata(changed_after(old), 0)
+
+    assert {"type": "struct", "fields": []} == json.loads(action["schemaString"])
 
 
 def test_a_version_without_schema_is_not_restored() -> None:
