@@ -300,6 +300,7 @@ class _Planning:
         refusals += metadata.refusals_of_marks(*states)
         refusals += () if self._request.allow_removals else _removal_refusals(now, found)
         refusals += metadata.refusals_of_files(now, target, found, self._where, ids, fresh)
+        refusals += _refuse_without_partition_values(target, found, self._where)
         if small.metadata is not None:
             from deltacli.changing.preflight import broken_rules
 
@@ -456,6 +457,24 @@ def _removal_refusals(now: Snapshot, found: Difference) -> Iterator[Refusal]:
             "restore.append-only",
             f"{state.APPEND_ONLY} is true, and {plural(amount.files, 'file')}{rows} would be removed",
             override=parameter("restore.allow_removals", True),
+        )
+
+
+def _refuse_without_partition_values(target: Snapshot, found: Difference, where: Mask | None) -> Iterator[Refusal]:
+    """Refuse adds without partition values in a partitioned table: no reader can know the values of their rows."""
+    columns = target.metadata.partition_columns
+    if not columns or not found.added_amount.files:
+        return
+    paths: list[str] = []
+    for adds in chosen_actions(target, found.target.keys, found.added, where, ("path", "partitionValues")):
+        paths += pc.filter(adds.column("path"), pc.is_null(adds.column("partitionValues"))).to_pylist()
+    if paths:
+        yield Refusal(
+            "action.missing-required",
+            f"{plural(len(paths), 'file')} of version {target.version} cannot come back, first {paths[0]}: the log has "
+            f"no partition values, and the table is partitioned by {', '.join(columns)}",
+            command("validate", select=["action.missing-required"]),
+            files=tuple(paths),
         )
 
 
@@ -730,8 +749,21 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
 
 
 def _comes_back(adds: RecordBatch, ids: metadata.ReturningIds) -> RecordBatch:
+    """Return adds as they are committed again, with the required fields that old writers left out.
+
+    These get what readers assume. Strict readers refuse an add without them, and so the table. Adds without partition
+    values are here only those of tables without partitions; see `_refuse_without_partition_values`.
+    """
     base, version = ids.of(adds)
-    fixed = {"dataChange": pa.repeat(True, adds.num_rows), "baseRowId": base, "defaultRowCommitVersion": version}
+    fixed = {
+        "dataChange": pa.repeat(True, adds.num_rows),
+        "baseRowId": base,
+        "defaultRowCommitVersion": version,
+        "modificationTime": pc.fill_null(adds.column("modificationTime"), 0),
+    }
+    values = adds.column("partitionValues")
+    if values.null_count:
+        fixed["partitionValues"] = pa.array([pairs or [] for pairs in values.to_pylist()], values.type)
     columns = [fixed.get(name, adds.column(name)) for name in adds.schema.names]
     return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
 

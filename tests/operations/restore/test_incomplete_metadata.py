@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.core.errors import Refused
-from tests.support.actions import Action, Line, commit_info, metadata, protocol
+from tests.support.actions import Action, Line, add, birth, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind
 from tests.support.restoring import Restoring, append
@@ -160,3 +160,33 @@ def test_validate_names_a_checkpoint_which_lets_strict_readers_begin_behind_an_i
     assert "checkpoint" in finding.rule.fix.repair
     assert None not in (action["id"], action["format"]["provider"], action["format"]["options"])
     assert None not in (action["partitionColumns"], action["configuration"], action["schemaString"])
+
+
+def removed(builder: TableBuilder, name: str) -> TableBuilder:
+    """One more commit, which removes a file."""
+    return builder.commit(commit_info("DELETE"), remove(name))
+
+
+def add_without(name: str, **fields: Any) -> Line:  # Any: handed on to `add`
+    action = add("a", size=7, records=10, **fields)["add"]
+    return {"add": {key: value for key, value in action.items() if key != name}}
+
+
+@pytest.mark.parametrize(("name", "assumed"), [("modificationTime", 0), ("partitionValues", {}), ("dataChange", True)])
+def test_an_add_comes_back_with_what_readers_assume_where_a_field_is_missing(name: str, assumed: object) -> None:
+    restoring = Restoring(removed(TableBuilder().commit(commit_info(), *birth(), add_without(name)), "a"))
+
+    restoring.restore(0)
+
+    [action] = restoring.newest_commit()["add"]
+    assert assumed == action[name]
+
+
+def test_an_add_without_partition_values_does_not_come_back_to_a_partitioned_table() -> None:
+    lines = [*birth(partition_columns=["id"]), add_without("partitionValues")]
+    restoring = Restoring(removed(TableBuilder().commit(commit_info(), *lines), "a"))
+
+    with pytest.raises(Refused) as caught:
+        restoring.restore(0)
+
+    assert ("action.missing-required", 1) == (caught.value.code, restoring.table.snapshot().version)
