@@ -13,6 +13,10 @@ accented letters:
 `common_spelling` is equal for all of them. It never says that two paths are one file, only that they may be: whoever
 deletes or gives up a file asks it, and keeps the file in doubt.
 
+Other spellings are one file for certain: `a.parquet`, `./a.parquet`, `%61.parquet` and the URI of that file in the
+table. `name_files` is equal for all of these. Engines disagree on them: some compare the texts
+(`delta/log/path_readings.py`).
+
 Spec: Add File and Remove File; Partition Value Serialization.
 """
 
@@ -27,7 +31,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import decode, without_dots
+from deltacli.delta.data_files import canonical_column, decode, locate, without_dots
 from deltacli.delta.listing import content_of
 
 _MOST_LEVELS = 8
@@ -90,6 +94,22 @@ def common_spellings(names: ArrowArray) -> ArrowArray:
 def _begins_odd(names: ArrowArray) -> bool:
     """Return whether a name begins or ends with a dot or a slash, which the joined bytes do not show."""
     return bool(pc.any(pc.match_substring_regex(names, "^[./]|[./]$")).as_py())
+
+
+def name_files(paths: ArrowArray, uris: Sequence[str]) -> ArrowArray:
+    """Return one name for all spellings of a file: string array in, binary array out.
+
+    The name of a file in the table is its decoded path below the root, whether the log has a relative or an absolute
+    path. Other files have the absolute path in the spelling of `canonical`.
+
+    Args:
+        paths: Paths as the log has them.
+        uris: The URIs of the table's root.
+    """
+    names = locate(paths, uris[0])[0]
+    for uri in uris[1:]:
+        names = pc.coalesce(names, locate(paths, uri)[0])
+    return pc.coalesce(names, canonical_column(paths)) if names.null_count else names
 
 
 def other_readings(path: str) -> Sequence[str]:

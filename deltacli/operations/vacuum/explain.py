@@ -12,6 +12,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_size, format_timestamp
 from deltacli.delta.data_files import MANIFESTS, decode, locate_all
 from deltacli.delta.listing import HiddenNames, binary_paths
+from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
@@ -182,6 +183,8 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
         if moment is not None and moment >= setting.cutoff_ms:
             when = f"was committed at {format_timestamp(moment)},"
         return f"version {newest.version} {newest.detail}, and {when} within the retention"
+    if setting.ambiguous is not None and is_among(setting.ambiguous.hashes):
+        return f"engines that compare paths as text read it under another spelling [{SEVERAL_SPELLINGS}]"
     request, cutoff_ms = setting.request, setting.cutoff_ms
     removals = [one for one in commits if one.action in ("remove", "vector")]
     is_late = any(one.timestamp_ms is None or one.timestamp_ms >= cutoff_ms for one in removals)

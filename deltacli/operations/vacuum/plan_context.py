@@ -58,6 +58,7 @@ from deltacli.delta.log.state import (
     portable_file_retention_ms,
 )
 from deltacli.delta.schema.misnamed_fields import MISNAMED
+from deltacli.operations.vacuum.ambiguous_names import AmbiguousNames, find_ambiguous_names
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
     Doubts,
@@ -119,6 +120,8 @@ class PlanContext(NamedTuple):
     """The metadata at the oldest version that can be rebuilt; None where unknown."""
     streams: StreamGuard | None
     """The queries of Spark that the plan protects; None where that was not asked for."""
+    ambiguous: AmbiguousNames | None = None
+    """The files that some engines read by another spelling of their paths; None where there are none."""
 
     @property
     def hidden_names(self) -> HiddenNames:
@@ -190,6 +193,9 @@ def prepare(
     streams = _guarded_streams(snapshot, request, protect)
     if streams is not None:
         references = references.with_streamed(streams.hashes(keys))
+    ambiguous = find_ambiguous_names(snapshot, window, protect, keys)
+    if ambiguous is not None:
+        references = references._replace(protected=pa.concat_arrays([references.protected, ambiguous.hashes]))
     first = _first_config(snapshot, references)
     kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
     protected = tuple(map(protected_table, protect))
@@ -200,6 +206,7 @@ def prepare(
         clones=clones,
         first=first,
         streams=streams,
+        ambiguous=ambiguous,
     )
 
 
@@ -656,6 +663,8 @@ def make_plan(
         streams, count = _guarded(setting, guard, needed)
         kept = kept._replace(stream=count, retained=max(0, kept.retained - count))
         notes, parts = (*notes, *streams.notes(), *guard.notes), parts | {"streams": streams}
+    if setting.ambiguous is not None:
+        notes = (*notes, *setting.ambiguous.notes(setting.table.address, needed))
     amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     return VacuumPlan(
         table=setting.table.uri,

@@ -335,7 +335,7 @@ def test_files_needed_by_a_clone_are_kept(tmp_path: Path) -> None:
     """
     C.9.4: the log of the source does not know its clones.
     """
-    source = table_of("a.parquet", "my b.parquet", "c.parquet")
+    source = with_files(table_of("a.parquet", add("my%20b.parquet", size=10), "c.parquet"), "my b.parquet")
     source.commit(*(remove(name, deleted_ms=OLD_MS) for name in ("my%20b.parquet", "c.parquet")))
     place = source.write(tmp_path / "so%20urce 1")
     clone = clone_of(place, tmp_path / "clone", "my%20b.parquet")

@@ -1,0 +1,217 @@
+"""Files that the log of a version names by several spellings of their path, so that engines read different rows.
+
+What an engine reads depends on the spellings of all adds and removes, also of those that deltacli regards as replaced.
+So the checkpoint and the commits of a version are read once more, as they are. That is done only if one of their paths
+has more than one spelling at all.
+
+Spec: Action Reconciliation; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.arrow.batches import grouped
+from deltacli.core.errors import Refused, command
+from deltacli.core.made_once import pattern
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import plural
+from deltacli.delta.data_files import key_text
+from deltacli.delta.encoding.many_values import fingerprints
+from deltacli.delta.log.path_readings import (
+    BEFORE_COMMITS,
+    SEVERAL_SPELLINGS,
+    AmbiguousFile,
+    SpelledAction,
+    read_as_engines,
+)
+from deltacli.delta.path_spellings import name_files
+from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
+from deltacli.table.rebuild import rebuild
+from deltacli.table.replay import read_contents
+from deltacli.table.version import Snapshot
+from deltacli.work.commits.reading import is_large, stream_lines
+
+# A path that begins like an absolute one or with a dot segment, or that has an escape of a URI or of JSON, a scheme, an
+# empty segment or a dot segment. A key `path` inside of statistics has a backslash before its quotation mark.
+_ODD_PATH = pattern(rb'"path"\s*:\s*"(?:[./]|[^"]*?(?:[%:\\]|/[/.]))')
+
+
+def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
+    """Return the files about which the paths of a version's log leave a doubt.
+
+    Raises:
+        CommitCorrupt: If a commit was replaced by a damaged one since the version was read.
+        StorageFailed: If the log cannot be read.
+    """
+    uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
+    start = _rebuild_start(snapshot)
+    search = _SpellingSearch(uris)
+    for paths, _ in _paths_of(start):
+        search.add(paths)
+    if not search.has_odd_paths and not _have_odd_paths(snapshot):
+        return ()
+
+    for rows in _read_commits(snapshot):
+        search.add(rows.path)
+    contested = search.find_contested()
+    if not len(contested):
+        return ()
+
+    actions: dict[bytes, list[SpelledAction]] = defaultdict(list)
+    for paths, vector_ids in _paths_of(start):
+        versions = pa.repeat(pa.scalar(BEFORE_COMMITS, pa.int64()), len(paths))
+        _collect(actions, contested, uris, (paths, vector_ids, versions), are_adds=True)
+    for rows in _read_commits(snapshot):
+        _collect(actions, contested, uris, (rows.path, rows.vector, rows.version), are_adds=rows.kind == "add")
+    found = (read_as_engines(key_text(name), of_file) for name, of_file in actions.items())
+    return tuple(file for file in found if file is not None)
+
+
+def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False) -> None:
+    """Refuse to write the state of a version in a form from which other engines would read other rows than now.
+
+    Args:
+        snapshot: The version.
+        what: What would be written, such as "a checkpoint".
+        rewrites_files: Refuse it, too, if all engines read the rows of a file twice: new files would have both copies,
+            and nothing would show that any more.
+
+    Raises:
+        Refused: `path.same-file-two-spellings`, with the first files.
+    """
+    files = find_ambiguous_files(snapshot)
+    differing = [file for file in files if file.engines_differ]
+    if differing:
+        refused = differing
+        consequence = (
+            "engines that compare paths as text read other rows than those that normalize them; "
+            f"{what} would settle this as deltacli reads it"
+        )
+    elif files and rewrites_files:
+        refused = list(files)
+        consequence = f"its rows may be there twice; {what} would make that permanent"
+    else:
+        return
+    raise Refused(
+        f"the log of version {snapshot.version} names {describe_ambiguous(refused)}, and {consequence}",
+        code=SEVERAL_SPELLINGS,
+        facts={f"file {number}": " and ".join(file.spellings) for number, file in enumerate(refused[:3], 1)},
+        hint=command("validate", select=[SEVERAL_SPELLINGS]),
+    )
+
+
+def describe_ambiguous(files: Sequence[AmbiguousFile]) -> str:
+    """Return the number of files, and the spellings of the first one, in words."""
+    first, *others = files
+    example = f"one file as {' and as '.join(first.spellings[:2])}"
+    return f"{example}, and {plural(len(others), 'more file')} by several spellings" if others else example
+
+
+class _SpellingSearch:
+    """Looks for names that several texts stand for, among the paths of a log that come in batches.
+
+    Most paths are the name of their file. Of these only the fingerprint of the name is kept, of the others the hash of
+    the text, too.
+    """
+
+    def __init__(self, uris: Sequence[str]) -> None:
+        self._uris = uris
+        self._plain: list[ArrowArray] = []
+        self._odd_names: list[ArrowArray] = []
+        self._odd_texts: list[ArrowArray] = []
+
+    @property
+    def has_odd_paths(self) -> bool:
+        """Return True if a path is not the name of its file."""
+        return bool(self._odd_names)
+
+    def add(self, paths: ArrowArray) -> None:
+        """Add paths of the log."""
+        if not len(paths):
+            return
+        texts = pc.cast(paths, pa.binary())
+        names = name_files(paths, self._uris)
+        is_odd = pc.not_equal(texts, names)
+        if not pc.any(is_odd).as_py():
+            self._plain.append(fingerprints(names))
+            return
+        odd_texts = pc.filter(texts, is_odd)
+        self._plain.append(fingerprints(pc.filter(names, pc.invert(is_odd))))
+        self._odd_names.append(fingerprints(pc.filter(names, is_odd)))
+        # Texts may differ anywhere, so that a fingerprint, which is made from the last bytes, is not enough.
+        self._odd_texts.append(pa.array(map(hash, odd_texts.to_pylist()), pa.int64()))
+
+    def find_contested(self) -> ArrowArray:
+        """Return the fingerprints of names for which there are several texts."""
+        nothing = pa.array([], pa.int64())
+        names = pa.concat_arrays([nothing, *self._odd_names])
+        texts = pa.concat_arrays([nothing, *self._odd_texts])
+        if not len(names):
+            return nothing
+
+        pairs = grouped(pa.table({"name": names, "text": texts}), ["name", "text"], [])
+        per_name = grouped(pairs, ["name"], [("text", "count")])
+        has_several = pc.greater(per_name["text_count"], 1)
+        plain = pa.concat_arrays([nothing, *self._plain])
+        is_contested = pc.or_(has_several, pc.is_in(per_name["name"], value_set=plain))
+        return pc.filter(per_name["name"], is_contested).combine_chunks()
+
+
+def _rebuild_start(snapshot: Snapshot) -> Snapshot | None:
+    """Return the version of the checkpoint that a version was rebuilt from; None without a checkpoint."""
+    checkpoint = snapshot.segment.checkpoint
+    if checkpoint is None:
+        return None
+    return rebuild(snapshot.table, snapshot.log, checkpoint.version, unusable=snapshot.unusable)
+
+
+def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]:
+    """Yield the paths and the ids of vectors of the live files that a checkpoint has."""
+    for batch in () if start is None else start.file_actions.narrow():
+        if batch.adds is not None and batch.adds.num_rows:
+            yield batch.adds.column("path"), batch.adds.column("dv_id")
+
+
+def _have_odd_paths(snapshot: Snapshot) -> bool:
+    """Return whether the commits after the checkpoint may have a path with several spellings, by their bytes."""
+    table = snapshot.table
+    for file, content in read_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
+        parts: Iterable[bytes] = stream_lines(table.storage, file) if content is None else (content,)
+        if any(_ODD_PATH.search(part) for part in parts):
+            return True
+    return False
+
+
+def _read_commits(snapshot: Snapshot) -> Iterator[FileReferences]:
+    """Yield the adds and removes of the commits after the checkpoint."""
+    table = snapshot.table
+    held = NamedFiles()
+    for file, content in read_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
+        actions = commit_actions(table.storage, file, content)
+        # Faults of other actions, such as change data, are no concern of those who ask.
+        yield from held.take((pair for pair in actions if pair[0] in ("add", "remove")), file)
+        if is_large(file):
+            yield from held.flush()
+    yield from held.flush()
+
+
+def _collect(
+    actions: dict[bytes, list[SpelledAction]],
+    contested: ArrowArray,
+    uris: Sequence[str],
+    columns: tuple[ArrowArray, ArrowArray, ArrowArray],
+    *,
+    are_adds: bool,
+) -> None:
+    """Add the actions with a contested name, given as columns of paths, ids of vectors and versions, by their name."""
+    names = name_files(columns[0], uris)
+    is_chosen = pc.is_in(fingerprints(names), value_set=contested)
+    if not pc.any(is_chosen).as_py():
+        return
+    chosen = (pc.filter(column, is_chosen).to_pylist() for column in (names, *columns))
+    for name, path, vector_id, version in zip(*chosen, strict=True):
+        actions[name].append(SpelledAction(path, vector_id, version, are_adds))
