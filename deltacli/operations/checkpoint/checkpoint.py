@@ -46,6 +46,7 @@ from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, StateRows, WrittenCheckpoint
 from deltacli.storage import ReadStorage, Storage
+from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.api_arguments import optional_version
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
@@ -218,6 +219,7 @@ def plan_for_version(
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
+        notes += _notes_of_readings(snapshot, force=request.force)
         if (codec := unwritable_codec(snapshot.properties)) is not None:
             notes += (
                 f"{CODEC} is {codec!r}, which cannot be written; the checkpoint is compressed with {DEFAULT_CODEC}",
@@ -235,6 +237,22 @@ def plan_for_version(
         forms.present,
         notes,
     )
+
+
+def _notes_of_readings(snapshot: Snapshot, *, force: bool) -> tuple[str, ...]:
+    """Return a warning if engines read other rows from the commits than they will from the checkpoint.
+
+    Raises:
+        Refused: If that was not accepted with `force`.
+    """
+    try:
+        require_same_reading(snapshot, "a checkpoint")
+    except Refused as refused:
+        if not force:
+            refused.facts = {**refused.facts, "to write it anyway": parameter("checkpoint.force", True)}
+            raise
+        return (f"{refused.message} [{refused.code}]",)
+    return ()
 
 
 class _Forms(NamedTuple):

@@ -51,6 +51,7 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
+from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
@@ -551,10 +552,17 @@ def _needs_start(listing: LogListing, first: int) -> bool:
 
 
 def plan_start(table: TableHandle, first: int) -> CheckpointPlan:
-    """Plan the checkpoint that a copy begins with. Raises what `plan_checkpoint` raises."""
+    """Plan the checkpoint that a copy begins with.
+
+    Raises:
+        Refused: If engines would read other rows from it than from the source (`path.same-file-two-spellings`), and
+            as `plan_checkpoint`, which may raise other errors, too.
+    """
     from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint
 
-    return plan_checkpoint(table, CheckpointRequest(version=first, layout=LayoutChoice.CLASSIC, force=True))
+    plan = plan_checkpoint(table, CheckpointRequest(version=first, layout=LayoutChoice.CLASSIC, force=True))
+    require_same_reading(plan.snapshot, "the checkpoint that a copy begins with")
+    return plan
 
 
 def _start_file(listing: LogListing, first: int) -> LogFile | None:

@@ -25,6 +25,7 @@ from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.file_actions import file_key
+from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, checksum_path
 from deltacli.delta.log.state import (
     TRANSACTION_RETENTION,
@@ -37,6 +38,7 @@ from deltacli.delta.log.state import (
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown
+from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.checksum_guard import MAX_BYTES
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
@@ -238,7 +240,8 @@ def proven_checksum(table: TableHandle, version: int) -> bytes:
 
 
 def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
-    """Raise Refused where `validate` would report the checksum of this state."""
+    """Raise Refused where `validate` would report the checksum of this state, or engines count other files."""
+    require_same_reading(snapshot, "a checksum")
     is_stamped = "inCommitTimestampOpt" in computed
     if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         raise errors.Refused(
@@ -434,7 +437,7 @@ class LogCompaction:
         """Read the commits and reconcile their actions.
 
         Raises UsageError for a range of fewer than two commits, VersionAbsent where one is missing, CommitCorrupt, and
-        Refused where the protocol or the size forbids it.
+        Refused where the protocol or the size forbids it, or a file has several spellings.
         """
         snapshot = _last_version(table, self.first, self.last)
         require_derivable(snapshot)
@@ -528,14 +531,19 @@ def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[s
 
 
 def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
-    """Return the newest action of each key, which of a file has one kind; nothing expires, removed domains stay."""
+    """Return the newest action of each key, which of a file has one kind; nothing expires, removed domains stay.
+
+    Raises:
+        Refused: `path.same-file-two-spellings` if the newest action of a file spells its path otherwise than an older
+            one. For engines that compare texts both count, and one of them would be lost.
+    """
     found: dict[Key, Action] = {}
     for kind, action in actions:
         match kind:
             case "add" | "remove":
                 key = file_key(action, "the commits")
-                for other in _FILES:
-                    found.pop((other, key), None)
+                replaced = [found.pop((other, key)) for other in _FILES if (other, key) in found]
+                _require_same_spelling(action, replaced)
                 found[kind, key] = action
             case "protocol" | "metaData":
                 found[kind, ""] = action
@@ -544,6 +552,17 @@ def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
             case "domainMetadata":
                 found[kind, str(action.get("domain"))] = action
     return found
+
+
+def _require_same_spelling(newer: Action, older: Iterable[Action]) -> None:
+    for action in older:
+        if action["path"] != newer["path"]:
+            raise errors.Refused(
+                f"the commits name one file as {action['path']} and as {newer['path']}, and engines that compare paths "
+                "as text need both actions, of which a compaction has one",
+                code=SEVERAL_SPELLINGS,
+                hint=errors.command("validate", select=[SEVERAL_SPELLINGS]),
+            )
 
 
 def _encoded(kept: Mapping[Key, Action]) -> bytes:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, NotATable, Refused, Unreadable
+from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, NotATable, Refused, Unreadable, command
 from deltacli.core.made_once import dataclass
 from deltacli.core.typing import BinaryFile, RecordBatch
 from deltacli.core.units import format_size, plural
@@ -82,6 +82,7 @@ from deltacli.rules.log import checksums
 from deltacli.rules.log.compactions import BEYOND_LOG
 from deltacli.rules.log.last_checkpoint import AHEAD_OF_LOG
 from deltacli.storage import PathKind
+from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.live_files import FileKind
 from deltacli.table.rebuild import rebuild
@@ -631,7 +632,19 @@ def why_doubted(
     other = next((key for key, sizes in found.items() if sizes and not {named.get(key), None} & sizes), None)
     if other is not None:
         return f"{_DAMAGED}: {other} does not have the size that the commits record"
-    return _of_fields(table, snapshot, findings) or _of_configuration(table, snapshot, findings)
+    return (
+        _of_fields(table, snapshot, findings) or _of_configuration(table, snapshot, findings) or _of_spellings(snapshot)
+    )
+
+
+def _of_spellings(snapshot: Snapshot) -> str | None:
+    """Return why engines would read other rows from a new checkpoint than from the commits."""
+    try:
+        require_same_reading(snapshot, "a new checkpoint")
+    except Refused as refused:
+        accepted = command("checkpoint", version=snapshot.version, force=True)
+        return f"{refused.message} [{refused.code}]; to accept that: {accepted}"
+    return None
 
 
 def _of_fields(table: TableHandle, snapshot: Snapshot, findings: Sequence[Finding]) -> str | None:

@@ -1,0 +1,129 @@
+"""What would settle a doubt about the spellings of a path, and thereby change what some engine reads, is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+import deltacli
+from deltacli.api.table import Table
+from deltacli.core.errors import Refused
+from tests.support.two_spellings import AGREED, DIFFERING, RULE, write_two_spellings
+
+CHANGES: dict[str, Callable[[Table], object]] = {
+    "checkpoint": lambda table: table.checkpoint(),
+    "multi-part checkpoint": lambda table: table.checkpoint(layout="multi-part", parts=2),
+    "checksum": lambda table: table.write_checksum(),
+    "compaction": lambda table: table.compact_log(0, 1),
+    "row ids": lambda table: table.set_properties({"delta.enableRowTracking": "true"}, upgrade_protocol=True),
+}
+
+
+def log_files(table: Table) -> set[str]:
+    return {file.name for file in Path(table.uri.removeprefix("file://"), "_delta_log").iterdir()}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("path", "commit"), DIFFERING.values(), ids=DIFFERING)
+def test_what_engines_read_in_different_ways_is_not_settled(
+    path: str, commit: Sequence[str], change: Callable[[Table], object], tmp_path: Path
+) -> None:
+    table = write_two_spellings(tmp_path / "t", path, commit)
+    before = log_files(table)
+
+    with pytest.raises(Refused) as caught:
+        change(table)
+
+    assert RULE == caught.value.code
+    assert before == log_files(table)
+
+
+@pytest.mark.parametrize("change", ["checkpoint", "multi-part checkpoint", "checksum", "compaction"])
+@pytest.mark.parametrize(("path", "commit"), AGREED.values(), ids=AGREED)
+def test_what_all_engines_read_alike_is_written(path: str, commit: Sequence[str], change: str, tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", path, commit)
+    before = log_files(table)
+
+    CHANGES[change](table)
+
+    assert before < log_files(table)
+
+
+@pytest.mark.parametrize(
+    ("path", "commits"),
+    [
+        ("a b.parquet", [["-a b.parquet"]]),
+        ("a.parquet", [["-./a.parquet"], ["-a.parquet"]]),
+        ("a.parquet", [["+./a.parquet"], ["-./a.parquet", "-a.parquet"]]),
+        ("a.parquet", [["-a.parquet"], ["+./a.parquet"]]),
+    ],
+)
+def test_several_spellings_with_one_meaning_prevent_no_checkpoint(
+    path: str, commits: Sequence[Sequence[str]], tmp_path: Path
+) -> None:
+    table = write_two_spellings(tmp_path / "t", path, *commits)
+
+    assert not table.checkpoint().skipped
+
+
+def test_force_accepts_the_reading_of_deltacli_with_a_note(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+
+    written = table.checkpoint(force=True)
+
+    assert any(RULE in note for note in written.plan.notes)
+    assert 2 == table.snapshot().counts()[0].count
+    # From now on all engines begin with that checkpoint.
+    assert not table.write_checksum().differences
+
+
+def test_a_checkpoint_is_looked_at_with_the_commits_after_it(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", "a.parquet", ["-./b.parquet"])
+    table.checkpoint(version=0)
+
+    with pytest.raises(Refused) as caught:
+        table.checkpoint()
+
+    assert RULE == caught.value.code
+
+
+def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+    table.checkpoint(force=True)
+
+    assert table.checkpoint().skipped
+
+
+def test_a_copy_does_not_begin_with_such_a_version(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+
+    with pytest.raises(Refused) as caught:
+        table.copy(str(tmp_path / "copy"), newest=True)
+
+    assert RULE == caught.value.code
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_whole_copy_has_the_same_commits(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+
+    table.copy(str(tmp_path / "copy"))
+
+    copied = deltacli.open_table(str(tmp_path / "copy"))
+    with pytest.raises(Refused) as caught:
+        copied.checkpoint()
+    assert RULE == caught.value.code
+
+
+def test_a_damaged_checkpoint_is_not_replaced_by_one_reading(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+    table.checkpoint(force=True)
+    checkpoint = tmp_path / "t" / "_delta_log" / f"{1:020d}.checkpoint.parquet"
+    checkpoint.write_bytes(b"damaged")
+
+    plan = table.repair(dry_run=True).plan
+
+    assert any(RULE in left.reason and "--force" in left.reason for left in plan.unrepaired)
+    assert not any("checkpoint" in step.place.path for step in plan.steps)
