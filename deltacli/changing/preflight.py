@@ -19,6 +19,7 @@ from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration, configuration_of, plain_action, plain_metadata
@@ -55,11 +56,17 @@ those of the second row it is not known what a file contains, or which ids are f
 column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself.
 """
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
-"""The errors that keep the live files they name out of a rewrite."""
+"""The errors that keep the live files they name out of a rewrite, beside `SEVERAL_SPELLINGS`."""
 _REASONS = {
     REMOVED_OTHERWISE: "it was removed with another deletion vector than it has, so that its rows may be there twice",
     TWICE: "it is live with two deletion vectors, so that its rows are there twice",
+    SEVERAL_SPELLINGS: "the log spells its path in several ways, so that engines may read its rows twice or not at all",
 }
+
+
+def keeps_file_as_it_is(rule: str) -> bool:
+    """Return True if an error is about the actions of a live file, which is therefore not rewritten."""
+    return rule in _REASONS
 
 
 def reason_of(rule: str) -> str:

@@ -46,6 +46,7 @@ from deltacli.operations.change.truncate_history import (
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.streams.protection import ProtectionRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
+from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_regained
 from deltacli.table.rebuild import read_snapshot
@@ -245,7 +246,10 @@ def plan_drop(
     removal = _required(snapshot, name, truncates=truncate_history)
     rewrites = name in (feature_changes.VECTORS, feature_changes.MAPPING) or removal.rewrites_types(name)
     require_possible(snapshot, CommitRequest(_DROP), Act.ADD if rewrites else Act.COMMIT)
-    if managed is not None and (rewrites or name == feature_changes.ROW_IDS):
+    commits_files_again = rewrites or name == feature_changes.ROW_IDS
+    if commits_files_again or truncate_history or removal.protects_history:
+        require_same_reading(snapshot, "dropping the feature", rewrites_files=rewrites)
+    if managed is not None and commits_files_again:
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     if managed is not None and truncate_history:
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)

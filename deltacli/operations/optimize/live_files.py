@@ -25,11 +25,14 @@ from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z
 from deltacli.delta.encoding.digests import codes
 from deltacli.delta.encoding.many_values import repeated
 from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import is_text, partition_columns, with_spelled_keys
+from deltacli.delta.path_spellings import name_files
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
+from deltacli.table.ambiguous_files import find_ambiguous_files
 from deltacli.table.live_files import Mask, file_keys, narrow_keys
 
 if TYPE_CHECKING:
@@ -373,6 +376,8 @@ class LivePart(NamedTuple):
     """Numbers that are equal for equal paths, where files may have vectors."""
     is_removed: ArrowArray | None
     """Which files were removed with another vector, as far as that is known."""
+    is_ambiguous: ArrowArray | None
+    """Which files the log names by several spellings, so that engines disagree on them; None if there are none."""
 
 
 class LiveReader:
@@ -384,6 +389,8 @@ class LiveReader:
         self._ids: list[RecordBatch] | None = [] if with_ids else None
         self._files: TableFiles = snapshot.table.files()
         self._condition = condition
+        names = [file.name.encode("utf-8", "surrogateescape") for file in find_ambiguous_files(snapshot)]
+        self._ambiguous_names = pa.array(names, pa.binary())
 
     def read(self, adds: RecordBatch) -> LivePart | None:
         if self._ids is not None:
@@ -409,6 +416,7 @@ class LiveReader:
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
             _path_keys(adds, keys) if self._has_vectors else None,
             self._snapshot.of_other_vectors(adds) if self._has_vectors else None,
+            self._find_ambiguous(adds.column("path")),
         )
 
     @property
@@ -419,6 +427,12 @@ class LiveReader:
     def partitions(self, adds: RecordBatch) -> list[ArrowArray]:
         """Return columns that are equal for files of the same partition. Raises DataUnreadable (`partition.*`)."""
         return list(partition_keys(adds, self._config))
+
+    def _find_ambiguous(self, paths: ArrowArray) -> ArrowArray | None:
+        if not len(self._ambiguous_names):
+            return None
+        storage = self._snapshot.table.storage
+        return pc.is_in(name_files(paths, (storage.uri, *storage.aliases)), value_set=self._ambiguous_names)
 
     def _outside(self, paths: ArrowArray) -> ArrowArray:
         absolute = pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:)?/")
@@ -511,16 +525,21 @@ def join_parts(parts: Sequence[LivePart]) -> LiveFiles:
 
 
 def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
-    """Return the places of files whose path is live twice, or that were removed with another vector."""
-    keys = [part.paths for part in parts if part.paths is not None]
-    if not keys:
-        return {}
+    """Return the places of files that engines may read twice or not at all, and the rule that each breaks.
+
+    Their path is live twice, they were removed with another vector, or the log has several spellings of their path.
+    """
     found: dict[int, str] = {}
     begin = 0
     for part in parts:
-        if part.is_removed is not None:
-            found |= {begin + place: REMOVED_OTHERWISE for place in pc.indices_nonzero(part.is_removed).to_pylist()}
+        for mask, rule in ((part.is_removed, REMOVED_OTHERWISE), (part.is_ambiguous, SEVERAL_SPELLINGS)):
+            if mask is not None:
+                found |= {begin + place: rule for place in pc.indices_nonzero(mask).to_pylist()}
         begin += len(part.sizes)
+
+    keys = [part.paths for part in parts if part.paths is not None]
+    if not keys:
+        return found
     paths = pa.concat_arrays(keys)
     twice = repeated(paths)
     if len(twice):

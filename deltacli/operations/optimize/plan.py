@@ -24,7 +24,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
-from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
+from deltacli.changing.preflight import errors_of_row_ids, keeps_file_as_it_is, reason_of
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.machine import Machine
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
@@ -100,7 +100,7 @@ _SORTING = 2.5
 
 def breaks_rule(file: RefusedFile) -> bool:
     """Return True for a file that breaks a rule of `validate`, so that its rows are not trusted."""
-    return file.code in (REMOVED_OTHERWISE, TWICE) or file.code.startswith("mapping.")
+    return keeps_file_as_it_is(file.code) or file.code.startswith("mapping.")
 
 
 def is_unreadable(file: RefusedFile) -> bool:
