@@ -22,6 +22,8 @@ from deltacli.core.units import has_bytes
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
+IS_ABSOLUTE = pattern(_ABSOLUTE)
+"""Matches paths with a scheme, and those that begin with `/`."""
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
 
 

@@ -31,7 +31,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import canonical_column, decode, locate, without_dots
+from deltacli.delta.data_files import IS_ABSOLUTE, canonical, canonical_column, decode, locate, without_dots
 from deltacli.delta.listing import content_of
 
 _MOST_LEVELS = 8
@@ -110,6 +110,22 @@ def name_files(paths: ArrowArray, uris: Sequence[str]) -> ArrowArray:
     for uri in uris[1:]:
         names = pc.coalesce(names, locate(paths, uri)[0])
     return pc.coalesce(names, canonical_column(paths)) if names.null_count else names
+
+
+def spell_from_elsewhere(key: str, uri: str) -> str | None:
+    """Return the absolute path of a file in the table for its relative one, and the reverse.
+
+    Args:
+        key: A path in the spelling of `canonical`.
+        uri: The URI of the table's root.
+
+    Returns:
+        The other path, in the spelling of `canonical`. None for an absolute path outside of the table.
+    """
+    root = f"{canonical(uri).rstrip('/')}/"
+    if key.startswith(root):
+        return key.removeprefix(root)
+    return None if IS_ABSOLUTE.match(key) else f"{root}{key}"
 
 
 def other_readings(path: str) -> Sequence[str]:

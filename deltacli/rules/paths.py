@@ -393,6 +393,10 @@ def files_against_those_before(view: views.CommitView) -> Iterator[Finding]:
     """Compare each file of a commit with the previous file at its path."""
     for file in view.removed:
         yield from _spelled_otherwise(view, file)
+        live = view.live_from_elsewhere.get(file.path)
+        if live is not None:
+            path = file.placed.action["path"]
+            yield _two_spellings(view.place(file.placed.line, path), live.path, path)
     for file in view.added:
         if file.live:
             yield from _spelled_otherwise(view, file)

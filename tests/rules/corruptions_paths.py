@@ -211,6 +211,30 @@ def two_absolute_paths_of_which_one_has_a_second_spelling() -> TableBuilder:
     return table
 
 
+class RemovedByAbsolutePath(TableBuilder):
+    """A table whose newest commit removes a file with a relative path by its absolute path."""
+
+    def write(self, root: Path) -> Path:
+        remove = self.action(4, "remove")
+        remove["path"] = f"file://{quote(str(root))}/{self.path_of('b', 2)}"
+        return super().write(root)
+
+
+@damage("path.same-file-two-spellings")
+def relative_path_removed_by_the_absolute_one() -> TableBuilder:
+    table = RemovedByAbsolutePath().derive(checksums=False)
+    table.commit(table.new_remove("b", 2, 4), operation="DELETE")
+    return table
+
+
+@damage("path.same-file-two-spellings", also=("path.absolute-inside-root",))
+def absolute_path_removed_by_the_relative_one() -> TableBuilder:
+    table = AbsoluteInside().derive(checksums=False)
+    table.commit(table.new_add("b", 5, 4))
+    table.commit(table.new_remove("b", 5, 5), operation="DELETE")
+    return table
+
+
 @damage("path.case-collision")
 def paths_that_differ_in_case() -> TableBuilder:
     return with_path("p=b/PART-00002-C000.snappy.parquet")

@@ -301,6 +301,9 @@ class LogInspector:
             lines.is_readable and file.size_bytes > 0,
             self.files.totals.files if self.files.is_known else None,
             self.files.tombstone_of,
+            self._storage.uri,
+            self.files.live_of_all,
+            self.files.may_have_absolute,
         )
 
     def _show_config(self, commit: CommitView, lines: ScannedLines) -> None:

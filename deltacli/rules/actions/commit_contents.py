@@ -189,7 +189,8 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
     added = {file.key for file in view.added} if odd else set()
     for file in odd:
         if file.key in added or not file.live:
-            if file.key not in added and not VECTOR_FILE.fullmatch(file.path):
+            is_unknown = file.key not in added and file.path not in view.live_from_elsewhere
+            if is_unknown and not VECTOR_FILE.fullmatch(file.path):
                 message = f"{name_of(file.placed)} is removed but was not live: it was never added or already removed"
                 yield REMOVE_OF_UNKNOWN.at(view.place_of(file.placed), message)
         elif not any((file.path, live.dv_id) in removed for live in file.live):

@@ -6,14 +6,22 @@ few files that later commits touch are taken out of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import canonical, canonical_column, fault_of, no_vector_ids, unique_id, unique_id_column
+from deltacli.delta.data_files import (
+    are_absolute,
+    canonical,
+    canonical_column,
+    fault_of,
+    no_vector_ids,
+    unique_id,
+    unique_id_column,
+)
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
@@ -38,6 +46,8 @@ class KnownFiles:
         self._base_path = ""
         self._base_removes: pa.Table | None = None
         self._touched: dict[str, tuple[LiveFile, ...]] = {}
+        self.may_have_absolute = False
+        """True if the path of a file, live or not, may be absolute."""
 
     @classmethod
     def of_checkpoint(cls, adds: pa.Table, removes: pa.Table, path: str) -> KnownFiles:
@@ -47,6 +57,7 @@ class KnownFiles:
         known = cls(is_known=True)
         known._base_path = path
         known._base, known._base_removes = adds, removes
+        known.may_have_absolute = any(pc.any(are_absolute(chunk)).as_py() for chunk in adds.column("path").chunks)
         vectors = adds.column("deletionVector")
         with_vector = len(vectors) - vectors.null_count
         deleted = sum((pc.sum(pc.struct_field(chunk, ["cardinality"])).as_py() or 0) for chunk in vectors.chunks)
@@ -81,6 +92,13 @@ class KnownFiles:
             live = self._touched[key]
         return live
 
+    def live_of_all(self, keys: Collection[str]) -> dict[str, Sequence[LiveFile]]:
+        """Return the live logical files of several canonical paths, looked up together; no path if they are unknown."""
+        if not self.is_known:
+            return {}
+        self._take_out(set(keys))
+        return {key: self._touched.get(key, ()) for key in keys}
+
     def apply(self, version: int, adds: Sequence[TouchedFile], removes: Sequence[TouchedFile]) -> None:
         """Apply a commit. Of an add and a remove of the same key the add applies, as in every replay here."""
         if not self.is_known:
@@ -104,6 +122,8 @@ class KnownFiles:
             elif self._tombstones:
                 self._tombstones.pop((path, dv_id), None)
             live = LiveFile(add["path"], dv_id, version, file.placed.line, add)
+            if ":" in live.path or live.path[:1] == "/":
+                self.may_have_absolute = True
             before = self._touched.get(path, ())
             for gone in before:
                 if gone.dv_id == dv_id:

@@ -6,7 +6,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.path_spellings import spell_from_elsewhere
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
 if TYPE_CHECKING:
@@ -117,6 +118,12 @@ class CommitView:
     "How many logical files are live before this commit, or None if the necessary part of the log is missing."
     tombstone_of: Callable[[tuple[str, str]], Action | None] = lambda _: None
     """Canonical path and deletion vector id -> the remove of it that is not undone before this commit."""
+    uri: str = ""
+    "Of the table, empty if unknown."
+    live_of_all: Callable[[Collection[str]], Mapping[str, Sequence[LiveFile]]] = lambda _: {}
+    "The same as `live_at` for several paths, without those for which it is unknown."
+    may_have_absolute: bool = False
+    "True if a live file may have an absolute path."
 
     @property
     def path(self) -> str:
@@ -152,6 +159,25 @@ class CommitView:
     def removed_as_written(self) -> frozenset[tuple[str, str | None]]:
         """Return the raw paths of `removes`, each with the id of its deletion vector."""
         return frozenset((file.placed.action["path"], file.dv_id) for file in self.removed)
+
+    @cached_property
+    def live_from_elsewhere(self) -> Mapping[str, LiveFile]:
+        """Canonical path of a remove of no live file -> the live file that it names.
+
+        One of both has the relative path and the other one the absolute path, which are two files to readers. What the
+        commit removes by its own path as well is left out.
+        """
+        removed = {file.path for file in self.removed}
+        others: dict[str, str] = {}
+        for file in self.removed if self.uri else ():
+            is_absolute = file.path[:1] == "/" or ":" in file.path
+            if file.live is None or file.live or not (is_absolute or self.may_have_absolute):
+                continue
+            other = spell_from_elsewhere(file.path, self.uri)
+            if other is not None and other not in removed:
+                others[file.path] = other
+        live = self.live_of_all(others.values()) if others else {}
+        return {path: live[other][0] for path, other in others.items() if live.get(other)}
 
     def _touched(self, actions: Sequence[LocatedAction]) -> list[TouchedFile]:
         sound = [placed for placed in actions if type(placed.action.get("path")) is str]
