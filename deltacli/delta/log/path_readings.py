@@ -17,7 +17,7 @@ Spec: Action Reconciliation; Add File and Remove File.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from deltacli.core.made_once import NamedTuple
 from deltacli.delta.data_files import canonical
@@ -53,12 +53,14 @@ class AmbiguousFile(NamedTuple):
         live_vector_ids: The ids of the deletion vectors with which some engine reads the file, "" for none. Empty if
             the file is removed for all of them.
         engines_differ: True if some engines read the file, and others not, or not as often.
+        actions: Everything that the checkpoint and the commits after it have about the file.
     """
 
     name: str
     spellings: tuple[str, ...]
     live_vector_ids: frozenset[str]
     engines_differ: bool
+    actions: tuple[SpelledAction, ...]
 
 
 def read_as_engines(name: str, actions: Sequence[SpelledAction]) -> AmbiguousFile | None:
@@ -74,18 +76,28 @@ def read_as_engines(name: str, actions: Sequence[SpelledAction]) -> AmbiguousFil
     if len(spellings) < 2:
         return None
 
-    of_engines = (
-        _live_vector_ids(actions, str, adds_win=True),
-        _live_vector_ids(actions, canonical, adds_win=True),
-        _live_vector_ids(actions, canonical, adds_win=False),
-    )
+    of_engines = live_vector_ids_of_engines(actions)
     as_one_file = _live_vector_ids(actions, lambda _: name, adds_win=True)
     if all(vector_ids == as_one_file for vector_ids in of_engines) and len(as_one_file) < 2:
         return None
 
     is_same = all(vector_ids == of_engines[0] for vector_ids in of_engines)
     live = frozenset(vector_id for vector_ids in of_engines for vector_id in vector_ids)
-    return AmbiguousFile(name, spellings, live, engines_differ=not is_same)
+    return AmbiguousFile(name, spellings, live, not is_same, tuple(actions))
+
+
+def live_vector_ids_of_engines(actions: Iterable[SpelledAction]) -> tuple[tuple[str, ...], ...]:
+    """Return for each way of reading the ids of the vectors with which a file is live, once per live path.
+
+    Args:
+        actions: All actions that name the file, in any order.
+    """
+    every = tuple(actions)
+    return (
+        _live_vector_ids(every, str, adds_win=True),
+        _live_vector_ids(every, canonical, adds_win=True),
+        _live_vector_ids(every, canonical, adds_win=False),
+    )
 
 
 def _live_vector_ids(

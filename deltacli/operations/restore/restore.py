@@ -52,6 +52,7 @@ from deltacli.operations.restore.difference import (
     rows_of_problems,
     vacuum_is_running,
 )
+from deltacli.operations.restore.spellings import find_spelling_refusals
 from deltacli.rules.framework.repairs import may_keep
 from deltacli.table.api_arguments import moment_ms, version_number
 from deltacli.table.handle import TableHandle, managed_store
@@ -287,6 +288,7 @@ class _Planning:
         states = _state_of(now), _state_of(target)
         refusals = list(self._take_condition(*states))
         found = no_difference() if refusals else compare(now, target, self._where)
+        refusals += () if refusals else find_spelling_refusals(now, target, found, self._where)
         if self._where is not None:
             small = metadata.SmallActions()
             refusals += metadata.vector_refusals(states[0], brings_vectors=found.brings_vectors)

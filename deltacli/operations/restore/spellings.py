@@ -1,0 +1,110 @@
+"""Files that the log names by several spellings of their path, and what engines read of them after a restore.
+
+deltacli restores its own reading of a version. For a file with several spellings other engines may have read something
+else in that version, or read something else after the restore:
+
+    version 0                 version 1                 version 2, restored to version 0
+    add a.parquet             add ./a.parquet           nothing differs, if the paths mean the same
+    live as text: a           a and ./a                 a and ./a, so that the rows stay doubled
+
+No commit undoes that for all engines: a remove of one spelling beside an add of the other one is a removed file for
+those that let removes win. Such a restore is refused.
+
+Spec: Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.core.errors import Refusal, command
+from deltacli.core.typing import ArrowArray
+from deltacli.delta.data_files import key_text, unique_id_column
+from deltacli.delta.log.path_readings import (
+    BEFORE_COMMITS,
+    SEVERAL_SPELLINGS,
+    AmbiguousFile,
+    SpelledAction,
+    live_vector_ids_of_engines,
+)
+from deltacli.delta.path_spellings import name_files
+from deltacli.operations.restore.difference import Difference
+from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files
+from deltacli.table.live_files import Mask, chosen_actions
+from deltacli.table.version import Snapshot
+
+Actions = Mapping[str, Sequence[SpelledAction]]
+"""Name of a file -> its actions."""
+
+
+def find_spelling_refusals(
+    now: Snapshot, target: Snapshot, difference: Difference, where: Mask | None
+) -> Iterator[Refusal]:
+    """Yield a refusal if an engine would not read after a restore what it reads in the version to restore.
+
+    Args:
+        now: The newest version.
+        target: The version to restore.
+        difference: The files that the restore adds and removes.
+        where: Chooses the files of a partial restore. Other files than those that it changes are not looked at.
+
+    Raises:
+        CommitCorrupt: If a commit is damaged.
+        StorageFailed: If the log cannot be read.
+    """
+    ambiguous_now = {file.name: file for file in find_ambiguous_files(now)}
+    ambiguous_then = {file.name: file for file in find_ambiguous_files(target)}
+    names = ambiguous_now.keys() | ambiguous_then.keys()
+    if not names:
+        return
+
+    every_now = pa.repeat(pa.scalar(True), len(difference.now.keys))
+    every_then = pa.repeat(pa.scalar(True), len(difference.target.keys))
+    live_now = _read_adds(now, difference.now.keys, every_now, where, names)
+    live_then = _read_adds(target, difference.target.keys, every_then, where, names)
+    removed = _read_adds(now, difference.now.keys, difference.removed, where, names)
+    added = _read_adds(target, difference.target.keys, difference.added, where, names)
+
+    differing: list[AmbiguousFile] = []
+    for name in sorted(names):
+        if where is not None and not (removed.get(name) or added.get(name)):
+            continue
+        file = ambiguous_now.get(name) or ambiguous_then[name]
+        actions_now = ambiguous_now[name].actions if name in ambiguous_now else live_now.get(name, ())
+        actions_then = ambiguous_then[name].actions if name in ambiguous_then else live_then.get(name, ())
+        restored = [action._replace(version=now.version + 1, is_add=False) for action in removed.get(name, ())]
+        restored += [action._replace(version=now.version + 1) for action in added.get(name, ())]
+        after = live_vector_ids_of_engines((*actions_now, *restored))
+        if after != live_vector_ids_of_engines(actions_then):
+            differing.append(file)
+    if differing:
+        yield Refusal(
+            SEVERAL_SPELLINGS,
+            f"the log names {describe_ambiguous(differing)}, and after the restore some engines would read other rows "
+            f"than in version {target.version}, doubled ones or too few",
+            command("validate", select=[SEVERAL_SPELLINGS]),
+        )
+
+
+def _read_adds(
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, names: set[str]
+) -> Actions:
+    """Return those live files of a version that are chosen and have one of some names."""
+    found: dict[str, list[SpelledAction]] = defaultdict(list)
+    if not pc.any(chosen).as_py():
+        return found
+    storage = snapshot.table.storage
+    uris = (storage.uri, *storage.aliases)
+    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    for adds in chosen_actions(snapshot, keys, chosen, where, ("path", "deletionVector")):
+        names_of_adds = name_files(adds.column("path"), uris)
+        is_wanted = pc.is_in(names_of_adds, value_set=wanted)
+        columns = (names_of_adds, adds.column("path"), unique_id_column(adds.column("deletionVector")))
+        for name, path, vector_id in zip(
+            *(pc.filter(column, is_wanted).to_pylist() for column in columns), strict=True
+        ):
+            found[key_text(name)].append(SpelledAction(path, vector_id, BEFORE_COMMITS, is_add=True))
+    return found
