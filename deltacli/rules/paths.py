@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
+from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
@@ -360,7 +361,11 @@ SAME_FILE_TWO_SPELLINGS = COLLISION_AREA.error(
     "One file is named by two spellings of its path.",
     spec="Action Reconciliation",
     broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
-    repair="commit a remove of one spelling, then the add of the other",
+    repair=Worded(
+        "where one spelling is absolute, commit a remove of the one that is wrong; else, if deltacli reads the right "
+        "rows, let all engines begin with them: {}",
+        partial(command, "checkpoint", force=True),
+    ),
     example='{"add":{"path":"a%2Db.parquet",…}} after {"add":{"path":"a-b.parquet",…}}',
 )
 CASE_COLLISION = COLLISION_AREA.warning(

@@ -24,6 +24,8 @@ from deltacli.delta.data_files import canonical
 
 SEVERAL_SPELLINGS = "path.same-file-two-spellings"
 """The rule of `validate` that reports such a log."""
+OWN_READING = 1
+"""The place of deltacli's own reading among those of engines."""
 BEFORE_COMMITS = -1
 """The version of the actions of a checkpoint, which the commits follow."""
 

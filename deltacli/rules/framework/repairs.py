@@ -423,6 +423,10 @@ _ENGINE = "an engine has to rewrite the rows"
 _SCHEMA = "a person has to decide on the schema, which a new metaData then states"
 _PROTOCOL = "a person has to decide on the protocol, which no later commit takes back"
 _PROPERTY = "a person has to decide on the property: properties sets or unsets it"
+_SPELLINGS = (
+    "the log does not record which spelling was intended; a forced checkpoint makes what deltacli reads the state for "
+    "all engines"
+)
 _INTENDED = "the log does not record which of the actions was intended; restore goes back to a version before them"
 _TWO_VECTORS = (
     "neither the file nor the commit says which of the two vectors is right; restore goes back to the version before, "
@@ -488,8 +492,9 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     (
         _INTENDED,
         """commit.duplicate-key commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn
-        commit.duplicate-domain action.add-remove-same-key path.same-file-two-spellings path.not-unique-over-history""",
+        commit.duplicate-domain action.add-remove-same-key path.not-unique-over-history""",
     ),
+    (_SPELLINGS, "path.same-file-two-spellings"),
     (
         COMMIT_AGAIN,
         """action.wrong-type action.number-spelling domain.configuration-not-string
