@@ -42,6 +42,11 @@ REFUSED: dict[tuple[str, int], str] = {
     ("delta-rs/table-with-domain-metadata", 108): "log.checkpoint-commit-missing",
     ("derived/only-checkpoint-a", 10): "log.checkpoint-commit-missing",
     ("derived/crc-wrong-a", 1): "crc.num-files",
+    # A file is added as a path, and removed as the URI of that: its purpose. Engines that compare texts read it.
+    ("golden/canonicalized-paths-normal-a", 1): "path.same-file-two-spellings",
+    ("golden/canonicalized-paths-special-b", 1): "path.same-file-two-spellings",
+    ("kernel-rs-golden/canonicalized-paths-normal-a", 1): "path.same-file-two-spellings",
+    ("kernel-rs-golden/canonicalized-paths-special-b", 1): "path.same-file-two-spellings",
 }
 
 TWO_STATES = {("dat/no_stats", 2), ("derived/checkpoint-wrong-a", 2), ("spark/delta-0.1.0", 3)}
@@ -212,7 +217,13 @@ def test_newer_commits_go_on_from_the_checkpoint_of_an_old_version(
     assert expected == facts_of_snapshot(document, list(expected))
 
 
-@each([table for table in WRITABLE if table.entry.get("latest_tombstones") and table.id not in LARGE])
+@each(
+    [
+        table
+        for table in WRITABLE
+        if table.entry.get("latest_tombstones") and table.id not in LARGE and not is_refused(table)
+    ]
+)
 def test_a_later_clock_drops_the_expired_tombstones_and_no_others(
     table: CorpusTable, root: Path, tmp_path: Path
 ) -> None:
