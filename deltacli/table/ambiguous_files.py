@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
-from deltacli.core.errors import Refused, command
+from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
@@ -72,7 +72,14 @@ def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
 
 
 def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False) -> None:
-    """Refuse to write the state of a version in a form from which other engines would read other rows than now.
+    """Raise Refused (`path.same-file-two-spellings`) with what `find_reading_refusal` returns."""
+    refusal = find_reading_refusal(snapshot, what, rewrites_files=rewrites_files)
+    if refusal is not None:
+        raise Refused.by([refusal])
+
+
+def find_reading_refusal(snapshot: Snapshot, what: str, *, rewrites_files: bool = False) -> Refusal | None:
+    """Return why the state of a version must not be written in a form from which engines would read other rows.
 
     Args:
         snapshot: The version.
@@ -80,8 +87,8 @@ def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool 
         rewrites_files: Refuse it, too, if all engines read the rows of a file twice: new files would have both copies,
             and nothing would show that any more.
 
-    Raises:
-        Refused: `path.same-file-two-spellings`, with the first files.
+    Returns:
+        The refusal with the first files; None if all engines read the same.
     """
     files = find_ambiguous_files(snapshot)
     differing = [file for file in files if file.engines_differ]
@@ -95,12 +102,12 @@ def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool 
         refused = list(files)
         consequence = f"its rows may be there twice; {what} would make that permanent"
     else:
-        return
-    raise Refused(
+        return None
+    return Refusal(
+        SEVERAL_SPELLINGS,
         f"the log of version {snapshot.version} names {describe_ambiguous(refused)}, and {consequence}",
-        code=SEVERAL_SPELLINGS,
+        command("validate", select=[SEVERAL_SPELLINGS]),
         facts={f"file {number}": " and ".join(file.spellings) for number, file in enumerate(refused[:3], 1)},
-        hint=command("validate", select=[SEVERAL_SPELLINGS]),
     )
 
 

@@ -106,6 +106,16 @@ def test_a_copy_does_not_begin_with_such_a_version(tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
 
 
+def test_a_clone_does_not_choose_a_reading_either(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["added with a dot"])
+
+    with pytest.raises(Refused) as caught:
+        table.clone(str(tmp_path / "clone"))
+
+    assert RULE == caught.value.code
+    assert not (tmp_path / "clone").exists()
+
+
 def test_a_whole_copy_has_the_same_commits(tmp_path: Path) -> None:
     table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
 

@@ -46,7 +46,7 @@ from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, StateRows, WrittenCheckpoint
 from deltacli.storage import ReadStorage, Storage
-from deltacli.table.ambiguous_files import require_same_reading
+from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.api_arguments import optional_version
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
@@ -245,14 +245,12 @@ def _notes_of_readings(snapshot: Snapshot, *, force: bool) -> tuple[str, ...]:
     Raises:
         Refused: If that was not accepted with `force`.
     """
-    try:
-        require_same_reading(snapshot, "a checkpoint")
-    except Refused as refused:
-        if not force:
-            refused.facts = {**refused.facts, "to write it anyway": parameter("checkpoint.force", True)}
-            raise
-        return (f"{refused.message} [{refused.code}]",)
-    return ()
+    refusal = find_reading_refusal(snapshot, "a checkpoint")
+    if refusal is None:
+        return ()
+    if not force:
+        raise Refused.by([refusal], {**refusal.facts, "to write it anyway": parameter("checkpoint.force", True)})
+    return (f"{refusal.message} [{refusal.code}]",)
 
 
 class _Forms(NamedTuple):

@@ -82,7 +82,7 @@ from deltacli.rules.log import checksums
 from deltacli.rules.log.compactions import BEYOND_LOG
 from deltacli.rules.log.last_checkpoint import AHEAD_OF_LOG
 from deltacli.storage import PathKind
-from deltacli.table.ambiguous_files import require_same_reading
+from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.live_files import FileKind
 from deltacli.table.rebuild import rebuild
@@ -639,12 +639,11 @@ def why_doubted(
 
 def _of_spellings(snapshot: Snapshot) -> str | None:
     """Return why engines would read other rows from a new checkpoint than from the commits."""
-    try:
-        require_same_reading(snapshot, "a new checkpoint")
-    except Refused as refused:
-        accepted = command("checkpoint", version=snapshot.version, force=True)
-        return f"{refused.message} [{refused.code}]; to accept that: {accepted}"
-    return None
+    refusal = find_reading_refusal(snapshot, "a new checkpoint")
+    if refusal is None:
+        return None
+    accepted = command("checkpoint", version=snapshot.version, force=True)
+    return f"{refusal.message} [{refusal.code}]; to accept that: {accepted}"
 
 
 def _of_fields(table: TableHandle, snapshot: Snapshot, findings: Sequence[Finding]) -> str | None:
