@@ -10,6 +10,11 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused
+from deltacli.table.ambiguous_files import find_ambiguous_files
+from tests.support.actions import add, metadata, protocol, remove
+from tests.support.builder import TableBuilder
+from tests.support.checkpoints import CheckpointKind
+from tests.support.reading import large_commits, open_built
 from tests.support.two_spellings import AGREED, DIFFERING, RULE, write_two_spellings
 
 CHANGES: dict[str, Callable[[Table], object]] = {
@@ -137,3 +142,24 @@ def test_a_damaged_checkpoint_is_not_replaced_by_one_reading(tmp_path: Path) -> 
 
     assert any(RULE in left.reason and "--force" in left.reason for left in plan.unrepaired)
     assert not any("checkpoint" in step.place.path for step in plan.steps)
+
+
+def test_commits_that_are_read_in_blocks_are_looked_at_as_well(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+
+    with large_commits(block_bytes=64), pytest.raises(Refused) as caught:
+        table.checkpoint()
+
+    assert RULE == caught.value.code
+
+
+@pytest.mark.parametrize("kind", CheckpointKind)
+def test_the_checkpoint_before_may_have_any_form(kind: CheckpointKind) -> None:
+    features = ["v2Checkpoint"]
+    lines = [protocol(3, 7, reader_features=features, writer_features=features), metadata()]
+    builder = TableBuilder().commit(*lines, add("a"), add("./b"), add("c")).checkpoint(kind=kind)
+    builder.commit(remove("b"), remove("c"))
+
+    files = find_ambiguous_files(open_built(builder).snapshot())
+
+    assert ["b"] == [file.name for file in files]
