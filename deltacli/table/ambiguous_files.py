@@ -20,7 +20,7 @@ from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import key_text
-from deltacli.delta.encoding.many_values import fingerprints
+from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints
 from deltacli.delta.log.path_readings import (
     BEFORE_COMMITS,
     SEVERAL_SPELLINGS,
@@ -38,6 +38,10 @@ from deltacli.work.commits.reading import is_large, stream_lines
 # A path that begins like an absolute one or with a dot segment, or that has an escape of a URI or of JSON, a scheme, an
 # empty segment or a dot segment. A key `path` inside of statistics has a backslash before its quotation mark.
 _ODD_PATH = pattern(rb'"path"\s*:\s*"(?:[./]|[^"]*?(?:[%:\\]|/[/.]))')
+
+
+_FACTOR = 0x9E3779B1
+"""Odd, so that two equal fingerprints do not cancel each other."""
 
 
 def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
@@ -144,11 +148,11 @@ class _SpellingSearch:
         names = name_files(paths, self._uris)
         is_odd = pc.not_equal(texts, names)
         if not pc.any(is_odd).as_py():
-            self._plain.append(fingerprints(names))
+            self._plain.append(_print_names(names))
             return
         odd_texts = pc.filter(texts, is_odd)
-        self._plain.append(fingerprints(pc.filter(names, pc.invert(is_odd))))
-        self._odd_names.append(fingerprints(pc.filter(names, is_odd)))
+        self._plain.append(_print_names(pc.filter(names, pc.invert(is_odd))))
+        self._odd_names.append(_print_names(pc.filter(names, is_odd)))
         # Texts may differ anywhere, so that a fingerprint, which is made from the last bytes, is not enough.
         self._odd_texts.append(pa.array(map(hash, odd_texts.to_pylist()), pa.int64()))
 
@@ -166,6 +170,15 @@ class _SpellingSearch:
         plain = pa.concat_arrays([nothing, *self._plain])
         is_contested = pc.or_(has_several, pc.is_in(per_name["name"], value_set=plain))
         return pc.filter(per_name["name"], is_contested).combine_chunks()
+
+
+def _print_names(names: ArrowArray) -> ArrowArray:
+    """Return eight bytes for each name, also made from what is before the end that a fingerprint covers.
+
+    Files of one job of Spark have the same last 50 bytes and more: `part-00001-UUID.c000.snappy.parquet`.
+    """
+    beginnings = pc.binary_slice(names, 0, -PRINTED_BYTES)
+    return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FACTOR), fingerprints(names))
 
 
 def _rebuild_start(snapshot: Snapshot) -> Snapshot | None:
@@ -216,7 +229,7 @@ def _collect(
 ) -> None:
     """Add the actions with a contested name, given as columns of paths, ids of vectors and versions, by their name."""
     names = name_files(columns[0], uris)
-    is_chosen = pc.is_in(fingerprints(names), value_set=contested)
+    is_chosen = pc.is_in(_print_names(names), value_set=contested)
     if not pc.any(is_chosen).as_py():
         return
     chosen = (pc.filter(column, is_chosen).to_pylist() for column in (names, *columns))

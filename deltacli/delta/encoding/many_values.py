@@ -121,7 +121,7 @@ def _bits(ordered: pa.Int64Array) -> int:
 
 # -- looking for keys among millions -----------------------------------------------------------------------------------
 
-_PRINTED = 48
+PRINTED_BYTES = 48
 _SALT = 31
 _HASHED_AT_ONCE = 16_384
 
@@ -130,10 +130,10 @@ def fingerprints(keys: ArrowArray) -> ArrowArray:
     """Return eight bytes for each key, computed from its last 48 bytes: equal for equal keys, and nearly always
     different for keys with different ends, as file names have.
     """
-    if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < _PRINTED:
-        keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * _PRINTED), keys, b"")
+    if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < PRINTED_BYTES:
+        keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * PRINTED_BYTES), keys, b"")
     prints = None
-    for end in range(0, _PRINTED, 8):
+    for end in range(0, PRINTED_BYTES, 8):
         part = pc.binary_slice(keys, -end - 8, -end) if end else pc.binary_slice(keys, -8)
         eight = pc.cast(part, pa.binary(8)).view(pa.int64())
         prints = eight if prints is None else pc.bit_wise_xor(pc.multiply(prints, _SALT), eight)
