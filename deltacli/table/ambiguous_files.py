@@ -42,6 +42,8 @@ _ODD_PATH = pattern(rb'"path"\s*:\s*"(?:[./]|[^"]*?(?:[%:\\]|/[/.]))')
 
 _FACTOR = 0x9E3779B1
 """Odd, so that two equal fingerprints do not cancel each other."""
+_ODD_MARKS = (b"%", b":", b"//", b"/.")
+"""One of them is in each path that is not the name of its file, unless that begins with `.` or `/`."""
 
 
 def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
@@ -53,12 +55,12 @@ def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
     """
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
     start = _rebuild_start(snapshot)
+    if not any(_may_be_odd(paths) for paths, _ in _paths_of(start)) and not _have_odd_paths(snapshot):
+        return ()
+
     search = _SpellingSearch(uris)
     for paths, _ in _paths_of(start):
         search.add(paths)
-    if not search.has_odd_paths and not _have_odd_paths(snapshot):
-        return ()
-
     for rows in _read_commits(snapshot):
         search.add(rows.path)
     contested = search.find_contested()
@@ -135,11 +137,6 @@ class _SpellingSearch:
         self._odd_names: list[ArrowArray] = []
         self._odd_texts: list[ArrowArray] = []
 
-    @property
-    def has_odd_paths(self) -> bool:
-        """Return True if a path is not the name of its file."""
-        return bool(self._odd_names)
-
     def add(self, paths: ArrowArray) -> None:
         """Add paths of the log."""
         if not len(paths):
@@ -194,6 +191,15 @@ def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]
     for batch in () if start is None else start.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
             yield batch.adds.column("path"), batch.adds.column("dv_id")
+
+
+def _may_be_odd(paths: ArrowArray) -> bool:
+    """Return False if every path is certainly the name of its file, as almost all are. This is a look at the bytes."""
+    data = paths.buffers()[2]
+    text = b"" if data is None else data.to_pybytes()
+    if any(mark in text for mark in _ODD_MARKS):
+        return True
+    return bool(pc.any(pc.match_substring_regex(paths, "^[./]")).as_py())
 
 
 def _have_odd_paths(snapshot: Snapshot) -> bool:
