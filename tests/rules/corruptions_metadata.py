@@ -33,7 +33,7 @@ def id_is_a_name() -> TableBuilder:
 def another_table_written_over() -> TableBuilder:
     """A later metaData action has the id of another table."""
     table = TableBuilder()
-    table.commit(table.change_metadata(id="0c5d2f44-7d1c-4e6c-8a9e-2b8a0b7f6d21"), operation="REPLACE TABLE")
+    table.commit(table.change_metadata(id="0c5d2f44-7d1c-4e6c-8a9e-2b8a0b7f6d21"), operation="WRITE")
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -370,3 +371,91 @@ def test_the_preview_of_in_commit_timestamps_asks_for_them_as_the_feature_does(f
     expected = ["protocol.preview-feature"] if preview else []
     assert expected == [rule for rule in found if rule != "ict.missing"]
     assert "ict.missing" in found
+
+
+OTHER_ID = "0c5d2f44-7d1c-4e6c-8a9e-2b8a0b7f6d21"
+
+
+def table_with_another_id(operation: object) -> TableBuilder:
+    """A table whose newest commit, by this operation, gives it another id, and removes its files as a replacement."""
+    table = TableBuilder()
+    removes = [table.new_remove(partition, number, 4) for partition, number in (("b", 2), ("a", 3), ("b", 4))]
+    version = table.commit(table.change_metadata(id=OTHER_ID), *removes)
+    table.action(version, "commitInfo")["operation"] = operation
+    return table
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "REPLACE TABLE",
+        "REPLACE TABLE AS SELECT",
+        "CREATE OR REPLACE TABLE",
+        "CREATE OR REPLACE TABLE AS SELECT",
+        "create or replace table",
+        "CLONE",
+        "RESTORE",
+    ],
+)
+def test_a_commit_that_states_that_it_replaces_the_table_may_change_its_id(operation: str, tmp_path: Path) -> None:
+    table = table_with_another_id(operation)
+
+    assert [] == found_in(table, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["WRITE", "CREATE TABLE", "CONVERT", "TRUNCATE", "REPLACE COLUMNS", "SET TBLPROPERTIES", "", None, 7, ["CLONE"]],
+)
+def test_another_id_by_any_other_operation_is_an_error(operation: object, tmp_path: Path) -> None:
+    table = table_with_another_id(operation)
+
+    assert ("metadata.id-changed", "error") in found_in(table, tmp_path)
+
+
+def test_another_id_in_a_commit_without_provenance_is_an_error(tmp_path: Path) -> None:
+    table = TableBuilder()
+    table.commit(table.change_metadata(id=OTHER_ID), with_info=False)
+
+    assert [("metadata.id-changed", "error")] == found_in(table, tmp_path)
+
+
+def test_a_restore_behind_a_replacement_brings_the_first_id_back(tmp_path: Path) -> None:
+    table = table_with_another_id("CREATE OR REPLACE TABLE AS SELECT")
+    table.commit({"metaData": table.metadata}, operation="RESTORE")
+
+    assert [] == found_in(table, tmp_path)
+
+
+def test_the_id_after_a_replacement_may_not_change_silently(tmp_path: Path) -> None:
+    table = table_with_another_id("REPLACE TABLE")
+    table.commit({"metaData": table.metadata}, operation="WRITE")
+
+    assert [("metadata.id-changed", "error")] == found_in(table, tmp_path)
+
+
+@pytest.mark.parametrize(("operation", "rules"), [("REPLACE TABLE", []), ("WRITE", ["metadata.created-time"])])
+def test_a_replaced_table_may_have_a_new_created_time(operation: str, rules: list[str], tmp_path: Path) -> None:
+    table = TableBuilder()
+    created_ms = table.metadata["createdTime"] + 60_000
+    table.commit(table.change_metadata(createdTime=created_ms), operation=operation)
+
+    assert rules == [rule for rule, _ in found_in(table, tmp_path)]
+
+
+def test_a_replaced_table_still_needs_a_guid(tmp_path: Path) -> None:
+    table = TableBuilder()
+    table.commit(table.change_metadata(id="my-table"), operation="REPLACE TABLE")
+
+    assert [("metadata.id-not-guid", "warning")] == found_in(table, tmp_path)
+
+
+@pytest.mark.parametrize(("operation", "is_found"), [("REPLACE COLUMNS", True), ("REPLACE TABLE", False)])
+def test_a_replacement_of_columns_leaves_the_older_files_live(operation: str, is_found: bool, tmp_path: Path) -> None:
+    table = TableBuilder()
+    fields = [field for field in DEFAULT_SCHEMA["fields"] if field["name"] != "name"]
+    table.commit(table.change_metadata(schemaString=json.dumps(struct(*fields))), operation=operation)
+
+    rules = [rule for rule, _ in found_in(table, tmp_path, select=("schema.*",))]
+
+    assert is_found is ("schema.column-dropped-no-mapping" in rules)

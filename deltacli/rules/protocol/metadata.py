@@ -9,6 +9,7 @@ from functools import partial
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import pattern
 from deltacli.core.units import format_timestamp, plural
+from deltacli.delta.log.operations import states_table_replaced
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.schema.to_arrow import stray_partitions
 from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
@@ -29,11 +30,12 @@ ID_NOT_GUID = AREA.warning(
 )
 ID_CHANGED = AREA.error(
     "metadata.id-changed",
-    "The table id differs from that of the previous metaData action.",
+    "The table id differs from that of the previous metaData action, and the commit does not state that it replaces, "
+    "clones or restores the table.",
     broken="another table was written over this one, or an engine created a new id; streams and caches stop",
     repair=Worded("nothing, if the change was intended; otherwise restore the version before: {}", _RESTORE),
     loss="later commits, if the previous version is restored",
-    example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}}',
+    example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}} by a WRITE',
 )
 FORMAT_NOT_PARQUET = AREA.error(
     "metadata.format-not-parquet",
@@ -118,14 +120,25 @@ def id_is_odd(view: MetadataView) -> Iterator[Finding]:
     is_fresh = before is None or before.id != table_id
     if is_fresh and not _GUID.fullmatch(table_id):
         yield ID_NOT_GUID.at(view.place, f"table id {table_id!r} is not a GUID", seen=table_id)
-    if is_fresh and before is not None and before.id:
-        info = (None if view.commit is None else view.commit.commit_info) or {}
-        is_copy = info.get("operation") == "COPY" and str(info.get("engineInfo")).startswith("deltacli/")
-        what = "another table was written over this one, or an engine created a new id"
-        what = "this table is a copy, which has an id of its own" if is_copy else what
-        message = f"the table id changes from {before.id} to {table_id}: {what}"
-        severity = Severity.INFO if is_copy else None
-        yield ID_CHANGED.at(view.place, message, seen=table_id, expected=before.id, severity=severity)
+    if is_fresh and before is not None and before.id and not _is_table_replaced(view):
+        yield _changed_id(view, before.id, table_id)
+
+
+def _changed_id(view: MetadataView, id_before: str, table_id: str) -> Finding:
+    """Return the finding about another id: an error, but for a copy by deltacli, which needs an id of its own."""
+    info = (None if view.commit is None else view.commit.commit_info) or {}
+    is_copy = info.get("operation") == "COPY" and str(info.get("engineInfo")).startswith("deltacli/")
+    reason = "another table was written over this one, or an engine created a new id"
+    if is_copy:
+        reason = "this table is a copy, which has an id of its own"
+    message = f"the table id changes from {id_before} to {table_id}: {reason}"
+    severity = Severity.INFO if is_copy else None
+    return ID_CHANGED.at(view.place, message, seen=table_id, expected=id_before, severity=severity)
+
+
+def _is_table_replaced(view: MetadataView) -> bool:
+    """Return True if the commit of a metaData action states that it replaces the table."""
+    return view.commit is not None and states_table_replaced(view.commit.commit_info)
 
 
 @AREA.check(MetadataView, FORMAT_NOT_PARQUET)
@@ -145,7 +158,7 @@ def format_is_not_parquet(view: MetadataView) -> Iterator[Finding]:
 
 @AREA.check(MetadataView, CREATED_TIME)
 def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
-    """`metadata.id-changed` reports changes that come with a new id."""
+    """`metadata.id-changed` reports changes that come with a new id. A table that is replaced begins anew."""
     metadata, before = view.config.metadata, _before(view)
     if metadata is None:
         return
@@ -153,9 +166,10 @@ def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
     if created_time is None:
         if view.raw.get("createdTime") is None and (before is None or before.created_time is not None):
             yield CREATED_TIME.at(view.place, "the metaData action has no createdTime")
-    elif (
-        before and before.created_time is not None and before.created_time != created_time and before.id == metadata.id
-    ):
+        return
+    if before is None or before.created_time is None or before.id != metadata.id or _is_table_replaced(view):
+        return
+    if before.created_time != created_time:
         old, new = format_timestamp(before.created_time), format_timestamp(created_time)
         message = f"createdTime changes from {old} to {new}, although the table is the same"
         yield CREATED_TIME.at(view.place, message, seen=created_time, expected=before.created_time)

@@ -11,6 +11,7 @@ from functools import partial
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import dataclass
 from deltacli.delta.log.actions import ROWS_CHECKED
+from deltacli.delta.log.operations import states_files_replaced
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import types
@@ -18,9 +19,6 @@ from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_cha
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import CommitView, LiveFile, MetadataView
 from deltacli.rules.schema.schema import decimal_digits, is_type_name, joined, same_name, shown_path
-
-_REPLACING = ("CREATE", "REPLACE", "RESTORE", "CLONE", "TRUNCATE", "CONVERT")
-"Prefixes of operations that replace all files, or bring the state and schema of another version or table."
 
 
 def replaces_all_files(commit: CommitView) -> bool:
@@ -32,10 +30,9 @@ def replaces_all_files(commit: CommitView) -> bool:
 
 
 def _says_so(commit: CommitView) -> bool:
-    info = commit.commit_info or {}
-    operation, parameters = info.get("operation"), info.get("operationParameters")
-    if isinstance(operation, str) and operation.upper().startswith(_REPLACING):
+    if states_files_replaced(commit.commit_info):
         return True
+    parameters = (commit.commit_info or {}).get("operationParameters")
     if not isinstance(parameters, dict) or str(parameters.get("mode")).lower() != "overwrite":
         return False
     return parameters.get("predicate") in (None, "", "[]") and len(commit.removes) > 0

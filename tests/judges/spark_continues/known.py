@@ -24,9 +24,4 @@ KNOWN = (
         )
         for table in ("types", "partitioned", "change-feed")
     ),
-    KnownDifference(
-        case="replaced/*",
-        question="finding metadata.id-changed",
-        reason="E93: validate calls REPLACE TABLE an error",
-    ),
 )

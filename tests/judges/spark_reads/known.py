@@ -6,8 +6,6 @@ from tests.judges.answers import KnownDifference
 
 PADDING = "E99: Spark pads CHAR(n) with blanks when it reads, also in conditions; deltacli shows what is stored"
 
-REPLACED = "E93: a commit that replaces the table gives it another id, which is no error"
-
 TIMES_BEFORE_DISABLING = (
     "E98: after in-commit timestamps are disabled, versions are selected by the times of their files"
 )
@@ -36,8 +34,6 @@ KNOWN = (
     KnownDifference("char", "where *", PADDING),
     KnownDifference("partition-char", "version 1", PADDING),
     KnownDifference("partition-char", "where *", PADDING),
-    KnownDifference("replace-table", "validate: metadata.id-changed", REPLACED),
-    KnownDifference("replace-table-as-select", "validate: metadata.id-changed", REPLACED),
     KnownDifference("widened-others", "where `fd` = least, skipping", SKIPPED_BY_FLOAT),
     KnownDifference("widened-others", "validate: typewidening.float-bounds", SKIPPED_BY_FLOAT),
     KnownDifference("collations", "where `c`*", COLLATED_CONDITION),
