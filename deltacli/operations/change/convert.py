@@ -225,7 +225,7 @@ class ConvertPlan(OneCommit):
             )
         if self.unknowable and not self.request.accept_unknowable:
             evidence = self.unknowable[0].evidence
-            said = f"this was a Delta table whose log is lost, and removed rows may come back: {evidence}"
+            said = f"this may be a Delta table whose log is lost, and removed rows may come back: {evidence}"
             copies = command("undelete", sources=["COPY"], dry_run=True)
             found.append(Refusal("convert.lost-log", said, copies, parameter("convert.accept_unknowable", True)))
         return tuple(found)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -13,14 +12,13 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.data_files import VECTOR_FILE, decode
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.operations.change.file_names import SUCCESS, find_sign_of_delta
 
 if TYPE_CHECKING:
     from deltacli.core.typing import RecordBatch
     from deltacli.storage import ReadStorage, WalkEntry
 
 _ICEBERG = re.compile(r"metadata/[^/]*\.metadata\.json")
-_SPARK_OF_DELTA = re.compile(r"(?:.*/)?part-\d{5}-[0-9a-f-]{36}\.c\d{3}\.[^/]*")
-_ONE_EACH = re.compile(r"(?:.*/)?part-\d{5}-([0-9a-f-]{36})-c\d{3}\.[^/]*")
 _ACID = re.compile(r"base_\d+(?:_v\d+)?|(?:delete_)?delta_\d+_\d+(?:_\d+)?(?:_v\d+)?")
 """Directories of transactional tables of Hive."""
 _DRAFT = re.compile(r"\.[0-9a-f]{32}(?:\.[0-9a-f]{12})?\.tmp")
@@ -59,6 +57,7 @@ def list_data_files(storage: ReadStorage, exclude: Sequence[str]) -> Listed:
     files: dict[str, tuple[int, int]] = {}
     conflicts, evidence = dict[str, Conflict](), dict[str, str]()
     seen, named = set[str](), list[str]()
+    success_ms = dict[str, int]()
     hidden = excluded = vectors = 0
 
     def see(place: str) -> None:
@@ -93,6 +92,8 @@ def list_data_files(storage: ReadStorage, exclude: Sequence[str]) -> Listed:
             _require_plain(path, name)
             if any(map(_is_hidden, directories)) or name.startswith(("_", ".")):
                 hidden += 1
+                if name == SUCCESS and not any(map(_is_hidden, directories)):
+                    success_ms["/".join(directories)] = _size_and_time(storage, walked, place, path)[1]
                 continue
             if VECTOR_FILE.fullmatch(path):
                 vectors += 1
@@ -114,10 +115,33 @@ def list_data_files(storage: ReadStorage, exclude: Sequence[str]) -> Listed:
                 continue
             if not _is_hidden(name) or (name == LOG_DIRECTORY and not below):
                 conflicts[below + name] = Conflict(below + name, None, "a link or no regular file", "a regular file")
-    traces = (*evidence.values(), *_writers(named))
-    files, parts = dict(sorted(files.items())), {place.rpartition("/")[2] for place in seen}
-    has = LOG_DIRECTORY in seen, "_temporary" in parts
-    return Listed(files, hidden, excluded, tuple(conflicts.values()), traces, vectors, *has)
+    traces = (*evidence.values(), *_find_signs_in_names(storage, named, files, success_ms))
+    return Listed(
+        dict(sorted(files.items())),
+        hidden,
+        excluded,
+        tuple(conflicts.values()),
+        traces,
+        vectors,
+        has_log=LOG_DIRECTORY in seen,
+        has_temporary=any(place.rpartition("/")[2] == "_temporary" for place in seen),
+    )
+
+
+def _find_signs_in_names(
+    storage: ReadStorage, paths: Sequence[str], files: Mapping[str, tuple[int, int]], success_ms: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield what the names of files tell about a writer of Delta tables, if anything.
+
+    Excluded files are among the `paths`, because they tell about the directory as well, but not among the `files`.
+    """
+
+    def modified_ms(path: str) -> int:
+        return files[path][1] if path in files else storage.stat(path).modified_ms
+
+    sign = find_sign_of_delta(paths, success_ms, modified_ms)
+    if sign is not None:
+        yield sign
 
 
 def _size_and_time(storage: ReadStorage, walked: WalkEntry, place: int, path: str) -> tuple[int, int]:
@@ -161,22 +185,6 @@ def _content_of_log(storage: ReadStorage) -> tuple[list[str], bool]:
 
 def _is_hidden(directory: str) -> bool:
     return directory.startswith(("_", ".")) and "=" not in directory
-
-
-def _writers(files: Iterable[str]) -> Iterator[str]:
-    """Yield what the names of files say about a writer of Delta tables: Spark's have a dot before `c000`, and those of
-    delta-rs an id each, where a job of Spark has one for all of its files.
-    """
-    ids = Counter[str]()
-    for path in files:
-        if _SPARK_OF_DELTA.fullmatch(path):
-            yield f"the name of {path}"
-            return
-        match = _ONE_EACH.fullmatch(path)
-        if match:
-            ids[match[1]] += 1
-    if list(ids.values()).count(1) > 1:
-        yield "names of files with an id each, as delta-rs gives them"
 
 
 def require_same_files(planned: Iterable[RecordBatch], now: dict[str, tuple[int, int]]) -> None:

@@ -362,9 +362,8 @@ def test_another_writer_that_makes_the_table_first_is_not_overwritten(tmp_path: 
 
 
 def lost(place: Path) -> Path:
-    """A table of a file with a name that only tables have, without its log."""
-    name = "part-00000-8dbd0cda-2618-42ef-b175-2beb5cf562da.c000.snappy.parquet"
-    Ids(partitioned=False).append(name).builder.write(place)
+    """A table of two files with an id of their own, as tables have them, without its log."""
+    Ids(partitioned=False).append(named(1)).append(named(2)).builder.write(place)
     for path in (place / "_delta_log").iterdir():
         path.unlink()
     (place / "_delta_log").rmdir()
@@ -414,7 +413,7 @@ def named(number: int, dash: str = "-") -> str:
     [
         "deletion_vector_8dbd0cda-2618-42ef-b175-2beb5cf562da.bin",
         "_change_data/x",
-        f"{named(1, '.')},x.parquet",
+        f"{named(1, '.')},{named(2, '.')},x.parquet",
         f"{named(1)},{named(2)},x.parquet",
         "col-8dbd0cda-2618-42ef-b175-2beb5cf562da=1/a.parquet",
     ],
