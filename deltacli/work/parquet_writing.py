@@ -14,6 +14,7 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.footers.chunk_bounds import remove_bounds
 from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
+from deltacli.delta.schema.file_columns import describe_calendar
 from deltacli.work.nan_columns import find_nan_leaves, has_floats
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class ParquetStream:
     """Writes batches of a schema with Zstandard, which every reader of Delta tables supports, or as `settings` of
     Arrow's writer say.
 
-    A column chunk with NaN gets no bounds in the footer (see `delta/footers/chunk_bounds.py`).
+    A column chunk with NaN gets no bounds in the footer (see `delta/footers/chunk_bounds.py`). The footer of a file
+    with dates or times states their calendar (see `describe_calendar`).
 
     As a context it is finished at the end, and abandoned after any fault. Without `finish` no footer is written, so an
     incomplete file cannot be opened, not even one from a pipe. A file that Arrow opened is written without the
@@ -150,6 +152,7 @@ class ParquetStream:
             self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
             raise _unwritable(fault) from fault
+        self._writer.add_key_value_metadata(describe_calendar(schema))
 
     def __enter__(self) -> Self:
         return self

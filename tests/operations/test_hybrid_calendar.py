@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import Table, open_table
-from deltacli.delta.schema.file_columns import Hybrid, rebased
+from deltacli.delta.schema.file_columns import CORRECT_SINCE, VERSION_KEY, Hybrid, rebased
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.repair.repair import plan_repair
@@ -19,8 +19,8 @@ from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
-from tests.support.repairing import request
-from tests.support.rows import parquet_bytes, schema_of
+from tests.support.repairing import execute_repair, request
+from tests.support.rows import parquet_bytes, schema_of, table_of
 
 DAY = 86_400_000_000
 MARKED = {
@@ -139,3 +139,26 @@ def test_files_without_a_mark_are_read_as_they_are(tmp_path: Path) -> None:
     found = validate_table(table, ValidateRequest(level="data")).findings
 
     assert "stats.bounds-not-covering" in {one.rule.id for one in found}
+
+
+@pytest.mark.parametrize("marks", [MARKED, SPARK_2, UNMARKED, None], ids=["marked", "version-2", "version-3", "none"])
+def test_rows_that_a_repair_keeps_of_a_damaged_file_have_its_dates(
+    marks: dict[str, str] | None, tmp_path: Path
+) -> None:
+    days = pa.array([julian(1500, 4, 20)], pa.int32()).cast(pa.date32())
+    rows = pa.table({"id": pa.array([1], pa.int64()), "list": pa.array([["a", "b"]]), "d": days})
+    data = bytearray(parquet_bytes(pa.concat_tables([rows] * 2).replace_schema_metadata(marks), row_group_size=1))
+    before = open_table(table_of({"a.parquet": bytes(data)}, schema_of(rows)).write(tmp_path / "before"))
+    expected = before.snapshot().scan().to_arrow().column("d").to_pylist()
+    chunk = pq.read_metadata(pa.BufferReader(bytes(data))).row_group(1).column(0)
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+    data[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    root = table_of({"a.parquet": bytes(data)}, schema_of(rows)).write(tmp_path / "t")
+
+    plan = plan_repair(open_table(root), request(quarantine=str(tmp_path / "q"), max_missing=1.0))
+    execute_repair(plan)
+
+    (kept,) = (tmp_path / "q").rglob("rows/a.parquet")
+    opened = pq.ParquetFile(kept)
+    assert expected[:1] == opened.read().column("d").to_pylist()
+    assert CORRECT_SINCE.encode() == opened.metadata.metadata[VERSION_KEY.encode()]

@@ -22,7 +22,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, command
 from deltacli.core.made_once import NamedTuple
-from deltacli.core.typing import ArrowArray, ArrowField
+from deltacli.core.typing import ArrowArray, ArrowField, ArrowType
 from deltacli.delta.schema.misnamed_fields import MISNAMED, MappedTable, MisnamedField, find_misnamed_fields
 from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.type_changes import Convert, conversion, file_type_mismatch
@@ -392,6 +392,10 @@ def _map_of(key: Convert | None, item: Convert | None, wanted: Any) -> Convert:
 
 _SPARK = "org.apache.spark."
 _MARKS = (f"{_SPARK}legacyDateTime", f"{_SPARK}legacyINT96")
+VERSION_KEY = f"{_SPARK}version"
+"""The key of a footer under which Spark states its version, and so the calendar of the file's dates and times."""
+CORRECT_SINCE = "3.1.0"
+"""The first version of Spark that writes dates, times and INT96 in the calendar of today."""
 _HYBRID_UNTIL = {"INT96": (3, 1)}
 """Physical type -> the first version of Spark whose files are in the calendar of today unless they are marked."""
 _FIRST_DAY = -141_427
@@ -437,7 +441,7 @@ def is_hybrid(physical_type: str, marks: Mapping[str, str]) -> bool:
     mark = "legacyINT96" if physical_type == "INT96" else "legacyDateTime"
     if f"{_SPARK}{mark}" in marks:
         return True
-    version = marks.get(f"{_SPARK}version", "").split(".")
+    version = marks.get(VERSION_KEY, "").split(".")
     if len(version) < 2 or not (version[0].isdigit() and version[1].isdigit()):
         return False
     return (int(version[0]), int(version[1])) < _HYBRID_UNTIL.get(physical_type, (3, 0))
@@ -450,8 +454,36 @@ def hybrid_types(footer: bytes) -> frozenset[str]:
     marks = {name: "" for name in _MARKS if name.encode() in footer}
     version = re.search(rb"org\.apache\.spark\.version\x18[\x00-\x7f](\d+\.\d+)", footer)
     if version is not None:
-        marks[f"{_SPARK}version"] = version[1].decode()
+        marks[VERSION_KEY] = version[1].decode()
     return frozenset(kind for kind in ("INT32", "INT64", "INT96") if is_hybrid(kind, marks))
+
+
+def describe_calendar(schema: Any) -> dict[str, str]:  # Any: a schema of Arrow
+    """Return what the footer of a new file has to state, so that Spark takes its dates and times as they are stored.
+
+    Spark reads a file that states no version as its setting `datetimeRebaseModeInRead` says. In Spark 3 it refuses
+    dates before 1582-10-15 and times before 1900 by default; in the mode LEGACY it shifts them.
+
+    Args:
+        schema: The columns of the file. Whoever copies stored values rebases them first, as readers of tables do.
+
+    Returns:
+        The key and the value; nothing for a file without dates and times.
+    """
+    return {VERSION_KEY: CORRECT_SINCE} if any(_has_dates_or_times(field.type) for field in schema) else {}
+
+
+def _has_dates_or_times(kind: ArrowType) -> bool:
+    """Return True if values of a type are dates or timestamps, or contain some."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_dates_or_times(kind.storage_type)
+    if pa.types.is_map(kind):
+        return _has_dates_or_times(kind.key_type) or _has_dates_or_times(kind.item_type)
+    if is_list(kind) or pa.types.is_dictionary(kind):
+        return _has_dates_or_times(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_has_dates_or_times(field.type) for field in kind)
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
 def is_old(values: ArrowArray) -> bool:

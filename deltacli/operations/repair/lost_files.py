@@ -27,6 +27,7 @@ from deltacli.delta.data_files import canonical, decode, key_text
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions
+from deltacli.delta.schema.file_columns import count_leaves, hybrid_column, rebased
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.live_files import (
     CONTENT,
@@ -421,7 +422,8 @@ def _salvaged(run: Run, file: DamagedFile) -> int:
                 return 0
             with store.draft(target) as draft:
                 with writing_faults(draft.place, target), open(draft.place, "wb") as sink:
-                    stream = ParquetStream(sink, first.schema)
+                    # Arrow keeps the marks of the footer in the schema, also those of the calendar before `_rebase`.
+                    stream = ParquetStream(sink, first.schema.remove_metadata())
                     for table in (first, *groups):
                         for batch in table.to_batches():
                             stream.add(batch)
@@ -452,8 +454,21 @@ def _groups(reader: ParquetReader, deleted: DeletedRows | None) -> Iterator[pyar
             stop_if_exhausted(fault)
         else:
             mask = None if deleted is None else deleted.mask(begin, rows)
-            yield table if mask is None else table.filter(pc.invert(mask))
+            yield _rebase(table if mask is None else table.filter(pc.invert(mask)), reader)
         begin += rows
+
+
+def _rebase(rows: pyarrow.Table, reader: ParquetReader) -> pyarrow.Table:
+    """Return the rows of a file with its dates and times in the calendar of today, which new files state."""
+    metadata, first_leaf = reader.metadata, 0
+    for place, field in enumerate(rows.schema):
+        leaves = range(first_leaf, first_leaf + count_leaves(field.type))
+        first_leaf = leaves.stop
+        hybrid = hybrid_column(metadata.schema, leaves, metadata.metadata)
+        if hybrid is not None:
+            values = rebased(rows.column(place), hybrid)
+            rows = rows.set_column(place, field.with_type(values.type), values)
+    return rows
 
 
 # -- files whose rows are duplicates -----------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from deltacli.delta.encoding.digests import RowDigest
 from deltacli.delta.log.actions import Action, wrong_type
 from deltacli.delta.log.file_actions import FileBatch, unexpired
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema.file_columns import describe_calendar
 from deltacli.storage import Draft, FileStat, ReadStorage, Storage, Unknown
 from deltacli.storage.base import writing_faults
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_both
@@ -150,6 +151,8 @@ class FileEncoder:
                 write_page_index=False,
                 metadata_collector=self._footers,
             )
+            # Parsed statistics and partition values may have dates and times, whose calendar Spark has to know.
+            self._writer.add_key_value_metadata(describe_calendar(schema))
 
     def __enter__(self) -> Self:
         return self
