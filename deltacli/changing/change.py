@@ -24,7 +24,7 @@ from deltacli.changing.basis import (
     require_unchanged,
 )
 from deltacli.core import errors
-from deltacli.delta.data_files import MANIFESTS, named_by
+from deltacli.delta.data_files import MANIFESTS, is_manifest, named_by
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.state import is_true
 from deltacli.delta.protocol.features import require_derivable as require_files_of_log
@@ -81,10 +81,21 @@ def views_of_paimon(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _has_manifests(storage: ReadStorage) -> bool:
+    """Return True if a table has symlink manifests, or directories for those of its partitions."""
+    partitions: list[str] = []
+
+    def note_partitions(_: str, names: Iterable[str]) -> Iterable[str]:
+        partitions.extend(names)
+        return ()
+
     try:
-        return any(not walked.is_empty for walked in storage.walk(MANIFESTS, lambda _, names: names))
+        walked_directories = storage.walk(MANIFESTS, note_partitions)
+        has_manifest = any(
+            is_manifest(f"{walked.directory}/{name}") for walked in walked_directories for name in walked.names
+        )
     except errors.StorageFailed:
         return False
+    return has_manifest or bool(partitions)
 
 
 def files_of_manifests(table: TableHandle) -> set[str]:
@@ -95,6 +106,7 @@ def files_of_manifests(table: TableHandle) -> set[str]:
             f"{walked.directory}/{name}"
             for walked in storage.walk(MANIFESTS, lambda _, names: names)
             for name in walked.names
+            if is_manifest(f"{walked.directory}/{name}")
         ]
     except errors.FileMissing:
         return set()

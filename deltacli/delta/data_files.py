@@ -415,6 +415,15 @@ def vector_file(path_or_inline: str) -> str | None:
 MANIFESTS = "_symlink_format_manifest"
 
 
+def is_manifest(path: str) -> bool:
+    """Return True for a path below a table that engines read as a symlink manifest.
+
+    Engines skip hidden names. One of them is `.manifest.crc`, the checksum that Hadoop writes beside each manifest on a
+    local path. A directory may begin with `_` or `.`, because the name of a partition column may.
+    """
+    return path.startswith(f"{MANIFESTS}/") and not path.rpartition("/")[2].startswith(("_", "."))
+
+
 def named_by(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
     """Return for each line of a manifest the paths below the table, which has these URIs, that it may mean. One with
     another root, such as that of a mount, may mean any file whose path it ends with.

@@ -172,3 +172,59 @@ def test_lines_are_read_decoded_and_encoded(tmp_path: Path) -> None:
     table = Table(open_storage(str(place)))
 
     assert {"p=a b/f", "p=a b/g", "p=a%20b/g", "p=ü%/h"} == files_of_manifests(table)
+
+
+def stale_manifests(place: Path) -> list[str]:
+    found = open_table(place).validate(level="storage").findings
+    return [finding.place.path for finding in found if finding.rule.id == "data.manifest-stale"]
+
+
+@pytest.mark.parametrize("name", ["manifest", "p=0/manifest", "_p=0/manifest", ".p=0/q=1/manifest"])
+def test_hidden_files_beside_manifests_are_none(name: str, tmp_path: Path) -> None:
+    place = Ids(partitioned=False).append("a").builder.write(tmp_path / "t")
+    path = place / "_symlink_format_manifest" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{place.as_uri()}/a\n")
+    for hidden in (".manifest.crc", "_manifest", ".DS_Store"):
+        (path.parent / hidden).write_bytes(b"crc\0\0\0\2\0" + f"\n{place.as_uri()}/gone\n".encode())
+
+    assert [] == stale_manifests(place)
+    assert {"a"} == files_of_manifests(open_table(place))
+
+    path.write_text(f"{place.as_uri()}/b\n")
+    assert [f"_symlink_format_manifest/{name}"] == stale_manifests(place)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_named"),
+    [
+        ((), False),
+        ((".manifest.crc",), False),
+        ((".manifest.crc", "_SUCCESS", ".DS_Store"), False),
+        (("manifest",), True),
+        ((".manifest.crc", "manifest"), True),
+        (("p=0/manifest",), True),
+        (("_p=0/.manifest.crc", "_p=0/manifest"), True),
+    ],
+)
+def test_a_plan_names_manifests_only_if_there_may_be_some(names: tuple[str, ...], is_named: bool) -> None:
+    storage = Ids().append("a").builder.in_memory()
+    for name in names:
+        storage.write(f"_symlink_format_manifest/{name}", b"", modified_ms=0)
+
+    plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_at(storage))
+
+    assert is_named is any("Athena" in caution for caution in plan.basis.cautions)
+
+
+@pytest.mark.parametrize("names", [(".manifest.crc",), ("manifest",)])
+def test_a_plan_on_a_disk_names_manifests_only_if_there_are_some(names: tuple[str, ...], tmp_path: Path) -> None:
+    place = Ids().append("a").builder.write(tmp_path / "t")
+    for name in (*names, "_SUCCESS"):
+        path = place / "_symlink_format_manifest" / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+
+    plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_table(place))
+
+    assert ("manifest" in names) is any("Athena" in caution for caution in plan.basis.cautions)

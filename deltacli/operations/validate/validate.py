@@ -16,7 +16,7 @@ from deltacli.core.errors import ProtocolUnsupported, StorageFailed, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress
 from deltacli.core.units import plural, short_repr
-from deltacli.delta.data_files import MANIFESTS, named_by
+from deltacli.delta.data_files import is_manifest, named_by
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.segment import Place
@@ -355,7 +355,7 @@ def _manifests(storage: ReadStorage, listed: WholeTable, inspector: LogInspector
     """Return what each symlink manifest names, by its path."""
     found: dict[str, Sequence[set[str]]] = {}
     for path in listed.files:
-        if path.startswith(f"{MANIFESTS}/"):
+        if is_manifest(path):
             try:
                 found[path] = named_by(storage.read(path), (storage.uri, *storage.aliases))
             except StorageFailed:

@@ -16,12 +16,4 @@ KNOWN = (
         )
         for table in ("mapped-by-name", "vectors", "computed", "partitioned", "everything")
     ),
-    *(
-        KnownDifference(
-            case=f"{table}/manifest",
-            question="finding data.manifest-stale",
-            reason="E96: validate takes Hadoop's checksum file of a manifest for a manifest",
-        )
-        for table in ("types", "partitioned", "change-feed")
-    ),
 )

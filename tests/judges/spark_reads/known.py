@@ -23,8 +23,6 @@ COLLATION_UNCHECKED = "Spark writes such a table, without the feature, only whil
 
 BEYOND_RETENTION = "decision 0169: Spark refuses a version older than the retention of deleted files"
 
-CHECKSUM_OF_MANIFEST = "E96: Hadoop's checksum of a manifest, .manifest.crc, is taken for a manifest"
-
 WITHOUT_RETENTION = (
     "a warning that is right: the case lets Spark vacuum without retention, which takes files of version 1"
 )
@@ -40,7 +38,6 @@ KNOWN = (
     KnownDifference("collations", "where `u`*", COLLATED_CONDITION),
     KnownDifference("collations", "validate: feature.used-not-supported", COLLATION_UNCHECKED),
     KnownDifference("log-expired", "version 4", BEYOND_RETENTION),
-    KnownDifference("manifests", "validate: data.manifest-stale", CHECKSUM_OF_MANIFEST),
     KnownDifference("in-commit-timestamps-disabled", "history: timestamp of *", TIMES_BEFORE_DISABLING),
     KnownDifference("clone", "validate: data.shared-file", SOURCE_OF_CLONE),
     KnownDifference("clone-of-version-with-vectors", "validate: data.shared-file", SOURCE_OF_CLONE),
