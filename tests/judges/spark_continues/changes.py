@@ -268,6 +268,7 @@ LOGS = (
         name="manifest",
         commands=("manifest {table} --yes",),
         tables=("types", "partitioned", "change-feed"),
+        finds=("data.manifest-stale",),  # Spark's statements do not update them without the property
     ),
 )
 
