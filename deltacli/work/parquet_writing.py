@@ -152,7 +152,9 @@ class ParquetStream:
             self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
             raise _unwritable(fault) from fault
-        self._writer.add_key_value_metadata(describe_calendar(schema))
+        # An empty list would be written into the footer, too.
+        if calendar := describe_calendar(schema):
+            self._writer.add_key_value_metadata(calendar)
 
     def __enter__(self) -> Self:
         return self

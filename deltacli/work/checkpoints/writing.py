@@ -152,7 +152,8 @@ class FileEncoder:
                 metadata_collector=self._footers,
             )
             # Parsed statistics and partition values may have dates and times, whose calendar Spark has to know.
-            self._writer.add_key_value_metadata(describe_calendar(schema))
+            if calendar := describe_calendar(schema):
+                self._writer.add_key_value_metadata(calendar)
 
     def __enter__(self) -> Self:
         return self
