@@ -17,7 +17,7 @@ from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.repair.repair import plan_repair
 from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
-from tests.support.actions import add, metadata, protocol
+from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.repairing import execute_repair, request
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -162,3 +162,32 @@ def test_rows_that_a_repair_keeps_of_a_damaged_file_have_its_dates(
     opened = pq.ParquetFile(kept)
     assert expected[:1] == opened.read().column("d").to_pylist()
     assert CORRECT_SINCE.encode() == opened.metadata.metadata[VERSION_KEY.encode()]
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [(MARKED, "0001-01-05"), (SPARK_2, "0001-01-05"), (UNMARKED, "0001-01-03"), (None, "0001-01-03")],
+    ids=["marked", "version-2", "version-3", "none"],
+)
+def test_bounds_that_only_a_checkpoint_has_are_in_the_calendar_of_the_table(
+    marks: dict[str, str] | None, expected: str, tmp_path: Path
+) -> None:
+    """What is 0001-01-03 in the calendar of today is 0001-01-05 in the older one."""
+    rows = pa.table({"d": pa.array([date(1, 1, 3)], pa.date32())})
+    data = parquet_bytes(rows)
+    bounds = {"d": "0001-01-03"}
+    stats = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {"d": 0}}
+    action = {"add": {**add("a.parquet", size=len(data))["add"], "stats": json.dumps(stats)}}
+    configuration = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
+    table = TableBuilder().file("a.parquet", data)
+    table.commit(protocol(), metadata(schema_string=schema_of(rows), configuration=configuration), action)
+    root = table.commit(commit_info("WRITE")).write(tmp_path / "t")
+    open_table(root).checkpoint(version=0)
+    (checkpoint,) = (root / "_delta_log").glob("*.checkpoint.parquet")
+    pq.write_table(pq.read_table(checkpoint).replace_schema_metadata(marks), checkpoint)
+    (root / "_delta_log" / f"{0:020}.json").unlink()
+
+    found = [row["stats"] for batch in open_table(root).snapshot().files() for row in batch.to_pylist()]
+
+    (statistics,) = map(json.loads, found)
+    assert (expected, expected) == (statistics["minValues"]["d"], statistics["maxValues"]["d"])

@@ -394,6 +394,7 @@ _SPARK = "org.apache.spark."
 _MARKS = (f"{_SPARK}legacyDateTime", f"{_SPARK}legacyINT96")
 VERSION_KEY = f"{_SPARK}version"
 """The key of a footer under which Spark states its version, and so the calendar of the file's dates and times."""
+_ZONE_KEY = f"{_SPARK}timeZone"
 CORRECT_SINCE = "3.1.0"
 """The first version of Spark that writes dates, times and INT96 in the calendar of today."""
 _HYBRID_UNTIL = {"INT96": (3, 1)}
@@ -421,16 +422,26 @@ def hybrid_leaf(stored: Any, metadata: Mapping[bytes, bytes] | None) -> Hybrid |
     """Return the calendar of a Parquet leaf by the footer's marks if it is not that of the table's types, else None."""
     if not metadata or (stored.physical_type != "INT96" and stored.logical_type.type not in ("TIMESTAMP", "DATE")):
         return None
-    marks = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
+    marks = _read_marks(metadata)
     if not is_hybrid(stored.physical_type, marks):
         return None
     is_date = stored.logical_type.type == "DATE"
-    return Hybrid(marks.get(f"{_SPARK}timeZone", "UTC"), is_date, not is_date)
+    return Hybrid(marks.get(_ZONE_KEY, "UTC"), is_date, not is_date)
+
+
+def _read_marks(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Return what a footer states about the calendar, without its other texts, of which the schema may be long."""
+    values = {key: metadata.get(key.encode()) for key in (VERSION_KEY, _ZONE_KEY, *_MARKS)}
+    return {key: value.decode(errors="replace") for key, value in values.items() if value is not None}
 
 
 def hybrid_column(schema: Any, leaves: Iterable[int], metadata: Mapping[bytes, bytes] | None) -> Hybrid | None:
     """Return the same for the leaves of a column of a Parquet schema."""
     if not metadata:
+        return None
+    # Files of today's Spark state a version, too: their leaves, which may be thousands, need no look.
+    marks = _read_marks(metadata)
+    if not any(is_hybrid(physical_type, marks) for physical_type in ("INT64", "INT96")):
         return None
     found = [one for leaf in leaves if (one := hybrid_leaf(schema.column(leaf), metadata)) is not None]
     return Hybrid(found[0].zone, any(one.dates for one in found), any(one.times for one in found)) if found else None

@@ -44,7 +44,7 @@ def find_sign_of_delta(
         success_ms: The time of each `_SUCCESS`, by its directory ("" for the root).
         modified_ms: Returns the time of a data file. It is called only if there is a `_SUCCESS`.
     """
-    paths = list(paths)
+    paths = sorted(paths)
     doubted: list[str] = []
     newer: list[str] = []
     for path in _find_files_with_own_id(paths):

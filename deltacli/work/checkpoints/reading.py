@@ -46,6 +46,7 @@ from deltacli.delta.log.file_actions import (
     tight_column,
 )
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, CheckpointInstance, LogFile
+from deltacli.delta.schema.file_columns import Hybrid, hybrid_column, rebased
 from deltacli.storage import ReadStorage
 from deltacli.work.task import TableStores, TaskContext, light
 
@@ -331,9 +332,12 @@ class OpenParquet(NamedTuple):
         found, expected = 0, self.file.metadata.row_group(group).num_rows
         leaves = self.file.leaves_of(columns)
         int96_paths = self.file.int96_of(leaves)
+        # Spark 2 and, in its mode LEGACY, later ones write parsed statistics in the calendar of their data files.
+        hybrid = hybrid_column(self.file.metadata.schema, leaves, self.file.metadata.metadata)
         for batch in self.file.read_leaves(rows, group, leaves):
             found += batch.num_rows
-            yield _with_utc(batch, int96_paths)
+            instants = _with_utc(batch, int96_paths)
+            yield instants if hybrid is None else _rebase(instants, hybrid)
         if found != expected:  # Arrow stops where the pages end, without an error
             raise CheckpointUnreadable(
                 f"{self.path} cannot be read as a checkpoint",
@@ -580,6 +584,11 @@ def _with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pya
         for field, column in zip(batch.schema, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _rebase(batch: pyarrow.RecordBatch, hybrid: Hybrid) -> pyarrow.RecordBatch:
+    """Return a batch with its dates and times in the calendar of today."""
+    return pa.RecordBatch.from_arrays([rebased(column, hybrid) for column in batch.columns], names=batch.schema.names)
 
 
 def _below(paths: Collection[_Path], name: str) -> list[_Path]:
