@@ -482,11 +482,19 @@ def _why_not(
         snapshot = rebuild(table, Log(listing), version)
         if not is_own:
             return why_doubted(table, snapshot, findings, others)
+        if not _begins_with(snapshot, names):
+            return Undetermined(f"nothing of the checkpoint of version {version} can be read")
         _read_file_actions(snapshot)
         return contradicted_map(snapshot, findings)
     except (Unreadable, CommitCorrupt) as fault:
         source = "its own rows do" if is_own else "the rest of the log does"
         return Undetermined(f"{source} not determine version {version}: {fault.message}")
+
+
+def _begins_with(snapshot: Snapshot, names: Sequence[str]) -> bool:
+    """Return whether a version was rebuilt from these checkpoint files, and not from commits in place of them."""
+    checkpoint = snapshot.segment.checkpoint
+    return not names or (checkpoint is not None and {file.name for file in checkpoint.files}.issuperset(names))
 
 
 def _read_file_actions(snapshot: Snapshot) -> None:
