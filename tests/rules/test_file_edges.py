@@ -63,7 +63,7 @@ def file_beside_the_directory_of_its_value() -> TableBuilder:
     return with_value("p=b0", "b")
 
 
-@EDGES.reports("dv.absolute-in-root")
+@EDGES.reports("dv.absolute-in-root", "path.file-uri-form")
 def vectors_file_of_another_name() -> TableBuilder:
     """What names it is its path alone."""
     table = absolute_path_into_the_table()
