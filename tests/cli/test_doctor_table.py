@@ -253,7 +253,7 @@ def test_every_form_has_the_costs_of_an_advice(tmp_path: Path) -> None:
     shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")
     doctor(tmp_path, "--html", "page.html")
 
-    gain = "437 B; costs 1 request more per read"
+    gain = "401 B; costs 1 request more per read"
     assert f"\n   saves {gain}\n" in doctor(tmp_path).out
     assert f" | {gain} | " in doctor(tmp_path, "--format", "markdown").out
     assert f"<dt>saves</dt><dd>{gain}</dd>" in (tmp_path / "page.html").read_text().replace("\xa0", " ")

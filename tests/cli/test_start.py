@@ -33,7 +33,7 @@ MOST = {
     "vacuum --dry-run": Start(modules=105, patterns=9, dataclasses=28),
     "explain": Start(modules=85, patterns=3, dataclasses=18),
     "optimize --dry-run --min-size 10": Start(modules=140, patterns=16, dataclasses=60),
-    "restore --version 5 --dry-run": Start(modules=131, patterns=20, dataclasses=71),
+    "restore --version 5 --dry-run": Start(modules=131, patterns=21, dataclasses=71),
     "repair --dry-run --level log": Start(modules=227, patterns=21, dataclasses=144),
     "reach": Start(modules=132, patterns=12, dataclasses=52),
     "undelete --dry-run --from .": Start(modules=134, patterns=9, dataclasses=72),

@@ -371,7 +371,7 @@ TABLE_LINES: dict[str, Deviation] = {
 }
 
 FORMATS: dict[str, Deviation] = {
-    "format-default": Deviation(lambda: on(_plain(delta=False), _as_format("delta"))),
+    "format-default": Deviation(lambda: on(_plain(delta=False), _as_format("delta")), also=("metadata-field",)),
     "format-ignored": Deviation(lambda: on(_plain(delta=True), _as_format("parquet"))),
     "format-advanced": Deviation(
         lambda: on(
