@@ -58,6 +58,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkJudge]:
         yield SparkJudge(session)
 
 
+@pytest.fixture(autouse=True)
+def _forgotten_tables(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Free the memory for the tables of a test of Spark behind it: no other test asks about their directories."""
+    yield
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("spark").forget_tables()
+
+
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
     """A directory for the tables of one test."""

@@ -83,6 +83,11 @@ def running_spark(directory: Path, **settings: str) -> Iterator[Any]:  # Any: a 
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # A vacuum lists with so many tasks, 10,000 without this setting, which take minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        # Without an interface nobody looks at what has run. Hundreds of tests fill the memory with it.
+        "spark.ui.retainedJobs": "1",
+        "spark.ui.retainedStages": "1",
+        "spark.ui.retainedTasks": "1",
+        "spark.sql.ui.retainedExecutions": "1",
     }
     for name, value in (defaults | {name.replace("__", "."): value for name, value in settings.items()}).items():
         builder = builder.config(name, value)

@@ -47,6 +47,11 @@ class SparkJudge:
         for statement in statements:
             self.sql(statement.replace("{table}", name_of(directory)))
 
+    def forget_tables(self) -> None:
+        """Let Delta forget the tables that it has read, which it keeps for an hour each, with plans of their state."""
+        self.session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        self.session.catalog.clearCache()
+
     @contextmanager
     def settings(self, values: Mapping[str, str]) -> Iterator[None]:
         """Change settings of the session while a block runs."""

@@ -119,7 +119,7 @@ class TableQuestions:
         """
         greatest = self.literals["v"][2]
         answers = {
-            "INSERT": self.run("INSERT INTO {table} (id, v) SELECT id + 100, v FROM {table} WHERE id <= 2"),
+            "INSERT": self.run("INSERT INTO {table} (id, v) SELECT id + 100, v FROM {table} WHERE id <= 2 ORDER BY id"),
             "UPDATE": self.run(f"UPDATE {{table}} SET v = {self.table.new_value} WHERE id = 1"),
             "DELETE": self.run(f"DELETE FROM {{table}} WHERE v >= {greatest}"),
         }

@@ -15,6 +15,7 @@ import pytest
 from tests.judges.answers import Comparison, KnownDifference
 from tests.judges.commands import deltacli
 from tests.judges.spark import SparkJudge, name_of
+from tests.judges.spark_continues.questions import newest_version
 
 VECTORS = "'delta.enableDeletionVectors'='true'"
 VALUES = "VALUES (1,'a'),(2,'a b'),(3,'x=ä/:%41#?'),(4,'13:00'),(5,''),(6,'q+,@~&'),(7,'a'),(8,'a b'),(9,'13:00')"
@@ -108,10 +109,6 @@ def compare_statements(
             has_own_numbers = verb in ("OPTIMIZE", "VACUUM", "RESTORE")
             answers.append("done" if has_own_numbers and not isinstance(answer, str) else answer)
         comparison.equal(f"{number}: {verb}", *answers)
-
-
-def newest_version(table: Path) -> int:
-    return max(int(commit.stem) for commit in (table / "_delta_log").glob("*.json"))
 
 
 def compare_with_deltacli(spark: SparkJudge, comparison: Comparison, clone: Path, source: Path) -> None:
