@@ -110,9 +110,7 @@ def _convert_exceptions_of_spark_only() -> None:
 
     convert = captured.convert_exception
 
-    def convert_own(
-        java_exception: Any,
-    ) -> Any:  # Any: a Throwable in Java, and what PySpark's untyped function returns
+    def convert_own(java_exception: Any) -> Any:  # Any: a Throwable in Java; PySpark is untyped
         spark = SparkContext._gateway
         if spark is None or java_exception._gateway_client is not spark._gateway_client:
             return captured.UnknownException(desc="of another Java process", stackTrace="")  # Py4J raises its own then
