@@ -249,12 +249,6 @@ JUDGES_SUITES = ("spark-reads", "spark-continues", "streams", "kernel", "paimon"
 """The suites of `tests/judges`, each a directory of tests."""
 
 
-JUDGES_OF_GATES = tuple(name for name in JUDGES_SUITES if name != "spark-continues")
-"""The suites of which each gate runs a tenth. The other one has not yet run whole without a difference, which a gate
-would stop at; `dev.py soak judges` and `dev.py judges spark-continues` run it.
-"""
-
-
 def judges(arguments: list[str]) -> int:
     """Let other engines judge what deltacli reads, writes and deletes: in the named suites, or in all of them.
 
@@ -262,7 +256,7 @@ def judges(arguments: list[str]) -> int:
     """
     takes_turns = "--turn" in arguments
     named = [name for name in arguments if name in JUDGES_SUITES]
-    suites = named or (JUDGES_OF_GATES if takes_turns else JUDGES_SUITES)
+    suites = named or JUDGES_SUITES
     others = [argument for argument in arguments if argument not in (*JUDGES_SUITES, "--turn")]
     turn = str(last_turn()) if takes_turns else ""
     return run_judges(suites, others, DELTACLI_JUDGES_TURN=turn)
