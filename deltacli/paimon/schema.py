@@ -341,9 +341,16 @@ def why_option_is_refused(
     options: Mapping[str, str], key: str, value: str | None, *, has_snapshots: bool
 ) -> str | None:
     """Return why Java refuses to set an option (None: to remove it) on a table with these options; else None."""
-    before = options.get(key)
-    if before == value:
+    if options.get(key) == value:
         return None
+    return why_changed_option_is_refused(options, key, value, has_snapshots=has_snapshots)
+
+
+def why_changed_option_is_refused(
+    options: Mapping[str, str], key: str, value: str | None, *, has_snapshots: bool
+) -> str | None:
+    """Return the same for an option that means something else, also if its text is equal."""
+    before = options.get(key)
     if key in ALWAYS_IMMUTABLE:
         return f"{key} cannot be changed"
     if not has_snapshots:

@@ -16,7 +16,15 @@ from typing import Any
 from deltacli.core.errors import sql_name
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
-from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_files_are_lost, why_option_is_refused
+from deltacli.paimon.option_columns import OptionComparison
+from deltacli.paimon.schema import (
+    OF_OLD_ROWS,
+    Schema,
+    is_true,
+    why_changed_option_is_refused,
+    why_files_are_lost,
+    why_option_is_refused,
+)
 from deltacli.paimon.types import (
     MAX_LENGTH,
     AtomicType,
@@ -123,6 +131,9 @@ def why_rows_are_misplaced(before: DataType, after: DataType, column: str, optio
 BUCKETED = "it is a bucket key: existing rows stay in the buckets of their old values, where queries miss them"
 ORDERED = "it orders rows or says when they expire: by the converted values, older rows can win, or current ones expire"
 _MISPLACED = (BUCKETED, ORDERED)
+
+COLUMN_RENAMED = "it names the same columns as before, one of which was renamed"
+"""Why an option that may never change has another text."""
 
 
 def _ordering(options: Mapping[str, str]) -> Iterator[list[str]]:
@@ -331,7 +342,9 @@ class _Differ:
         self._before = before
         self._after = after
         self._has_snapshots = has_snapshots
-        self._renamed = {old.name: new.name for old, new in _pairs(before.fields, after.fields) if old.name != new.name}
+        pairs = _pairs(before.fields, after.fields)
+        self._renamed = {old.name: new.name for old, new in pairs if old.name != new.name}
+        self._comparison = OptionComparison(before, after, pairs)
 
     def fields(self, before: Sequence[DataField], after: Sequence[DataField], path: Path) -> Iterator[Change]:
         """Yield the changes of the fields of one level, and of those below."""
@@ -403,15 +416,31 @@ class _Differ:
         return Change(ChangeKind.NULLABILITY, path, field_id, old.nullable, new.nullable, loss, reason)
 
     def options(self) -> Iterator[Change]:
+        """Yield changed options. Those that only follow the renaming of a column are lossless.
+
+        An option whose text is the same has changed, too, if its names are now those of other columns.
+        """
         old, new = self._before.options, self._after.options
         for key in [*new, *(key for key in old if key not in new)]:
             value = new.get(key)
             if old.get(key) == value:
+                if self._comparison.names_other_columns(key):
+                    yield self._option_with_other_columns(key)
                 continue
             kind = ChangeKind.REMOVE_OPTION if value is None else ChangeKind.SET_OPTION
+            if self._comparison.is_kept(key, is_removed=value is None):
+                yield Change(kind, (key,), None, old.get(key), value, Loss.LOSSLESS, COLUMN_RENAMED)
+                continue
             refused = why_option_is_refused(old, key, value, has_snapshots=self._has_snapshots)
             loss = Loss.REFUSED if refused else Loss.LOSSLESS
             yield Change(kind, (key,), None, old.get(key), value, loss, refused or "")
+
+    def _option_with_other_columns(self, key: str) -> Change:
+        value = self._after.options[key]
+        refused = why_changed_option_is_refused(self._before.options, key, value, has_snapshots=self._has_snapshots)
+        reason = f"{refused}, and another column has the name now" if refused else ""
+        loss = Loss.REFUSED if refused else Loss.LOSSLESS
+        return Change(ChangeKind.SET_OPTION, (key,), None, value, value, loss, reason)
 
     def keys(self) -> Iterator[Change]:
         """Yield changed keys. Those that follow the renaming of a column are lossless."""
@@ -419,11 +448,14 @@ class _Differ:
             (ChangeKind.PRIMARY_KEYS, self._before.primary_keys, self._after.primary_keys),
             (ChangeKind.PARTITION_KEYS, self._before.partition_keys, self._after.partition_keys),
         ):
-            if old == new:
+            has_same_columns = self._comparison.are_same_columns(old, new)
+            if old == new and has_same_columns:
                 continue
-            is_renamed = kind is ChangeKind.PRIMARY_KEYS and tuple(self._renamed.get(name, name) for name in old) == new
+            is_renamed = kind is ChangeKind.PRIMARY_KEYS and has_same_columns
             may = is_renamed or (kind is ChangeKind.PRIMARY_KEYS and not self._has_snapshots)
             reason = "" if may else "keys cannot be changed"
+            if old == new and not may:
+                reason = f"{reason}, and another column has the name now"
             yield Change(kind, (), None, list(old), list(new), Loss.LOSSLESS if may else Loss.REFUSED, reason)
 
     def table(self) -> Iterator[Change]:
@@ -477,17 +509,20 @@ def meaning_for_old_rows(change: Change, before: Schema, after: Schema) -> str |
         return change.reason if change.reason in _MISPLACED else None
     if change.kind not in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION) or change.loss is Loss.REFUSED:
         return None
+    if change.reason == COLUMN_RENAMED:
+        return None
     key = change.path[0]
     value = None if change.after is None else str(change.after)
     if key == "ignore-delete" and before.primary_keys and is_true(after.options, key):
         return "deletions that no compaction has merged yet are ignored from now on, so that deleted rows come back"
-    if _merges(key, before, after):
+    if _merges(change, before, after):
         return "rows that exist and that no compaction has merged yet are merged by it from now on, to other values"
     return OF_OLD_ROWS.get(key) or why_files_are_lost(before, key, value)
 
 
-def _merges(key: str, before: Schema, after: Schema) -> bool:
-    """Return True for an option by which rows of a key are merged, unless it follows a column that changed."""
+def _merges(change: Change, before: Schema, after: Schema) -> bool:
+    """Return True for an option by which rows of a key are merged, unless it comes or goes with a column."""
+    key = change.path[0]
     if key == "sequence.field.sort-order":
         return bool(before.options.get("sequence.field"))
     name, _, ending = key.removeprefix("fields.").rpartition(".")
@@ -495,9 +530,15 @@ def _merges(key: str, before: Schema, after: Schema) -> bool:
         return False
     if key == "fields.default-aggregate-function":
         return True
-    there = {(field.id, field.name) for field in before.fields} & {(field.id, field.name) for field in after.fields}
-    is_kept = {column for _, column in there}.issuperset(name.split(","))
-    return key.startswith("fields.") and ending in ("aggregate-function", "sequence-group") and is_kept
+    if not key.startswith("fields.") or ending not in ("aggregate-function", "sequence-group"):
+        return False
+
+    # A key that was removed has the names of the earlier schema.
+    is_removed = change.kind is ChangeKind.REMOVE_OPTION
+    named, other = (before, after) if is_removed else (after, before)
+    ids_by_name = {field.name: field.id for field in named.fields}
+    other_ids = {field.id for field in other.fields}
+    return all(ids_by_name.get(column) in other_ids for column in name.split(","))
 
 
 def _added(word: str, value: object) -> str:

@@ -6,16 +6,24 @@ and what loses data is refused with its reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
-from deltacli.core.made_once import NamedTuple, dataclass
+from deltacli.core.made_once import dataclass
 from deltacli.paimon import types
 from deltacli.paimon.engines import MIN_PAIMON_OPTION, MIN_PAIMON_VALUES
 from deltacli.paimon.evolution import requests
+from deltacli.paimon.option_columns import (
+    BLOB_OPTIONS,
+    FIELDS,
+    NESTED_KEY,
+    ColumnOption,
+    find_options_naming,
+    is_indexed,
+    parse_column_options,
+)
 from deltacli.paimon.schema import (
     ALWAYS_IMMUTABLE,
     CURRENT_VERSION,
@@ -159,49 +167,15 @@ def with_required_keys(data_type: types.DataType) -> types.DataType:
     return replace(found, key=types.with_nullability(found.key, False)) if isinstance(found, types.MapType) else found
 
 
-_LISTS = ("bucket-key", "sequence.field", "record-level.time-field", "clustering.columns", "rowkind.field")
-_OF_BLOBS = ("blob-field", "blob-descriptor-field", "blob-view-field", "blob-external-storage-field", "vector-field")
-_INDEX = re.compile(r"file-index\.[^.]+\.columns")
-_FIELDS = "fields."
-_GROUPS = (".sequence-group", ".nested-key")
-"""Endings of options whose key and value both name columns."""
-
-_SEQUENCE_GROUP, _NESTED_KEY = _GROUPS
-NESTED = (_NESTED_KEY, ".nested-sequence-field")
+NESTED = (NESTED_KEY, ".nested-sequence-field")
 """Endings of options of a column whose value names fields of its rows."""
-
-
-class _Named(NamedTuple):
-    """An option that names a column: the columns in its key, its ending, and the columns in its value."""
-
-    key: str
-    in_key: tuple[str, ...] = ()
-    ending: str = ""
-    in_value: tuple[str, ...] = ()
-
-    def with_columns(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> _Named:
-        names = change(self.in_key)
-        key = f"{_FIELDS}{','.join(names)}{self.ending}" if self.in_key else self.key
-        return _Named(key, names, self.ending, change(self.in_value))
-
-
-def options_naming(options: Mapping[str, str], column: str) -> Iterator[str]:
-    """Yield the keys of the options that name a column of the table."""
-    for named in _named(options):
-        if column in (*named.in_key, *(name.strip() for name in named.in_value)):
-            yield named.key
-
-
-def is_indexed(options: Mapping[str, str], column: str) -> bool:
-    """Return True for a column with an index in data files, which names it."""
-    return any(_INDEX.fullmatch(key) for key in options_naming(options, column))
 
 
 def nested_options(options: Mapping[str, str], path: requests.Path) -> Iterator[str]:
     """Yield the keys of the options that name a field of the rows in an array: `nested_update` finds rows by it."""
     if len(path) == 3 and path[1] == ELEMENT:
         for ending in NESTED:
-            key = f"{_FIELDS}{path[0]}{ending}"
+            key = f"{FIELDS}{path[0]}{ending}"
             if path[2] in options.get(key, "").split(","):
                 yield key
 
@@ -227,10 +201,10 @@ def rename_in_options(options: HashOrder, column: str, new_name: str) -> None:
     def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(new_name if name == column else name for name in names)
 
-    for named in list(_named(options.as_dict())):
-        changed = named.with_columns(renamed)
-        if changed != named:
-            _replace(options, named, changed)
+    for option in list(parse_column_options(options.as_dict())):
+        changed = option.replace_columns(renamed)
+        if changed != option:
+            _replace(options, option, changed)
 
 
 def drop_from_options(options: HashOrder, column: str, *, only_blobs: bool = False) -> None:
@@ -242,47 +216,23 @@ def drop_from_options(options: HashOrder, column: str, *, only_blobs: bool = Fal
     def without(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in names if name.strip() != column)
 
-    for named in list(_named(options.as_dict())):
-        changed = named.with_columns(without)
-        if changed == named or (only_blobs and named.key not in _OF_BLOBS):
+    for option in list(parse_column_options(options.as_dict())):
+        changed = option.replace_columns(without)
+        if changed == option or (only_blobs and option.key not in BLOB_OPTIONS):
             continue
-        is_left = (not named.in_key or changed.in_key) and (not named.in_value or changed.in_value)
-        if is_left:
-            _replace(options, named, changed)
+        has_key = bool(changed.key_columns) or not option.key_columns
+        has_value = bool(changed.value_columns) or not option.value_columns
+        if has_key and has_value:
+            _replace(options, option, changed)
         else:
-            options.remove(named.key)
+            options.remove(option.key)
 
 
-def _replace(options: HashOrder, before: _Named, after: _Named) -> None:
+def _replace(options: HashOrder, before: ColumnOption, after: ColumnOption) -> None:
     value = options.get(before.key) or ""
     if after.key != before.key:
         options.remove(before.key)
-    options.put(after.key, ",".join(after.in_value) if before.in_value else value)
-
-
-def _named(options: Mapping[str, str]) -> Iterator[_Named]:
-    for key, value in options.items():
-        if key in _LISTS or key in _OF_BLOBS or _INDEX.fullmatch(key):
-            yield _Named(key, in_value=tuple(value.split(",")))
-        elif key.startswith(_FIELDS):
-            yield from _named_in_key(key, value)
-
-
-def _named_in_key(key: str, value: str) -> Iterator[_Named]:
-    middle = key.removeprefix(_FIELDS)
-    ending = next((ending for ending in _GROUPS if middle.endswith(ending)), None)
-    if ending is None:
-        name, dot, last = middle.rpartition(".")
-        # `fields.default-aggregate-function` names no column; options of maps have an ending of two words.
-        if name.endswith(".map"):
-            name, last = name.removesuffix(".map"), f"map.{last}"
-        if dot:
-            yield _Named(key, (name,), f".{last}")
-        return
-    names = tuple(middle.removesuffix(ending).split(","))
-    # The value of nested-key names fields inside the column, not columns.
-    in_value = tuple(value.split(",")) if ending == _SEQUENCE_GROUP else ()
-    yield _Named(key, names, ending, in_value)
+    options.put(after.key, ",".join(after.value_columns) if before.value_columns else value)
 
 
 _LOAD = 0.75
@@ -379,6 +329,8 @@ class _Draft:
         self._old, self._settings = schema, settings
         self._fields: Fields = schema.fields
         self._options = HashOrder(schema.options)
+        # What options are compared with: those of the old schema, with the new names of columns.
+        self._options_before = HashOrder(schema.options)
         self._primary_keys, self._partition_keys = schema.primary_keys, schema.partition_keys
         self._comment = schema.comment
         self._highest = schema.highest_field_id
@@ -493,6 +445,7 @@ class _Draft:
         if len(path) == 1 and new_name != path[0]:
             self._primary_keys = tuple(new_name if key == path[0] else key for key in self._primary_keys)
             rename_in_options(self._options, path[0], new_name)
+            rename_in_options(self._options_before, path[0], new_name)
         rename_nested(self._options, path, new_name)
 
     def _require_renamable(self, name: str) -> None:
@@ -535,7 +488,7 @@ class _Draft:
         field_of(self._fields, (name,))
         drop_from_options(self._options, name, only_blobs=True)
         before = self._options.as_dict()
-        naming = list(options_naming(before, name))
+        naming = list(find_options_naming(before, name))
         if not naming:
             return
         self._require_with_options((name,), naming)
@@ -695,7 +648,8 @@ class _Draft:
         self._options.remove(change.key)
 
     def _require_option_change(self, key: str, value: str | None) -> None:
-        reason = why_option_is_refused(self._old.options, key, value, has_snapshots=self._settings.has_snapshots)
+        options = self._options_before.as_dict()
+        reason = why_option_is_refused(options, key, value, has_snapshots=self._settings.has_snapshots)
         if reason is not None:
             raise Refused(reason, code="alter.option", facts={"option": key})
         lost = why_files_are_lost(self._old, key, value) if self._settings.has_snapshots else None

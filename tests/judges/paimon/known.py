@@ -9,9 +9,6 @@ from typing import Any
 from tests.judges.answers import Comparison, KnownDifference
 
 KNOWN: Sequence[KnownDifference] = (
-    KnownDifference("rename by Paimon/*", "findings of validate", "E58: options are compared as text"),
-    KnownDifference("rename by Paimon/*", "classes of history", "E58: options are compared as text"),
-    KnownDifference("rename of rowkind.field", "findings of validate", "E59: options are compared as text"),
     KnownDifference("widened data evolution/*", "warning", "E60: the plan does not warn of conditions in Paimon 1.x"),
     KnownDifference("digits as default/*", "findings of validate", "E61: Java reads digits as days and as fractions"),
     KnownDifference("version as text", "findings of validate", "E62: Java reads the text as a number"),
