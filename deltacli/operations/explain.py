@@ -205,7 +205,8 @@ class Explained(NamedTuple):
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What clients do with a table. `supposed` are changes that are not made. `gap`: why this is not about the newest
-    version. Of a Paimon table: its traits, and `version` is that of its schema.
+    version. Of a Paimon table: its traits, and `version` is that of its schema. `warnings` are about rows that some
+    clients do not see, as code and sentence.
     """
 
     table: TableHandle
@@ -217,6 +218,7 @@ class Explanation:
     unknown_features: tuple[str, ...]
     gap: LogIncomplete | None = None
     paimon_traits: frozenset[str] | None = None
+    warnings: tuple[tuple[str, str], ...] = ()
 
     @property
     def features(self) -> list[str]:
@@ -230,7 +232,7 @@ class Explanation:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.explain`."""
-        return {
+        content: dict[str, Json] = {
             "version": self.version,
             "protocol": self.config.protocol.as_json() if self.config.protocol else None,
             "features": self.features,
@@ -239,6 +241,9 @@ class Explanation:
             "clients": [one.as_json() for one in self.clients],
             "waysOut": [one.as_json() for one in self.ways_out],
         }
+        if self.warnings:
+            content["warnings"] = [{"code": code, "message": message} for code, message in self.warnings]
+        return content
 
 
 class _Ground(NamedTuple):

@@ -141,6 +141,7 @@ def _before(found: Explanation) -> Iterator[Section]:
     if found.config.protocol is not None:
         unknown += [f"no specification has {one}" for one in invalid_versions(found.config.protocol).values()]
     yield Section("unknown", unknown, Style.PROBLEM)
+    yield Section("warnings", [message for _, message in found.warnings], Style.CHANGED)
 
 
 def _after(found: Explanation) -> Iterator[Section]:

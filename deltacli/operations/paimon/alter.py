@@ -35,6 +35,7 @@ from deltacli.operations.paimon.table_files import (
     require_paimon,
 )
 from deltacli.paimon import snapshots
+from deltacli.paimon.data_evolution import MISSED_ROWS, describe_missed_rows
 from deltacli.paimon.engines import require_paimon_version
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
@@ -361,6 +362,9 @@ class AlterOutcome(Whole, OnTableAt):
         for change in self.changes if self.has_snapshots else ():
             if (meaning := meaning_for_old_rows(change, self.before, self.after)) is not None:
                 found.append(("old-rows", f"{sentence(change)}: {meaning}"))
+            missed = describe_missed_rows(change, self.after.options, min_paimon=self.request.min_paimon)
+            if missed is not None:
+                found.append((MISSED_ROWS, f"{sentence(change)}: {missed}"))
         found += [(STALE_VIEW, message) for message in views_of_paimon(self.before.options)]
         return (*found, ("schema-copy", catalog_warning(self.before.options)))
 

@@ -16,6 +16,7 @@ from deltacli.engine.base import Engine
 from deltacli.operations.explain import Explained, ExplainRequest, Explanation, asked_of
 from deltacli.operations.paimon import table_files
 from deltacli.paimon.conversions import create_table
+from deltacli.paimon.data_evolution import MISSED_ROWS, find_columns_with_missed_rows
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_object, read_schema
 from deltacli.paimon.schema_changes import Change, Loss, changes_between
 from deltacli.paimon.snapshots import MAIN_BRANCH, SnapshotFile, schema_path
@@ -403,10 +404,14 @@ def timeline(versions: Sequence[SchemaVersion], snapshots: Sequence[SnapshotVers
 
 
 class TableTraits(NamedTuple):
-    """The newest schema of a branch, and each trait with the schema since which the table has it; None: unknown."""
+    """The newest schema of a branch, and each trait with the schema since which the table has it; None: unknown.
+
+    `warnings` are about rows that some engines do not see, as code and sentence.
+    """
 
     schema_id: int
     since: Mapping[str, int | None]
+    warnings: tuple[tuple[str, str], ...] = ()
 
 
 def table_traits(table: TableHandle, branch: str = MAIN_BRANCH) -> TableTraits:
@@ -420,10 +425,12 @@ def table_traits(table: TableHandle, branch: str = MAIN_BRANCH) -> TableTraits:
         since = {trait: since.get(trait, first) for trait in traits}
     if len(schemas) < len(read):
         since[UNREADABLE_SCHEMA] = None
+    warnings: tuple[tuple[str, str], ...] = ()
     if newest.snapshot is not None:
         found = table_files.traits_of_manifests(table.storage, table.engine, newest.snapshot)
         since |= {trait: since.get(trait) for trait in found}
-    return TableTraits(newest.schema_id, since)
+        warnings = tuple((MISSED_ROWS, missed.message) for missed in find_columns_with_missed_rows(schemas))
+    return TableTraits(newest.schema_id, since, warnings)
 
 
 def explain_paimon(table: TableHandle, request: ExplainRequest, branch: str = MAIN_BRANCH) -> Explanation:
@@ -437,4 +444,14 @@ def explain_paimon(table: TableHandle, request: ExplainRequest, branch: str = MA
     does = [access(client, found.since.keys(), version) for client, version in asked_of(paimon_clients(), request)]
     clients = tuple(Explained(one, one, found.since, "schema") for one in does)
     traits = frozenset(found.since)
-    return Explanation(table, found.schema_id, TableConfiguration(), clients, (), (), (), paimon_traits=traits)
+    return Explanation(
+        table,
+        found.schema_id,
+        TableConfiguration(),
+        clients,
+        (),
+        (),
+        (),
+        paimon_traits=traits,
+        warnings=found.warnings,
+    )
