@@ -67,13 +67,14 @@ _LISTS = ("baseManifestList", "deltaManifestList", "changelogManifestList")
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """One snapshot, changelog or tag. `content` is the whole file."""
+    """One snapshot, changelog or tag. `content` is the whole file, without the text that may follow the object."""
 
     id: int
     schema_id: int
     commit_kind: str
     time_ms: int
     content: JsonObject = field(compare=False)
+    has_trailing_text: bool = field(default=False, compare=False)
 
     @property
     def manifest_lists(self) -> tuple[str, ...]:
@@ -88,15 +89,17 @@ class SnapshotFile:
 def read_snapshot(data: bytes) -> SnapshotFile:
     """Return a snapshot. Raises Unreadable (`paimon.bad-snapshot`)."""
     try:
-        content = read_object(data).value
+        text = read_object(data)
     except BadJson as fault:
         raise _bad_snapshot(str(fault)) from None
+    content = text.value
     return SnapshotFile(
         _number_of(content, "id"),
         _number_of(content, "schemaId"),
         str(content.get("commitKind") or ""),
         _number_of(content, "timeMillis", 0),
         content,
+        text.trailing > 0,
     )
 
 

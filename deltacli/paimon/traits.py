@@ -11,17 +11,23 @@ from collections.abc import Iterable, Iterator
 
 from deltacli.paimon.schema import CURRENT_VERSION, Schema, is_true
 from deltacli.paimon.schema_changes import ChangeKind, Loss, changes_between
-from deltacli.paimon.types import AtomicType, DataType, Root, types_in
+from deltacli.paimon.types import AtomicType, DataType, Odd, Root, types_in
 
 UNREADABLE = "manifest.unreadable"
 UNREADABLE_SCHEMA = "schema.unreadable"
 KEY_MISSING = "schema.key-missing"
+TRAILING_TEXT = "schema.trailing-text"
+OLDER_TRAILING_TEXT = "schema.older-trailing-text"
+SNAPSHOT_TRAILING_TEXT = "snapshot.trailing-text"
 WORDS = {
     "manifest.format=orc": "manifests are ORC files",
     "manifest.format=parquet": "manifests are Parquet files",
     "manifest.no-value-stats-cols": "manifests have no _VALUE_STATS_COLS, as in tables of Paimon 0.9",
     UNREADABLE: "a manifest cannot be read",
     UNREADABLE_SCHEMA: "an older schema file cannot be read",
+    TRAILING_TEXT: "text follows the JSON object of the newest schema file",
+    OLDER_TRAILING_TEXT: "text follows the JSON object of an older schema file",
+    SNAPSHOT_TRAILING_TEXT: "text follows the JSON object of the newest snapshot",
     KEY_MISSING: "a column of the primary key or the partition key does not exist",
 }
 """Traits whose names say too little, in words."""
@@ -53,13 +59,22 @@ def traits_of_schemas(schemas: Iterable[Schema]) -> Iterator[frozenset[str]]:
     """
     formats: set[str] = set()
     changes: set[str] = set()
+    trailing: set[str] = set()
     before: Schema | None = None
     for schema in schemas:
         formats.add(_value(schema, "file.format", "parquet"))
         if before is not None:
             changes.update(_changes(before, schema))
+        has_trailing_text = any(oddity.rule is Odd.TRAILING_TEXT for oddity in schema.oddities)
+        if has_trailing_text:
+            trailing.add(TRAILING_TEXT)
         before = schema
-        yield frozenset({*_of_options(schema), *_of_files(schema, formats), *changes})
+        yield frozenset({*_of_options(schema), *_of_files(schema, formats), *changes, *trailing})
+
+        # Which data files need an older schema is not known here, so it is another trait.
+        trailing.discard(TRAILING_TEXT)
+        if has_trailing_text:
+            trailing.add(OLDER_TRAILING_TEXT)
 
 
 def traits_of_manifest(head: bytes, *, is_list: bool) -> Iterator[str]:

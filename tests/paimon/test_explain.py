@@ -16,6 +16,7 @@ from deltacli.operations.paimon.table_files import traits_of_manifests
 from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.table.known_clients import paimon_clients
 from tests.paimon.answers import SCHEMAS, Capture, ask
+from tests.support.paimon_builder import PaimonBuilder
 from tests.support.paimon_corpus import Branch, branches
 from tests.support.pypaimon import ENVIRONMENT_VARIABLE
 from tools.clients.paimon import ROWS, Case, Probe, cases, measure_cases
@@ -82,6 +83,40 @@ def test_a_key_without_its_column_makes_clients_unknown(tmp_path: Path, capsys: 
 
     assert (None, None, ("schema.key-missing",)) == (found.access.reads, found.access.writes, found.access.unknown)
     assert "gone (no such column)" in ask(capsys, "snapshot", tmp_path / "tbl")[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "reads", "trait"),
+    [
+        ("schema/schema-2", False, "schema.trailing-text"),
+        ("schema/schema-0", None, "schema.older-trailing-text"),
+        ("snapshot/snapshot-1", False, "snapshot.trailing-text"),
+    ],
+)
+def test_text_after_the_json_object_stops_pypaimon(
+    file: str, reads: bool | None, trait: str, tmp_path: Path, capsys: Capture
+) -> None:
+    table = PaimonBuilder(tmp_path / "t").schema().schema().schema().snapshot(2)
+    (before,) = open_paimon(table.root).explain().clients
+    with (table.root / file).open("a") as opened:
+        opened.write(" tail")
+
+    (found,) = open_paimon(table.root).explain().clients
+
+    assert (True, reads, reads) == (before.access.reads, found.access.reads, found.access.writes)
+    assert trait in [*(blocker.trait for blocker in found.access.blockers), *found.access.unknown]
+    assert "text follows the JSON object" in ask(capsys, "explain", table.root)[1]
+
+
+def test_blanks_after_the_json_object_stop_nobody(tmp_path: Path) -> None:
+    table = PaimonBuilder(tmp_path / "t").schema().snapshot(0)
+    for file in ("schema/schema-0", "snapshot/snapshot-1"):
+        with (table.root / file).open("a") as opened:
+            opened.write("\n\t \r\n")
+
+    (found,) = open_paimon(table.root).explain().clients
+
+    assert (True, True) == (found.access.reads, found.access.writes)
 
 
 @pytest.mark.parametrize("directory", ["schema", "manifest"])

@@ -199,6 +199,16 @@ def test_an_unusual_type_string_is_a_warning_for_python(table: PaimonBuilder) ->
     assert ["info", "info", "warning"] == severities
 
 
+def test_text_after_a_schema_is_an_error_for_python(table: PaimonBuilder) -> None:
+    with (table.root / "schema" / "schema-0").open("a") as file:
+        file.write(" tail")
+
+    findings = {profile: check(table.root, profile=profile).findings for profile in Profile}
+
+    severities = {profile: [finding.severity for finding in found] for profile, found in findings.items()}
+    assert {Profile.JAVA: ["warning"], Profile.CPP: ["warning"], Profile.PYTHON: ["error"]} == severities
+
+
 def test_a_change_of_type_that_only_an_option_forbade_is_a_warning_with_that_reason(table: PaimonBuilder) -> None:
     forbidden = {"bucket": "2", "disable-explicit-type-casting": "true"}
     table.schema(ID, field(1, "name", "STRING"), options=forbidden, id=1)

@@ -34,7 +34,7 @@ KEY = ("id",)
 
 class Case(NamedTuple):
     """A table with a trait: schema files with the same keys and options, after each of which rows are written; or a
-    table of the corpus with so many rows.
+    table of the corpus with so many rows. In the end text is added to the file `trailing`.
     """
 
     trait: str
@@ -45,6 +45,7 @@ class Case(NamedTuple):
     version: int = 3
     table: str = ""
     count: int | None = None
+    trailing: str = ""
 
     def write(self, place: Path) -> None:
         """Write the first schema file, or copy the table."""
@@ -136,6 +137,9 @@ def _measure(probe: Probe, case: Case, name: str) -> tuple[frozenset[str], Found
         probe.write(name, range(1 + 3 * step, 4 + 3 * step))
     if case.keys:
         probe.write(name, [1], shift=7)
+    if case.trailing:
+        with (place / case.trailing).open("a", encoding="utf-8") as file:
+            file.write(" trailing text")
     traits = frozenset(table_traits(TableHandle(open_storage(str(place)))).since)
     assert case.trait in traits, (case.trait, sorted(traits))
     return traits, probe.measure(name, case.count)
@@ -250,6 +254,8 @@ def cases() -> Iterator[Case]:
     for engine in _ENGINES:
         options = {**_ONE_BUCKET, "merge-engine": engine, "ignore-delete": "true"}
         yield Case(f"{engine}.ignore-delete", options, keys=KEY)
+    yield Case("schema.trailing-text", trailing="schema/schema-0")
+    yield Case("snapshot.trailing-text", trailing="snapshot/snapshot-1")
     yield from _of_corpus()
 
 

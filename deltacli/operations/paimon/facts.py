@@ -20,7 +20,7 @@ from deltacli.paimon.data_evolution import MISSED_ROWS, find_columns_with_missed
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_object, read_schema
 from deltacli.paimon.schema_changes import Change, Loss, changes_between
 from deltacli.paimon.snapshots import MAIN_BRANCH, SnapshotFile, schema_path
-from deltacli.paimon.traits import UNREADABLE_SCHEMA, traits_of_schemas
+from deltacli.paimon.traits import SNAPSHOT_TRAILING_TEXT, UNREADABLE_SCHEMA, traits_of_schemas
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import paimon_clients
@@ -429,6 +429,8 @@ def table_traits(table: TableHandle, branch: str = MAIN_BRANCH) -> TableTraits:
     if newest.snapshot is not None:
         found = table_files.traits_of_manifests(table.storage, table.engine, newest.snapshot)
         since |= {trait: since.get(trait) for trait in found}
+        if newest.snapshot.has_trailing_text:
+            since[SNAPSHOT_TRAILING_TEXT] = None
         warnings = tuple((MISSED_ROWS, missed.message) for missed in find_columns_with_missed_rows(schemas))
     return TableTraits(newest.schema_id, since, warnings)
 

@@ -95,7 +95,7 @@ DUPLICATE_KEY = AREA.warning(
 )
 TRAILING_TEXT = AREA.warning(
     "paimon.trailing-text",
-    "Nothing follows the JSON object.",
+    Worded("Nothing follows the JSON object; an error with {}.", _PYTHON),
     broken="strict readers fail; Java ignores the text",
     repair="delete the text",
     example="{ } { }",
@@ -177,7 +177,7 @@ def _severity(profile: Profile, odd: Odd, place: str) -> Severity | None:
     is_error = (
         (odd is Odd.NULL_KEY and place in ("partitionKeys", "primaryKeys"))
         or (odd is Odd.NULLABLE_MAP_KEY and profile is Profile.CPP)
-        or (odd is Odd.NULLABILITY and profile is Profile.PYTHON)
+        or (odd in (Odd.NULLABILITY, Odd.TRAILING_TEXT) and profile is Profile.PYTHON)
     )
     return Severity.ERROR if is_error else None
 
@@ -440,6 +440,13 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}")
 _TIME = r"([01]?[0-9]|2[0-3])(:[0-5]?[0-9](:[0-5]?[0-9](\.[0-9]{1,9})?)?)?"
 _TIME_OF_DAY = re.compile(_TIME)
 _TIMESTAMP = re.compile(rf"([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}})([ T]{_TIME})?")
+_DIGITS = re.compile(r"-?[0-9]{1,19}")
+"""A number that Java does not take for a date or a time, but for days or for fractions of a second."""
+
+_MAX_DAYS = 1 << 31
+_MS_PER_DAY = 86_400_000
+_UNITS_PER_DAY = {0: 86_400, 3: _MS_PER_DAY, 6: _MS_PER_DAY * 1_000, 9: _MS_PER_DAY * 1_000_000}
+"""How many units of a timestamp a day has, by its precision. Java fails on numbers for other precisions."""
 
 
 def why_bad_default(data_type: DataType, text: str) -> str | None:
@@ -534,7 +541,34 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _is_timestamp(text: str, _: AtomicType) -> bool:
+def _is_date(text: str, _: AtomicType) -> bool:
+    """Return True for a date, and for a number of days since 1970-01-01."""
+    if _DIGITS.fullmatch(text):
+        return -_MAX_DAYS <= int(text) < _MAX_DAYS
+    return _DATE.fullmatch(text.strip()) is not None and _is_day(text.strip())
+
+
+def _is_time(text: str, _: AtomicType) -> bool:
+    """Return True for a time of day, and for a number of milliseconds since midnight.
+
+    Java converts any number. One of another day is written, and no reader makes a time of it.
+    """
+    if _DIGITS.fullmatch(text):
+        return 0 <= int(text) < _MS_PER_DAY
+    return _TIME_OF_DAY.fullmatch(text.strip()) is not None
+
+
+def _is_timestamp(text: str, data_type: AtomicType) -> bool:
+    """Return True for a timestamp, and for a number of units of its precision since 1970-01-01 without time zone.
+
+    Numbers that overflow are converted to another time without an error, so they are not accepted.
+    """
+    if _DIGITS.fullmatch(text):
+        units_per_day = _UNITS_PER_DAY.get(int(data_type.arguments[0]))
+        if data_type.root is not Root.TIMESTAMP or units_per_day is None:
+            return False
+        is_long = -(1 << 63) <= int(text) < 1 << 63
+        return is_long and -_MAX_DAYS <= int(text) // units_per_day < _MAX_DAYS
     match = _TIMESTAMP.fullmatch(text.strip())
     return match is not None and _is_day(match[1])
 
@@ -545,7 +579,7 @@ _JUDGES: Mapping[Root, Callable[[str, AtomicType], bool]] = {
     **dict.fromkeys((Root.FLOAT, Root.DOUBLE), lambda text, _: _NUMBER.fullmatch(text.strip()) is not None),
     Root.DECIMAL: _is_decimal,
     **dict.fromkeys((Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY), lambda _text, _: True),
-    Root.DATE: lambda text, _: _DATE.fullmatch(text.strip()) is not None and _is_day(text.strip()),
-    Root.TIME: lambda text, _: _TIME_OF_DAY.fullmatch(text.strip()) is not None,
+    Root.DATE: _is_date,
+    Root.TIME: _is_time,
     **dict.fromkeys((Root.TIMESTAMP, Root.TIMESTAMP_LTZ), _is_timestamp),
 }

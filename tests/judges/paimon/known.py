@@ -9,7 +9,6 @@ from typing import Any
 from tests.judges.answers import Comparison, KnownDifference
 
 KNOWN: Sequence[KnownDifference] = (
-    KnownDifference("digits as default/*", "findings of validate", "E61: Java reads digits as days and as fractions"),
     KnownDifference("version as text", "findings of validate", "E62: Java reads the text as a number"),
     KnownDifference("bucket=-1", "new schema", "E62: -1 is the default, so that nothing changes"),
 )
