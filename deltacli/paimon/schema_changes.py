@@ -337,6 +337,15 @@ def changes_between(before: Schema, after: Schema, *, has_snapshots: bool = True
     return (*differ.fields(before.fields, after.fields, ()), *differ.options(), *differ.keys(), *differ.table())
 
 
+def find_options_of_other_columns(before: Schema, after: Schema, *, has_snapshots: bool = True) -> tuple[Change, ...]:
+    """Return the options that mean something else although their text is the same.
+
+    The columns that they name have swapped their names, or another column has taken the name of one. Nobody has changed
+    these options, so they are not among `changes_between`, but for existing rows it is as if somebody had.
+    """
+    return tuple(_Differ(before, after, has_snapshots).options_of_other_columns())
+
+
 class _Differ:
     def __init__(self, before: Schema, after: Schema, has_snapshots: bool) -> None:
         self._before = before
@@ -416,16 +425,11 @@ class _Differ:
         return Change(ChangeKind.NULLABILITY, path, field_id, old.nullable, new.nullable, loss, reason)
 
     def options(self) -> Iterator[Change]:
-        """Yield changed options. Those that only follow the renaming of a column are lossless.
-
-        An option whose text is the same has changed, too, if its names are now those of other columns.
-        """
+        """Yield options with another text. Those that only follow the renaming of a column are lossless."""
         old, new = self._before.options, self._after.options
         for key in [*new, *(key for key in old if key not in new)]:
             value = new.get(key)
             if old.get(key) == value:
-                if self._comparison.names_other_columns(key):
-                    yield self._option_with_other_columns(key)
                 continue
             kind = ChangeKind.REMOVE_OPTION if value is None else ChangeKind.SET_OPTION
             if self._comparison.is_kept(key, is_removed=value is None):
@@ -435,12 +439,15 @@ class _Differ:
             loss = Loss.REFUSED if refused else Loss.LOSSLESS
             yield Change(kind, (key,), None, old.get(key), value, loss, refused or "")
 
-    def _option_with_other_columns(self, key: str) -> Change:
-        value = self._after.options[key]
-        refused = why_changed_option_is_refused(self._before.options, key, value, has_snapshots=self._has_snapshots)
-        reason = f"{refused}, and another column has the name now" if refused else ""
-        loss = Loss.REFUSED if refused else Loss.LOSSLESS
-        return Change(ChangeKind.SET_OPTION, (key,), None, value, value, loss, reason)
+    def options_of_other_columns(self) -> Iterator[Change]:
+        """Yield options with the same text, whose names are now those of other columns."""
+        for key, value in self._after.options.items():
+            if self._before.options.get(key) != value or not self._comparison.names_other_columns(key):
+                continue
+            refused = why_changed_option_is_refused(self._before.options, key, value, has_snapshots=self._has_snapshots)
+            reason = f"{refused}, and another column has the name now" if refused else ""
+            loss = Loss.REFUSED if refused else Loss.LOSSLESS
+            yield Change(ChangeKind.SET_OPTION, (key,), None, value, value, loss, reason)
 
     def keys(self) -> Iterator[Change]:
         """Yield changed keys. Those that follow the renaming of a column are lossless."""

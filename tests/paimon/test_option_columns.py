@@ -9,11 +9,19 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.paimon import open_paimon
 from deltacli.core.errors import Refused
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import RenameColumn, SetOption
 from deltacli.paimon.schema import Schema, read_schema
-from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, changes_between, meaning_for_old_rows
+from deltacli.paimon.schema_changes import (
+    Change,
+    ChangeKind,
+    Loss,
+    changes_between,
+    find_options_of_other_columns,
+    meaning_for_old_rows,
+)
 from tests.paimon.answers import Capture, ask
 from tests.paimon.test_rules import check
 from tests.support.paimon_builder import PaimonBuilder, field
@@ -34,7 +42,8 @@ def schema(names: Mapping[int, str], options: Mapping[str, str], keys: Sequence[
 
 
 def option_changes(before: Schema, after: Schema) -> list[Change]:
-    return [change for change in changes_between(before, after) if change.kind in OPTIONS]
+    changes = [change for change in changes_between(before, after) if change.kind in OPTIONS]
+    return [*changes, *find_options_of_other_columns(before, after)]
 
 
 RENAMES: Mapping[str, tuple[dict[int, str], dict[str, str], dict[str, str]]] = {
@@ -183,3 +192,30 @@ def test_a_bucket_key_cannot_be_moved_to_another_column_by_renames() -> None:
 
     assert "alter.option" == refused.value.code
     assert "former" == after.options["bucket-key"]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"), [({"bucket-key": "id"}, "immutable-option"), ({"sequence.field": "id"}, "option-of-old-rows")]
+)
+def test_columns_that_swap_their_names_under_an_option_are_reported(
+    options: dict[str, str], rule: str, tmp_path: Path
+) -> None:
+    keys = [] if "bucket-key" in options else ["w"]
+    table = PaimonBuilder(tmp_path / "t")
+    for names in (COLUMNS, COLUMNS | {0: "v", 1: "id"}):
+        table.schema(*fields(names), primaryKeys=keys, options={"bucket": "2"} | options)
+    table.snapshot(0, adds={"a": 0})
+
+    assert [f"paimon.{rule}"] == [finding.rule.id for finding in check(table.root).findings]
+
+
+def test_a_plan_that_lets_another_column_order_rows_warns(tmp_path: Path) -> None:
+    table = PaimonBuilder(tmp_path / "t")
+    table.schema(*fields(COLUMNS), primaryKeys=["id"], options={"bucket": "2", "sequence.field": "v"}).snapshot(0)
+    renames = [RenameColumn(("v",), "former"), RenameColumn(("w",), "v")]
+
+    plan = open_paimon(table.root).plan_alter([*renames, SetOption("sequence.field", "v")])
+    without = open_paimon(table.root).plan_alter(renames)
+
+    assert "old-rows" in [code for code, _ in plan.warnings]
+    assert "old-rows" not in [code for code, _ in without.warnings]

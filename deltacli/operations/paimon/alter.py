@@ -40,7 +40,14 @@ from deltacli.paimon.engines import require_paimon_version
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
-from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, meaning_for_old_rows, sentence
+from deltacli.paimon.schema_changes import (
+    Change,
+    ChangeKind,
+    changes_between,
+    find_options_of_other_columns,
+    meaning_for_old_rows,
+    sentence,
+)
 from deltacli.rules.paimon.branches import BranchFault, faults_of_branches
 from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import require_writable
@@ -359,7 +366,8 @@ class AlterOutcome(Whole, OnTableAt):
         if self.is_noop or self.after is None:
             return ()
         found = [_branch_warning(fault) for fault in self._branch_faults(self.after)]
-        for change in self.changes if self.has_snapshots else ():
+        changes = (*self.changes, *find_options_of_other_columns(self.before, self.after))
+        for change in changes if self.has_snapshots else ():
             if (meaning := meaning_for_old_rows(change, self.before, self.after)) is not None:
                 found.append(("old-rows", f"{sentence(change)}: {meaning}"))
             missed = describe_missed_rows(change, self.after.options, min_paimon=self.request.min_paimon)

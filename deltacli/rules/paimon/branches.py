@@ -15,6 +15,7 @@ from deltacli.paimon.schema_changes import (
     Loss,
     changes_between,
     dotted,
+    find_options_of_other_columns,
     meaning_for_old_rows,
     sentence,
 )
@@ -274,7 +275,9 @@ _BY_KIND = {
 @EVOLUTION_AREA.check(EvolutionView, *dict.fromkeys(_BY_KIND.values()))
 def check_changes(view: EvolutionView) -> Iterator[Finding]:
     """Report the changes that Paimon refuses."""
-    for change in changes_between(view.before, view.after, has_snapshots=view.has_snapshots):
+    changes = changes_between(view.before, view.after, has_snapshots=view.has_snapshots)
+    others = find_options_of_other_columns(view.before, view.after, has_snapshots=view.has_snapshots)
+    for change in (*changes, *others):
         rule = _BY_KIND.get(change.kind)
         if rule is not None and change.loss is Loss.REFUSED:
             severity = Severity.WARNING if change.reason == EXPLICIT_DISABLED else None
@@ -293,7 +296,10 @@ def _key(change: Change) -> str:
 @EVOLUTION_AREA.check(EvolutionView, OLD_ROWS)
 def check_options_of_old_rows(view: EvolutionView) -> Iterator[Finding]:
     """Report options that changed although rows exist which were written under the former value."""
-    for change in changes_between(view.before, view.after) if view.has_snapshots else ():
+    if not view.has_snapshots:
+        return
+    changes = changes_between(view.before, view.after)
+    for change in (*changes, *find_options_of_other_columns(view.before, view.after)):
         if (meaning := meaning_for_old_rows(change, view.before, view.after)) is not None:
             message = f"{sentence(change)}, since schema {view.before.id}: {meaning}"
             yield OLD_ROWS.at(view.place(_key(change)), message, seen=change.after, expected=change.before)
