@@ -44,7 +44,8 @@ _NEGATIVE = "negative values"
 def find_missed_rows(before: DataType, after: DataType) -> str | None:
     """Return which rows of old files queries with a condition miss after a change of type, in words.
 
-    Measured with Paimon 1.4.2 for every pair of types that it can convert. What was not measured counts as missed.
+    Measured with Paimon 1.4.2 for lossless changes between all kinds of types. What was not measured, and every lossy
+    change, counts as missed.
 
     Returns:
         The rows, as the object of a sentence; None if Paimon finds all of them.
