@@ -35,13 +35,10 @@ from deltacli.table.replay import read_contents
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import is_large, stream_lines
 
-# A path that begins like an absolute one or with a dot segment, or that has an escape of a URI or of JSON, a scheme, an
-# empty segment or a dot segment. A key `path` inside of statistics has a backslash before its quotation mark.
-_ODD_PATH = pattern(rb'"path"\s*:\s*"(?:[./]|[^"]*?(?:[%:\\]|/[/.]))')
-
-
-_FACTOR = 0x9E3779B1
-"""Odd, so that two equal fingerprints do not cancel each other."""
+# A path that is not certainly the name of its file: one that begins like an absolute path or with a dot segment, or has
+# an escape of a URI or of JSON, a scheme, an empty segment or a dot segment. A key `path` inside of statistics has a
+# backslash before its quotation mark.
+_ODD_PATH = pattern(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
 _ODD_MARKS = (b"%", b":", b"//", b"/.")
 """One of them is in each path that is not the name of its file, unless that begins with `.` or `/`."""
 
