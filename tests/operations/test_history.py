@@ -183,7 +183,6 @@ def test_features_do_not_matter(table_builder: TableBuilder) -> None:
         (damage.zero_byte_commit(1), "commit.empty", None),
         (damage.commit_line(1, 1, b'{"commitInfo":{"operation":"WRI'), "commit.bad-json", None),
         (damage.commit_line(1, 1, b"[1]"), "commit.line-not-object", None),
-        (damage.commit_line(1, 1, b'{"commitInfo":7}'), "action.wrong-type", None),
         (damage.commit_line(1, 1, b'{"commitInfo":{"operation":"\xff"}}'), "commit.not-utf8", None),
         (damage.commit_line(1, 2, b'{"add":{"path":'), "commit.bad-json", "WRITE"),
     ],

@@ -353,7 +353,8 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
                     take_whole_numbers(kind, action, line)
                 yield kind, action
             elif action is not None:
-                if kind in KNOWN_ACTIONS:
+                # A commitInfo is free in form and changes no row: as text or as a list it has no field that is known.
+                if kind in KNOWN_ACTIONS and kind != "commitInfo":
                     raise _wrong_type(name, number, offset, kind, action)
                 yield kind, {}
         offset += len(line) + 1
