@@ -131,6 +131,34 @@ def test_a_line_contains_one_action(line: Action, message: str) -> None:
     assert any(line.values()) is found.is_readable or line["commitInfo"] == {}
 
 
+def not_finite(found: ScannedLines) -> list[tuple[int | None, str | None]]:
+    rule = raw_lines.NOT_FINITE
+    return [(finding.place.line, finding.seen) for finding in found.findings if finding.rule is rule]
+
+
+def test_numbers_that_are_not_json_are_reported_at_their_line_and_the_actions_are_kept() -> None:
+    lines = (b'{"commitInfo":{"a":NaN,"b":[-Infinity,NaN]}}', b'{"add":{"path":"a","new":Infinity}}', b'{"x":NaN}')
+    found = scan(*lines)
+
+    assert [(1, "NaN and -Infinity"), (2, "Infinity"), (3, "NaN")] == not_finite(found)
+    assert found.is_readable
+    assert ["commitInfo", "add", "x"] == [placed.kind for placed in found.actions]
+
+
+def test_words_and_large_numbers_are_not_taken_for_them() -> None:
+    """Engines read 1e999, as infinity or not at all, and texts that name the constants."""
+    schema = json.dumps({"type": "struct", "fields": [{"name": "NaN", "metadata": {"comment": "Infinity"}}]})
+    lines = ({"commitInfo": {"NaN": "-Infinity"}}, b'{"commitInfo":{"a":1e999, "b":-1E400}}')
+    found = scan(*lines, {"metaData": {"schemaString": schema}})
+
+    assert [] == not_finite(found)
+
+
+def test_a_schema_and_an_action_on_several_lines_are_looked_into() -> None:
+    assert [(1, "NaN")] == not_finite(scan({"metaData": {"schemaString": '{"fields":[NaN]}'}}))
+    assert [(1, "NaN")] == not_finite(scan(b'{"commitInfo":', b'{"a":NaN}}'))
+
+
 @pytest.mark.parametrize(
     "line", [{"add": None, "commitInfo": {}}, {"commitInfo": {}, "x": {}}, {"x": {}, "y": 1}, {"x": 1}, {"x": {}}]
 )

@@ -172,3 +172,27 @@ def half_a_character_in_the_comment_of_a_column() -> TableBuilder:
     schema["fields"][0]["metadata"]["comment"] = "caf\udce9"
     metadata["schemaString"] = json.dumps(schema)
     return table
+
+
+@damage("commit.number-not-finite")
+def metric_that_is_not_a_number() -> TableBuilder:
+    table = TableBuilder()
+    table.edit_lines(LAST, lambda data: data.replace(b'"commitInfo":{', b'"commitInfo":{"share":NaN,'))
+    return table
+
+
+@damage("commit.number-not-finite", also=("commit.unknown-action",))
+def infinity_in_an_unknown_action() -> TableBuilder:
+    table = TableBuilder()
+    table.edit_lines(LAST, lambda data: data + b'{"futureAction":{"bounds":[-Infinity,Infinity]}}\n')
+    return table
+
+
+@damage("commit.number-not-finite")
+def metadata_of_a_column_that_is_not_a_number() -> TableBuilder:
+    table = TableBuilder()
+    metadata = table.action(0, "metaData")
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][0]["metadata"]["share"] = float("nan")
+    metadata["schemaString"] = json.dumps(schema)
+    return table

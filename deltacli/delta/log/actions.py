@@ -461,6 +461,27 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Json:
     )
 
 
+def find_constants(text: object) -> list[str]:
+    """Return which of NaN, Infinity and -Infinity a JSON text has as values, in the order of their first occurrence.
+
+    JSON does not have these numbers. Spark writes and reads them, and so does deltacli (see `_parse_leniently`), but
+    most engines refuse the whole text. The words within strings are no values. None are found in what is no JSON text.
+    """
+    if not isinstance(text, str) or ("NaN" not in text and "Infinity" not in text):
+        return []
+    constants: dict[str, None] = {}
+
+    def note(constant: str) -> float:
+        constants[constant] = None
+        return float(constant)
+
+    try:
+        json.loads(text, parse_constant=note)
+    except (ValueError, RecursionError):
+        return []
+    return list(constants)
+
+
 def json_reason(fault: json.JSONDecodeError) -> str:
     """Return why a text is not JSON, without the position that the standard library puts after it."""
     return fault.msg.lower().removesuffix(" starting at")

@@ -477,7 +477,10 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ("readers leave out what the file does not have; optimize writes it without its vector", "dv.row-out-of-range"),
     ("manifest writes them again", "data.manifest-stale"),
     ("checkpoint writes one", "log.no-checkpoint-long"),
-    ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
+    (
+        "a commit is never edited, and the next checkpoint lets readers begin behind it",
+        "commit.lone-surrogate commit.number-not-finite",
+    ),
     ("optimize compacts small files", "data.small-files partition.cardinality"),
     ("optimize with a purge writes such files again", "data.nan-beyond-bounds"),
     ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),

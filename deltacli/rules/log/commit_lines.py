@@ -28,6 +28,7 @@ from deltacli.delta.log.actions import (
     Action,
     Field,
     FieldType,
+    find_constants,
     is_nested_too_deeply,
     json_reason,
     take_whole_numbers,
@@ -145,6 +146,18 @@ LONE_SURROGATE = AREA.error(
     ),
     spec="Delta Log Entries (JSON, RFC 8259)",
     example=r'{"commitInfo":{"userMetadata":"\ud83c"}}',
+)
+NOT_FINITE = AREA.error(
+    "commit.number-not-finite",
+    "A commit, or a schema in it, has NaN or Infinity as a value, which JSON does not have.",
+    broken="Delta Kernel (Java and Rust), deltalake, polars, DuckDB, chDB and daft refuse this version and all later "
+    "ones; Spark reads them",
+    repair=Worded(
+        "replace the value, if it is in the schema (alter), then let readers begin behind the commit: {}",
+        partial(command, "checkpoint"),
+    ),
+    spec="Delta Log Entries (JSON, RFC 8259)",
+    example='{"commitInfo":{"operation":"WRITE","operationMetrics":{"ratio":NaN}}}',
 )
 CONFIGURATION_NOT_STRING = AREA.error(
     "domain.configuration-not-string",
@@ -325,7 +338,9 @@ class LineScanner:
         message = "actions span several lines, but each must be on its own line"
         run.report(PRETTY_PRINTED.at(place._replace(line=1), message))
         for number, value in values:
-            self._take(value, number, run, json.dumps(value).encode())
+            text = json.dumps(value)
+            _report_not_finite(find_constants(text), "the action", place._replace(line=number), run)
+            self._take(value, number, run, text.encode())
         return run.result()
 
     def _careful(self, line: bytes, number: int, run: _Run) -> Json:
@@ -368,6 +383,7 @@ class LineScanner:
         if b"\\u" in line and not _is_unicode(value):
             message = "a text of the line has half a surrogate pair, which is not Unicode"
             run.report(LONE_SURROGATE.at(place, message, seen=next(_halves(text))))
+        _report_not_finite(find_constants(text), "the line", place, run)
         run.odd_ends += text.endswith("\r")
         return value
 
@@ -382,6 +398,9 @@ class LineScanner:
             is_filled = _report_number(value, number, run)
         for kind, action in value.items():
             if type(action) is dict:
+                if kind == "metaData":
+                    constants = find_constants(action.get("schemaString"))
+                    _report_not_finite(constants, "metaData.schemaString", run.place._replace(line=number), run)
                 if _ESCAPE_WITHIN in line:
                     _report_halves_within(kind, action, run.place._replace(line=number), run)
                 for names in take_whole_numbers(kind, action, line):
@@ -522,6 +541,16 @@ def _report_halves_within(kind: str, action: Action, place: Place, run: _Run) ->
         if isinstance(text, str) and (half := next(_halves(text), None)) is not None:
             message = f"{kind}.{name} has half a surrogate pair, which is not Unicode"
             run.report(LONE_SURROGATE.at(place, message, seen=half))
+
+
+def _report_not_finite(constants: Sequence[str], what: str, place: Place, run: _Run) -> None:
+    """Report constants of a line, or of a JSON text in it, that are numbers for Spark alone."""
+    if constants:
+        named = " and ".join(constants)
+        message = (
+            f"{what} has {named}, which is not JSON: Spark reads the commit, and nearly every other engine refuses it"
+        )
+        run.report(NOT_FINITE.at(place, message, seen=named, expected="a number, a string or null"))
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:
