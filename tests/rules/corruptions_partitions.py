@@ -47,6 +47,23 @@ def number_with_a_blank() -> TableBuilder:
     return table_by("year", "integer", "7 ")
 
 
+@damage("partition.kernel-unreadable")
+def integer_that_is_an_empty_text() -> TableBuilder:
+    return table_by("year", "integer", "")
+
+
+@damage("partition.kernel-unreadable")
+def time_that_is_an_empty_text_in_one_file() -> TableBuilder:
+    table = table_by("at", "timestamp", "2026-01-01T00:00:00.000000Z")
+    table.add(3)["partitionValues"] = {"at": ""}
+    return table
+
+
+@damage("partition.kernel-unreadable")
+def decimal_that_is_an_empty_text() -> TableBuilder:
+    return table_by("amount", "decimal(10,2)", "")
+
+
 @damage("partition.key-missing")
 def add_without_its_partition_value() -> TableBuilder:
     table = TableBuilder()
@@ -104,7 +121,8 @@ def null_in_a_partition_column_that_forbids_it() -> TableBuilder:
     return table
 
 
-@damage("partition.null-in-not-null")
+# The damage is the same text.
+@damage("partition.null-in-not-null", also=("partition.kernel-unreadable",))
 def empty_text_in_a_partition_column_of_integers() -> TableBuilder:
     """An empty text is null for every type except text."""
     table = table_by("year", "integer", "2026", nullable=False)

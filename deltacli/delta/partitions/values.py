@@ -37,6 +37,7 @@ class Spelling(StrEnum):
     NO_ZONE = "no zone"
     DATE_ONLY = "date only"
     REFUSED_BY_KERNEL = "refused by kernels"
+    EMPTY = "empty"
     UNPARSABLE = "unparsable"
 
 
@@ -112,6 +113,15 @@ def kernel_refuses(type_name: str, text: str) -> bool:
     if type_name in ("timestamp", "timestamp_ntz"):
         return not (_WITHOUT_ZONE.fullmatch(text) or (type_name == "timestamp" and _WITH_ZONE.fullmatch(text)))
     return type_name in ("float", "double") and text[-1:] in tuple("fFdD") and text.lower() not in _OTHER_FLOATS
+
+
+def java_kernel_refuses(type_name: str, text: str) -> bool:
+    """Return True for a text that Delta Kernel for Java parses as a value of its type, and cannot: the empty text.
+
+    By the protocol an empty text is null for every type, and deltalake, Spark and DuckDB read it as null. Kernel for
+    Java does so for text columns only.
+    """
+    return not text and not is_text(type_name)
 
 
 def best_spelling(type_name: str, texts: Sequence[str | None]) -> str | None:

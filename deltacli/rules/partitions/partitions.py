@@ -20,6 +20,7 @@ from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
     Spelling,
     is_text,
+    java_kernel_refuses,
     kernel_refuses,
     may_be_equal,
     spelling_of,
@@ -202,7 +203,8 @@ NOT_CANONICAL = AREA.info(
 KERNEL_REFUSES = AREA.warning(
     "partition.kernel-unreadable",
     "A partition value has a spelling that readers built on a Delta kernel refuse.",
-    broken="deltalake, DuckDB and other readers of a kernel cannot open the table; Spark reads it",
+    broken="deltalake, DuckDB and other readers of a kernel cannot open the table (with an empty text, only readers of "
+    "Kernel for Java, such as Flink); Spark reads it",
     repair=_RECOMMIT,
     example='"partitionValues":{"p":"1.5"} where p is a decimal(10,2)',
 )
@@ -333,8 +335,10 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
                 message = f"the value of partition column {column.name} is not a valid {type_name}"
                 yield UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
         else:
-            other = spelling.value if spelling is Spelling.REFUSED_BY_KERNEL else "other"
-            rule, message, expected = _WORDS[text if text in _WORDS else other]
+            if spelling in (Spelling.REFUSED_BY_KERNEL, Spelling.EMPTY):
+                rule, message, expected = _WORDS[spelling.value]
+            else:
+                rule, message, expected = _WORDS[text if text in _WORDS else "other"]
             message = message.format(column=column.name) + in_files(len(places))
             yield rule.at(view.place(places[0]), message, seen=text, expected=expected)
     for spelling, places in by_spelling.items():
@@ -352,6 +356,11 @@ _WORDS = {
         KERNEL_REFUSES,
         "readers built on a Delta kernel do not parse the value of partition column {column}",
         "a decimal with all digits of its scale; a time as `YYYY-MM-DD HH:MM:SS`, or ISO 8601 with Z; no blanks",
+    ),
+    Spelling.EMPTY.value: (
+        KERNEL_REFUSES,
+        "partition column {column} is empty, which only text can be for Delta Kernel for Java; others read null",
+        "null",
     ),
     Spelling.NO_ZONE.value: (
         TIMESTAMP_ZONELESS,
@@ -374,6 +383,9 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
         odd = pc.is_in(distinct, value_set=pa.array(["", HIVE_DEFAULT], pa.string()))
         return dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL)
     spellings: dict[str, Spelling] = {}
+    is_refused_if_empty = java_kernel_refuses(type_name, "")
+    if is_refused_if_empty and pc.any(pc.equal(distinct, "")).as_py():
+        spellings[""] = Spelling.EMPTY
     rest = pc.filter(distinct, pc.not_equal(distinct, ""))
     for pattern, spelling in sure_spellings(type_name):
         sure = pc.match_substring_regex(rest, pattern)
