@@ -21,7 +21,7 @@ from deltacli.core.units import format_duration, format_limit, format_size, form
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
-from deltacli.rules.framework.repairs import RULES, UNREADABLE, Risk, recover_command
+from deltacli.rules.framework.repairs import ARCHIVED_FILES, RULES, UNREADABLE, Risk, recover_command
 from deltacli.storage.secrets import all_without_secrets
 
 # -- the thresholds of a policy ----------------------------------------------------------------------------------------
@@ -316,6 +316,10 @@ def _weight_of(step: StepStatus) -> Weight:
     return Weight.FINDINGS if step.is_read or UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
 
 
+def _is_unreadable(step: StepStatus) -> bool:
+    return step.state == "findings" and _weight_of(step) is Weight.UNREADABLE
+
+
 def target_of(settings: CopyPolicy, table: str) -> str:
     path = (table.partition("://")[2] if "://" in table else table).strip("/")
     path = "/".join(part.replace(".", "%2E") if part in (".", "..") else part for part in path.split("/"))
@@ -341,7 +345,8 @@ def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolic
             return recover_command(table)
         case "fleet.findings", _:
             return command("validate", table=table)
-        case _, "validate" if step.state == "findings" and _weight_of(step) is Weight.UNREADABLE:
+        # No repair brings archived files back: the finding names what does.
+        case code, "validate" if code != ARCHIVED_FILES and _is_unreadable(step):
             return command("repair", table=table, dry_run=True)
         case _, "validate":
             return command("validate", table=table, **options)

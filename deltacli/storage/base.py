@@ -56,7 +56,9 @@ class FileStat(NamedTuple):
     """One file of a listing: its name in the directory, its size, and when it was last written.
 
     `tag` is what an object store calls the content, where a single file was asked for, and `md5` the MD5 of its bytes
-    in hexadecimal digits, where the store reports it.
+    in hexadecimal digits, where the store reports it. `archive_class` is the storage class of a file that cannot be
+    read before its store has restored it, as the store spells it (`DEEP_ARCHIVE`); '' for every other file.
+    `is_restored` is True where a single file was asked for and the store reports a restored copy, which can be read.
     """
 
     name: str
@@ -64,6 +66,8 @@ class FileStat(NamedTuple):
     modified_ms: int
     tag: str = ""
     md5: str = ""
+    archive_class: str = ""
+    is_restored: bool = False
 
 
 class PathKind(StrEnum):
@@ -80,7 +84,8 @@ class WalkEntry(NamedTuple):
     `special` are names of entries that are neither regular files nor directories: links, pipes, sockets, and on object
     stores the markers, whose name ends in `/` or is '' for the directory's own. `is_empty`: the directory has no
     entries, or only checksum files of Hadoop whose files are gone; then, on a store that has directories,
-    `directory_modified_ms` is its time.
+    `directory_modified_ms` is its time. `archived` are the names of files that have an archive class (see `FileStat`),
+    with that class: none in nearly every table.
     """
 
     directory: str
@@ -90,6 +95,7 @@ class WalkEntry(NamedTuple):
     special: list[str]
     is_empty: bool = False
     directory_modified_ms: int | None = None
+    archived: tuple[tuple[str, str], ...] = ()
 
 
 ShouldDescend = Callable[[str, Sequence[str]], Iterable[str]]

@@ -234,10 +234,14 @@ def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
     return FileFault(refusal.code, refusal.message)
 
 
+_IN_ARCHIVE = "it is in an archive of the store, which has to restore it first"
+
+
 def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
     """Return the result for an existing file that cannot be read, or whose store cannot be opened."""
     code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
-    return FileFault(code, f"{path} cannot be read: {fault.reason}", fault.reason)
+    reason = _IN_ARCHIVE if fault.code == "storage.archived" else fault.reason
+    return FileFault(code, f"{path} cannot be read: {reason}", reason)
 
 
 def _read_footer(
@@ -586,7 +590,8 @@ class VectorReader:
                 found.append(VectorRead(facts, refused=_as_recorded(descriptor)))
             except (StorageFailed, UsageError) as fault:
                 code = UNREAD if isinstance(fault, StorageFailed) else UNREACHABLE
-                found.append(VectorRead(VectorFacts(row, code, fault.message, None, None)))
+                reason = _IN_ARCHIVE if fault.code == "storage.archived" else fault.message
+                found.append(VectorRead(VectorFacts(row, code, reason, None, None)))
         for of_file in by_file.values():
             found += self._of_file(of_file)
         return found
@@ -620,7 +625,8 @@ class VectorReader:
             self._files.refuse(refused)
             return [read._replace(refused=refused) for read in _unread(vectors, None, refusal.message)]
         except StorageFailed as fault:
-            return _unread(vectors, UNREAD, fault.message)
+            reason = _IN_ARCHIVE if fault.code == "storage.archived" else fault.message
+            return _unread(vectors, UNREAD, reason)
         return found if not version or version[0] == _VERSION else _of_version(found, version[0])
 
     def _read_file(

@@ -220,6 +220,15 @@ def test_tables_that_lose_more_files_come_first(status: Status) -> None:
     assert ["/lake/b", "/lake/c", "/lake/a"] == [table["table"] for table in status()[1]["tables"]]
 
 
+def test_no_repair_is_advised_for_archived_files() -> None:
+    def advice(code: str) -> str:
+        found = [{"rule": code, "severity": "error", "message": "x"}]
+        return advice_for(StepStatus("validate", "findings", 1, 1, "", code=code, findings=found), "s3://lake/t", "")
+
+    assert "deltacli validate s3://lake/t" == advice("data.archived")
+    assert "deltacli repair s3://lake/t --dry-run" == advice("data.not-parquet")
+
+
 def test_rows_that_are_lost_come_before_whatever_else_costs_time(status: Status) -> None:
     Path("fleet.toml").write_text(LIMITS)
     found = {"rule": "data.file-missing", "severity": "error", "message": "x"}

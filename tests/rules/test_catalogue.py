@@ -42,10 +42,13 @@ ADDED = {
     "stats.text-too-long": (Severity.WARNING, Level.LOG),
     "schema.collation-of-another": (Severity.WARNING, Level.LOG),
     "data.nan-beyond-bounds": (Severity.WARNING, Level.DATA),
+    "data.archived": (Severity.ERROR, Level.STORAGE),
+    "commit.number-not-finite": (Severity.ERROR, Level.LOG),
 }
 """Rules that the reference does not have."""
 
 PROVEN_OTHERWISE = {
+    "data.archived": "what only object stores have: tests/operations/test_archived_files.py asks two of them",
     "commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them",
     "catalog.diverged": "what only a catalog knows: tests/catalogs/test_commands.py asks one",
     "catalog.staged-missing": "what only a catalog knows: tests/catalogs/test_staged_files_gone.py asks one",

@@ -30,6 +30,7 @@ class Stored(NamedTuple):
     tag: str
     modified: str
     is_directory: bool = False
+    tier: str = "Hot"
 
 
 class Kept(NamedTuple):
@@ -100,6 +101,11 @@ class AzureServer(CloudServer):
         self.blocks.pop((container, key), None)
         return blobs[key]
 
+    def move_to_tier(self, container: str, key: str, tier: str) -> None:
+        """Move a blob to an access tier. Blobs of the tier Archive cannot be read."""
+        blobs = self.containers[container]
+        blobs[key] = blobs[key]._replace(tier=tier)
+
     def _retire(self, container: str, key: str, *, is_overwritten: bool = False) -> None:
         """Take a blob away, and keep it as the account does."""
         blob = self.containers[container].pop(key, None)
@@ -165,6 +171,9 @@ class AzureServer(CloudServer):
         if asked.headers.get("if-match", there.tag) != there.tag:
             return problem(412, "ConditionNotMet")
         headers = {"ETag": there.tag, "Last-Modified": there.modified, "x-ms-blob-type": "BlockBlob"}
+        headers["x-ms-access-tier"] = there.tier
+        if asked.method == "GET" and there.tier == "Archive":
+            return problem(409, "BlobArchived")
         if there.is_directory:
             headers |= {"x-ms-resource-type": "directory", "x-ms-meta-hdi_isfolder": "true"}
         if asked.method == "HEAD":
@@ -351,7 +360,7 @@ def _entry(key: str, blob: Stored, number: str = "") -> str:
     kind = "<ResourceType>directory</ResourceType>" if blob.is_directory else "<ResourceType>file</ResourceType>"
     return (
         f"<Blob>{_name(key)}{number}<Properties><Last-Modified>{blob.modified}</Last-Modified><Etag>{blob.tag[1:-1]}</Etag>"
-        f"{kind}<Content-Length>{len(blob.data)}</Content-Length></Properties></Blob>"
+        f"{kind}<Content-Length>{len(blob.data)}</Content-Length><AccessTier>{blob.tier}</AccessTier></Properties></Blob>"
     )
 
 

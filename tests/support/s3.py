@@ -88,6 +88,14 @@ class S3Server:
         if modified_ms is not None:
             made.last_modified = _moment(modified_ms)
 
+    def move_to_class(self, bucket: str, key: str, storage_class: str) -> None:
+        """Move an object to a storage class, as a lifecycle rule does. Archived ones cannot be read."""
+        self._backend.get_object(bucket, key).set_storage_class(storage_class)
+
+    def restore(self, bucket: str, key: str) -> None:
+        """Restore an archived object, which keeps its class."""
+        self._backend.get_object(bucket, key).restore(7)
+
     def clear(self, bucket: str) -> None:
         """Delete all objects without a request."""
         self._backend.buckets[bucket].keys.clear()

@@ -35,7 +35,7 @@ from deltacli.core.units import (
 )
 from deltacli.delta.schema.types import simple_name
 from deltacli.fleet.policy_file.model import plain_name
-from deltacli.operations.doctor.advice import LOST_FILES, dollars, growth, numbers, saves
+from deltacli.operations.doctor.advice import ARCHIVED_FILES, LOST_FILES, dollars, growth, numbers, saves
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -338,6 +338,8 @@ def _headline(report: TableReport, advice: Sequence[JsonObject]) -> tuple[str, s
     for one in advice:
         if one["code"] == LOST_FILES:
             return f"{plural(one['now']['lostFiles'], 'live file')} lost", "bad"
+        if one["code"] == ARCHIVED_FILES:
+            return f"{plural(one['now']['archivedFiles'], 'live file')} archived", "bad"
     return plural(len(advice), "suggestion") if advice else "nothing to improve", ""
 
 

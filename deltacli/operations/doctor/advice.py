@@ -202,6 +202,7 @@ class DoctorRequest:
 # -- advice ------------------------------------------------------------------------------------------------------------
 
 LOST_FILES = "files.lost"
+ARCHIVED_FILES = "files.archived"
 SMALL_FILES = "files.small"
 DELETED_ROWS = "files.deleted-rows"
 UNREFERENCED = "files.unreferenced"

@@ -66,6 +66,7 @@ from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.rules.framework.repairs import ARCHIVED_FILES
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
@@ -91,7 +92,9 @@ def lost_advice(facts: Examined) -> Iterator[Advice]:
     """Yield the advice on live files that cannot be read, before which nothing else should be done."""
     if facts.lost is None or not facts.lost.findings:
         return
-    messages = [one.message for one in facts.lost.findings]
+    messages = [one.message for one in facts.lost.findings if one.rule.id != ARCHIVED_FILES]
+    if not messages:
+        return
     count = len(messages) + sum(facts.lost.suppressed.values())
     shown = list(dict.fromkeys(messages))[:_EXAMPLES]  # a file of deletion vectors has those of several
     left = count - sum(one in shown for one in messages)
@@ -107,6 +110,24 @@ def lost_advice(facts: Examined) -> Iterator[Advice]:
         Saves(),
         command("reach") if facts.snapshot.protocol.is_catalog_managed else command("repair", dry_run=True),
     )
+
+
+def archived_advice(facts: Examined) -> Iterator[Advice]:
+    """Yield the advice on live files in an archive of the store, which no command can read or rewrite."""
+    findings = () if facts.lost is None else facts.lost.findings
+    for finding in findings:
+        if finding.rule.id == ARCHIVED_FILES:
+            yield Advice(
+                codes.ARCHIVED_FILES,
+                Severity.ERROR,
+                f"{finding.message}. Restore them with the tools of the store before anything reads or rewrites the "
+                "table, and exclude the table from the lifecycle rule that archives its files",
+                "live files in an archive of the store",
+                {"archivedFiles": int(finding.seen or 0)},
+                {},
+                Saves(),
+                command("validate", level="storage"),
+            )
 
 
 def file_advice(facts: Examined) -> Iterator[Advice]:
@@ -594,11 +615,13 @@ def _with_plans(facts: Examined, *, listing: bool) -> Examined:
 
 
 def _lost(table: TableHandle, whole: WholeLog, walk: KeptWalk | None) -> Validation:
-    """Look for files of live rows and of deletion vectors that are missing, or have another size than in the log."""
+    """Look for files of live rows and of deletion vectors that are missing, have another size than in the log, or are
+    in an archive of the store.
+    """
     from deltacli.rules.files.deletion_vectors import VECTOR_FILE_MISSING
     from deltacli.rules.files.storage import FILE_MISSING, SIZE_MISMATCH
 
-    rules = (FILE_MISSING.id, SIZE_MISMATCH.id, VECTOR_FILE_MISSING.id)
+    rules = (FILE_MISSING.id, SIZE_MISMATCH.id, VECTOR_FILE_MISSING.id, ARCHIVED_FILES)
     request = ValidateRequest(level=LevelChoice.STORAGE, select=rules)
     return validate_table(table, request, whole=whole, walk=walk)
 
@@ -608,7 +631,7 @@ _REWRITING = frozenset({codes.SMALL_FILES, codes.DELETED_ROWS, codes.NO_STATISTI
 
 def _advice(facts: Examined) -> list[Advice]:
     """Return the advice in an order in which each command works after those before it."""
-    if lost := list(lost_advice(facts)):
+    if lost := [*lost_advice(facts), *archived_advice(facts)]:
         facts.notes.append("no other advice until these files are back: nothing should be rewritten or deleted before")
         return [*lost, *problem_advice(facts)]
     found = list(chain(file_advice(facts), log_advice(facts)))

@@ -813,9 +813,12 @@ def _joined(held: list[ListedFiles]) -> ListedFiles:
     def whole(columns: list[Any]) -> Any:  # Any: pyarrow has no types
         return None if any(column is None for column in columns) else pa.concat_arrays(columns)
 
-    paths, sizes, times, plain = zip(*held, strict=True)
-    joined = list(chain.from_iterable(paths)) if isinstance(paths[0], list) else pa.concat_arrays(list(paths))
-    return ListedFiles(joined, whole(list(sizes)), whole(list(times)), all(plain))
+    paths: list[Any] = [files.paths for files in held]
+    joined = list(chain.from_iterable(paths)) if isinstance(paths[0], list) else pa.concat_arrays(paths)
+    sizes = whole([files.sizes for files in held])
+    times = whole([files.modified_ms for files in held])
+    archived = tuple(chain.from_iterable(files.archived for files in held))
+    return ListedFiles(joined, sizes, times, all(files.is_plain for files in held), archived)
 
 
 def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hidden: bool) -> pyarrow.Table:

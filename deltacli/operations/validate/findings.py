@@ -148,7 +148,8 @@ FILE_UNREADABLE = Rule(
     "deltacli",
     Fix(
         broken="the content of this file is not checked",
-        advice="grant permission to read it, or check the disk or store that contains it, and run the command again",
+        advice="grant permission to read it, restore it if the store has archived it, or check the disk or store that "
+        "contains it, and run the command again",
     ),
     "a commit that only its owner may read",
 )

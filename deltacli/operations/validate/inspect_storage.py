@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deltacli.core.errors import FileMissing, NotATable
+from deltacli.core.errors import FileMissing, NotATable, PermissionRefused
 from deltacli.core.made_once import NamedTuple, dataclass
+from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import Plan, Progress, planned, reported
 from deltacli.delta.data_files import decode, key_text
 from deltacli.delta.log import segment
@@ -128,11 +129,12 @@ def _of_walk(storage: ReadStorage, walk: KeptWalk, root: PlacedDirectory) -> Who
             sizes, times = storage.stat_many(paths)
         else:
             sizes, times = files.sizes.to_pylist(), files.modified_ms.to_pylist()
+        archive_classes = dict(files.archived)
         for path, size_bytes, modified_ms in zip(paths, sizes, times, strict=True):
             if log in path:
                 nested.add(path.partition(log)[0])
             elif size_bytes >= 0:
-                found[path] = StoredFile(path, size_bytes, modified_ms)
+                found[path] = StoredFile(path, size_bytes, modified_ms, archive_classes.get(path, ""))
     for directory in sorted(walk.left_out):
         above, _, name = directory.rpartition("/")
         if name == segment.LOG_DIRECTORY:
@@ -168,7 +170,7 @@ def _walk(root: PlacedDirectory, listing: _Listing, nested: list[str], unlisted:
         directory = waiting.pop()
         prefix = f"{directory.path}/" if directory.path else ""
         for stat in listing.files(directory):
-            yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms)
+            yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms, stat.archive_class)
         for inner in listing.inner(directory):
             if inner.name == segment.LOG_DIRECTORY:
                 if directory.path:
@@ -249,6 +251,30 @@ def make_exists(storage: ReadStorage, files: TableFiles) -> Callable[[str], bool
         return not files.may_look(path) or os.path.exists("/" + decode(bare).lstrip("/"))
 
     return exists
+
+
+def find_archived(storage: ReadStorage, listed: Mapping[str, str]) -> dict[str, str]:
+    """Return which files cannot be read before their store has restored them, with their archive class.
+
+    A listing does not say which files are restored, so that every file is asked for, several at a time. The listing
+    decides unless the store reports a restored copy, or the file is gone by now.
+
+    Args:
+        storage: The store of the table.
+        listed: The archive class of each file, by path, according to a listing.
+    """
+
+    def is_archived(path: str) -> bool:
+        try:
+            return not storage.stat(path).is_restored
+        except FileMissing:
+            return False
+        except PermissionRefused:
+            return True
+
+    with ThreadPool(storage.capabilities.parallel_reads) as pool:
+        answers = list(pool.map(is_archived, listed))
+    return {path: listed[path] for path, answer in zip(listed, answers, strict=True) if answer}
 
 
 # -- the expected cost -------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from deltacli.operations.validate.inspect_storage import (
     Foresight,
     WholeLog,
     WholeTable,
+    find_archived,
     foreseen,
     list_log_whole,
     list_table,
@@ -329,6 +330,7 @@ def _look_at_storage(
         listed.unlisted,
         _manifests(storage, listed, inspector),
         cache(lambda: has_clone_notes(storage)),
+        partial(find_archived, storage),
     )
     with progress.step("comparing files", unit="files", total=len(listed.files)) as step:
         collector.look(view, Place(""))

@@ -315,6 +315,7 @@ CATALOGUE = Catalogue(
         "log.checksums": "ChecksumView ListingView",
         "log.compactions": "CompactionView ListingView",
         "files.storage": "StateView StorageView",
+        "files.archived": "StorageView",
         "files.hadoop_checksums": "HadoopChecksumsView",
         "files.data_types": "FileFaultView FileSchemaView",
         "files.data_files": "AllFootersView FileFaultView FileSchemaView FootersView",

@@ -51,6 +51,7 @@ RULES: Mapping[Risk, str] = {
         metadata.format-not-parquet metadata.partition-column-unknown
         schema.bad-json schema.field-missing-key schema.unknown-type schema.decimal-bounds
         action.path-empty checkpoint.unreadable sidecar.missing catalog.publish-order typewidening.change-not-allowed
+        data.archived
         data.not-parquet dv.bad-descriptor dv.bad-z85 dv.file-too-short dv.size-mismatch dv.crc-mismatch dv.magic
         dv.bitmap-corrupt
         """,
@@ -160,12 +161,15 @@ _CLASSES = {
 }
 
 UNREADABLE = frozenset(RULES[Risk.UNREADABLE].split())
-UNREADABLE_FILES = frozenset(
+ARCHIVED_FILES = "data.archived"
+"""The rule about live files in an archive of their store, which can be restored."""
+_DAMAGED_FILES = frozenset(
     ["data.not-parquet", "dv.file-too-short", "dv.size-mismatch", "dv.crc-mismatch", "dv.magic", "dv.bitmap-corrupt"]
 )
+UNREADABLE_FILES = _DAMAGED_FILES | {ARCHIVED_FILES}
 """Those of `UNREADABLE` that only files outside the log show."""
 
-LOST = UNREADABLE_FILES | {"dv.file-missing", *RULES[Risk.ROWS_LOST].split()}
+LOST = _DAMAGED_FILES | {"dv.file-missing", *RULES[Risk.ROWS_LOST].split()}
 """Rules whose errors mean that rows, or files that have them, are lost or damaged."""
 
 REPLACED_WHERE_REBUILT = frozenset({"checkpoint.unreadable", "sidecar.missing"})
@@ -484,6 +488,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ("optimize compacts small files", "data.small-files partition.cardinality"),
     ("optimize with a purge writes such files again", "data.nan-beyond-bounds"),
     ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),
+    ("the store restores the files, with its own tools", ARCHIVED_FILES),
     ("the next checkpoint ends it, and every reader opens one that is complete", "checkpoint.several-forms"),
     ("a catalog decides which commits count", "checkpoint.unpublished catalog.diverged catalog.publish-order"),
     ("catalog publish reports the publication", "catalog.staged-missing"),

@@ -41,11 +41,14 @@ class LocatedAction(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file of a listing. `path` is relative to the listed directory and not percent-encoded."""
+    """A file of a listing. `path` is relative to the listed directory and not percent-encoded. `archive_class` is the
+    storage class of a file that cannot be read before its store has restored it; '' for every other file.
+    """
 
     path: str
     size_bytes: int
     modified_ms: int
+    archive_class: str = ""
 
 
 OF_CHECKPOINT = -1
@@ -512,6 +515,9 @@ class StorageView:
     "Path of a symlink manifest -> the paths below the root that each of its lines may mean."
     has_clones: Callable[[], bool] = lambda: False
     "Whether the table has notes of shallow clones, whose files a vacuum keeps."
+    find_archived: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+    "Path -> archive class, of files that a listing shows in an archive; returns those that are not restored. It sends "
+    "a request per file, because a listing does not say which files are restored."
 
     def may_be_there(self, path: str) -> bool:
         """Return whether a file below the root was listed, or is in a directory that was not listed."""

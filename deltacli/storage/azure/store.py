@@ -320,7 +320,8 @@ def azure_properties(answer: http.Answer, key: str) -> tuple[Entry, str]:
     size, modified = headers.get("content-length", ""), _milliseconds(headers.get("last-modified", ""))
     if not headers.get("etag") or not _NUMBER.fullmatch(size) or modified is None or "x-ms-blob-type" not in headers:
         raise answer.unexpected("no properties of an object")
-    return Entry(key, int(size), modified, md5_of(headers.get("content-md5", ""))), headers["etag"]
+    archive_class = _archive_class(headers.get("x-ms-access-tier", ""))
+    return Entry(key, int(size), modified, md5_of(headers.get("content-md5", "")), archive_class), headers["etag"]
 
 
 def azure_content(answer: http.Answer, offset: int, length: int | None) -> Content:
@@ -352,7 +353,16 @@ def entry_of(blob: ElementTree.Element, prefix: str, answer: http.Answer) -> Ent
     modified = _milliseconds(blob.findtext("Properties/Last-Modified") or "")
     if not _NUMBER.fullmatch(size) or modified is None:
         raise answer.unexpected(f"an object without its size or time: {key[:80]!r}")
-    return Entry(key, int(size), modified)
+    archive_class = _archive_class(blob.findtext("Properties/AccessTier") or "")
+    return Entry(key, int(size), modified, archive_class=archive_class)
+
+
+def _archive_class(access_tier: str) -> str:
+    """Return the access tier of a blob that cannot be read before it is rehydrated; '' for every other blob.
+
+    A blob remains in this tier until it has been rehydrated, so that the tier alone decides.
+    """
+    return access_tier if access_tier == "Archive" else ""
 
 
 def is_directory(blob: ElementTree.Element) -> bool:

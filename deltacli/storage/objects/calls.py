@@ -29,6 +29,10 @@ class Entry(NamedTuple):
     modified_ms: int
     md5: str = ""
     """The MD5 of its bytes in hexadecimal digits, where one object was asked for and the store reports it."""
+    archive_class: str = ""
+    """The storage class of an object that cannot be read before the store has restored it; '' for every other one."""
+    is_restored: bool = False
+    """Whether a restored copy of it can be read, where one object was asked for and the store reports it."""
 
 
 def md5_of(text: str) -> str:

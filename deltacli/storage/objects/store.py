@@ -281,7 +281,7 @@ class ObjectStorage:
                     facts={"seen": f"{name} after {last}"},
                 )
             if name > last and name >= start:
-                yield FileStat(name, entry.size_bytes, entry.modified_ms)
+                yield FileStat(name, entry.size_bytes, entry.modified_ms, archive_class=entry.archive_class)
             last = name
         if not is_there and not (start and self._holds_any(prefix)):
             raise FileMissing(f"{self._place(directory)} does not exist")
@@ -379,7 +379,10 @@ class ObjectStorage:
 
     def stat(self, path: str) -> FileStat:
         entry, tag = self._ask(lambda: self._calls.look(self._key(path)), path, "read")
-        return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms, tag, entry.md5)
+        name = path.rsplit("/", 1)[-1]
+        return FileStat(
+            name, entry.size_bytes, entry.modified_ms, tag, entry.md5, entry.archive_class, entry.is_restored
+        )
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         def look(path: str) -> tuple[int, int]:

@@ -156,6 +156,7 @@ def _tell(listed: _Listed) -> Iterator[WalkEntry]:
         [entry.size_bytes for entry in files],
         [entry.modified_ms for entry in files],
         special,
+        archived=tuple((entry.key[start:], entry.archive_class) for entry in files if entry.archive_class),
     )
 
 

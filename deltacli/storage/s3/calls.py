@@ -64,6 +64,10 @@ _STATUSES = {
 """Statuses for the codes of a bulk deletion, which has none. A single request is answered OperationAborted with 409, a
 status that is not temporary in general.
 """
+_ARCHIVE_CLASSES = {"GLACIER", "DEEP_ARCHIVE"}
+"""Classes whose objects are restored before they can be read. GLACIER_IR is read at once, as STANDARD_IA is."""
+_RESTORED = 'ongoing-request="false"'
+"""In the header x-amz-restore of an object whose restored copy can be read."""
 _OF_A_LISTING = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
 
 
@@ -131,7 +135,11 @@ class S3Calls:
         size, modified = answer.get("ContentLength"), answer.get("LastModified")
         if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
             raise unexpected(_described(answer))
-        return Entry(key, size, milliseconds(modified)), str(answer.get("ETag", ""))
+        is_restored = _RESTORED in str(answer.get("Restore") or "")
+        entry = Entry(
+            key, size, milliseconds(modified), archive_class=archive_class_of(answer), is_restored=is_restored
+        )
+        return entry, str(answer.get("ETag", ""))
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
@@ -391,7 +399,20 @@ def _entry(fields: Fields, prefix: str) -> Entry:
     key, size, modified = _below(fields.get("Key"), prefix), fields.get("Size"), fields.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
         raise unexpected(f"an object without its size or time: {key[:80]!r}")
-    return Entry(key, size, milliseconds(modified))
+    return Entry(key, size, milliseconds(modified), archive_class=archive_class_of(fields))
+
+
+def archive_class_of(fields: Fields) -> str:
+    """Return the class of an object that S3 cannot read before it is restored; '' for every other object.
+
+    An object keeps its class while a restored copy of it can be read. A listing has only the class; the answer for a
+    single object also says whether it is restored. Archive tiers of INTELLIGENT_TIERING are in no listing.
+
+    Args:
+        fields: An object of a listing, or the answer to HeadObject.
+    """
+    storage_class = str(fields.get("StorageClass") or "")
+    return storage_class if storage_class in _ARCHIVE_CLASSES else ""
 
 
 def _below(key: object, prefix: str) -> str:

@@ -93,6 +93,7 @@ _FILES_A_BATCH = 131_072
 class ListedFiles(NamedTuple):
     """Files of a listing: paths below the table, sizes (bytes) and times (epoch milliseconds) as int64 arrays, which
     are None where they would need a call per file. Paths are a list while they are collected, else a binary array.
+    `archived` are the paths of files with an archive class (see `FileStat`), each with that class.
     """
 
     paths: list[str] | pa.Array
@@ -100,6 +101,7 @@ class ListedFiles(NamedTuple):
     modified_ms: pa.Array | None
     is_plain: bool = False
     """From a walk of every directory: no path has an empty segment, and none indicates another table."""
+    archived: tuple[tuple[str, str], ...] = ()
 
 
 class DirectoryWalk:
@@ -146,6 +148,7 @@ class _Held:
         self._sizes: list[int] | None = []
         self._times: list[int] | None = []
         self._is_plain = True
+        self._archived: list[tuple[str, str]] = []
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -155,6 +158,7 @@ class _Held:
         if walked.sizes is not None or walked.directory.rpartition("/")[2] in TELLING:
             self._is_plain = False
         self._paths += [prefix + name for name in walked.names] if prefix else walked.names
+        self._archived += [(prefix + name, archive_class) for name, archive_class in walked.archived]
         if walked.sizes is None or walked.modified_ms is None:
             self._sizes = self._times = None
         elif self._sizes is not None and self._times is not None:
@@ -167,8 +171,10 @@ class _Held:
             None if self._sizes is None else pa.array(self._sizes, pa.int64()),
             None if self._times is None else pa.array(self._times, pa.int64()),
             self._is_plain,
+            tuple(self._archived),
         )
         self._paths, self._sizes, self._times, self._is_plain = [], [], [], True
+        self._archived = []
         return found
 
 
@@ -280,15 +286,17 @@ def _stats_of(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # A
 
 
 def _filtered(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
-    paths, *others, is_plain = files
+    """Return the files of a mask. Archive classes are of no interest to their callers, and left out."""
+    paths = files.paths
     if isinstance(paths, list):
         from deltacli.delta.listing import binary_paths
 
         kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
     else:
         kept = pc.filter(paths, mask)
-    sizes, times = (None if column is None else pc.filter(column, mask) for column in others)
-    return ListedFiles(kept, sizes, times, is_plain)
+    columns = (files.sizes, files.modified_ms)
+    sizes, times = (None if column is None else pc.filter(column, mask) for column in columns)
+    return ListedFiles(kept, sizes, times, files.is_plain)
 
 
 class DirectoryPiece(NamedTuple):
