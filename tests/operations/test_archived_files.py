@@ -201,3 +201,12 @@ def test_the_footer_of_an_archived_file_is_unread_because_of_the_archive(cloud: 
     messages = {one.place.key: one.message for one in found if one.rule.id == "validate.file-unreadable"}
 
     assert "archive" in messages[LIVE[0]]
+
+
+def test_a_repair_that_may_give_rows_up_leaves_archived_files_alone(cloud: Cloud) -> None:
+    cloud.move(LIVE[0], cloud.archive)
+    version = table_of(cloud).snapshot().version
+
+    table_of(cloud).repair(accept_loss=True)
+
+    assert version == table_of(cloud).snapshot().version

@@ -153,7 +153,7 @@ NOT_FINITE = AREA.error(
     broken="Delta Kernel (Java and Rust), deltalake, polars, DuckDB, chDB and daft refuse this version and all later "
     "ones; Spark reads them",
     repair=Worded(
-        "replace the value, if it is in the schema (alter), then let readers begin behind the commit: {}",
+        "let readers begin behind the commit: {}; a value in the schema remains until an engine replaces the schema",
         partial(command, "checkpoint"),
     ),
     spec="Delta Log Entries (JSON, RFC 8259)",
