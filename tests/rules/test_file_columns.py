@@ -377,7 +377,7 @@ def test_partition_values_are_found_in_their_rows_wherever_a_batch_begins(skip: 
     } == {(f.rule.id, f.place.key) for f in found}
 
 
-@pytest.mark.parametrize("value", ["-128", "127", "0", "", None])
+@pytest.mark.parametrize("value", ["-128", "127", "0", None])
 def test_plain_partition_values_are_silent(value: str | None) -> None:
     view = view_of([None], [{"small": value}], partition_columns=("small",))
 

@@ -28,7 +28,7 @@ from deltacli.operations.validate.log_reader import (
     SeenMetadata,
     next_config,
 )
-from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import (
     CheckpointView,
@@ -44,7 +44,7 @@ from deltacli.rules.framework.views import (
     TableConfigurationView,
     rows_added,
 )
-from deltacli.rules.log.commit_lines import EMPTY, ScannedLines
+from deltacli.rules.log.commit_lines import EMPTY, NOT_FINITE, SCHEMA_FIELD, ScannedLines
 from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class LogInspector:
         if isinstance(lines, FAULTS):
             self.version = version
             raise lines
-        self._collector.take(lines.findings)
+        self._collector.take(self._weigh(finding, version) for finding in lines.findings)
         if file.size_bytes == 0:
             self._report_empty(file)
         commit = self._make_commit(file, lines)
@@ -336,10 +336,23 @@ class LogInspector:
             else:
                 self.domains[action["domain"]] = action.get("configuration") or ""
 
+    def _is_covered(self, version: int) -> bool:
+        """Return whether readers of the newest version begin with a checkpoint, and so do not read a commit."""
+        return any(checkpoint.version >= version for checkpoint in self._log.listing.checkpoints)
+
+    def _weigh(self, finding: Finding, version: int) -> Finding:
+        """Return a finding of a line with the severity that it has where a checkpoint covers its commit.
+
+        NaN in a schema is in the checkpoint, too. NaN elsewhere is in a field that a checkpoint does not have.
+        """
+        if finding.rule is not NOT_FINITE or finding.field == SCHEMA_FIELD or not self._is_covered(version):
+            return finding
+        message = f"{finding.message}; a checkpoint covers it, so only readers of older versions are affected"
+        return finding._replace(severity=Severity.WARNING, message=message)
+
     def _report_empty(self, file: LogFile) -> None:
         """Report an empty commit: an error where replay needs it, a warning where a checkpoint covers it."""
-        newest = max((checkpoint.version for checkpoint in self._log.listing.checkpoints), default=-1)
-        is_covered = newest >= file.version
+        is_covered = self._is_covered(file.version)
         message = "the commit is empty, which indicates an interrupted write; " + (
             "a checkpoint covers it, so only older versions are affected"
             if is_covered

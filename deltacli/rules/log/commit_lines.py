@@ -159,6 +159,8 @@ NOT_FINITE = AREA.error(
     spec="Delta Log Entries (JSON, RFC 8259)",
     example='{"commitInfo":{"operation":"WRITE","operationMetrics":{"ratio":NaN}}}',
 )
+SCHEMA_FIELD = "schemaString"
+"""The field of a finding about NaN or Infinity in a schema, which every checkpoint has, too."""
 CONFIGURATION_NOT_STRING = AREA.error(
     "domain.configuration-not-string",
     "The configuration of a domain is not a string.",
@@ -399,8 +401,9 @@ class LineScanner:
         for kind, action in value.items():
             if type(action) is dict:
                 if kind == "metaData":
-                    constants = find_constants(action.get("schemaString"))
-                    _report_not_finite(constants, "metaData.schemaString", run.place._replace(line=number), run)
+                    constants = find_constants(action.get(SCHEMA_FIELD))
+                    place = run.place._replace(line=number)
+                    _report_not_finite(constants, f"metaData.{SCHEMA_FIELD}", place, run, field=SCHEMA_FIELD)
                 if _ESCAPE_WITHIN in line:
                     _report_halves_within(kind, action, run.place._replace(line=number), run)
                 for names in take_whole_numbers(kind, action, line):
@@ -543,14 +546,15 @@ def _report_halves_within(kind: str, action: Action, place: Place, run: _Run) ->
             run.report(LONE_SURROGATE.at(place, message, seen=half))
 
 
-def _report_not_finite(constants: Sequence[str], what: str, place: Place, run: _Run) -> None:
-    """Report constants of a line, or of a JSON text in it, that are numbers for Spark alone."""
+def _report_not_finite(constants: Sequence[str], what: str, place: Place, run: _Run, *, field: str = "") -> None:
+    """Report constants of a line, or of a JSON text in a field of it, that are numbers for Spark alone."""
     if constants:
         named = " and ".join(constants)
         message = (
             f"{what} has {named}, which is not JSON: Spark reads the commit, and nearly every other engine refuses it"
         )
-        run.report(NOT_FINITE.at(place, message, seen=named, expected="a number, a string or null"))
+        finding = NOT_FINITE.at(place, message, seen=named, expected="a number, a string or null")
+        run.report(finding._replace(field=field))
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:
