@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.cli.app import run
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import Condition
 from deltacli.storage import Storage, open_storage
@@ -210,3 +212,13 @@ def test_a_repair_that_may_give_rows_up_leaves_archived_files_alone(cloud: Cloud
     table_of(cloud).repair(accept_loss=True)
 
     assert version == table_of(cloud).snapshot().version
+
+
+def test_the_page_of_doctor_has_them_in_its_title(on_s3: Cloud, tmp_path: Path) -> None:
+    on_s3.move(LIVE[0], "GLACIER")
+    page = tmp_path / "page.html"
+
+    code = run(["doctor", "table", on_s3.storage.uri, "--html", str(page)])
+
+    assert 0 == code
+    assert "1 live file archived</title>" in page.read_text()
