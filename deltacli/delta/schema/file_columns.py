@@ -472,7 +472,7 @@ def hybrid_types(footer: bytes) -> frozenset[str]:
 def describe_calendar(schema: Any) -> dict[str, str]:  # Any: a schema of Arrow
     """Return what the footer of a new file has to state, so that Spark takes its dates and times as they are stored.
 
-    Spark reads a file that states no version as its setting `datetimeRebaseModeInRead` says. In Spark 3 it refuses
+    Spark reads a file that states no version as its setting datetimeRebaseModeInRead says. In Spark 3 it refuses
     dates before 1582-10-15 and times before 1900 by default; in the mode LEGACY it shifts them.
 
     Args:
