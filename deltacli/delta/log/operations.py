@@ -7,8 +7,9 @@ from collections.abc import Mapping
 REPLACING_TABLE = ("REPLACE TABLE", "CREATE OR REPLACE", "CLONE", "RESTORE")
 """Beginnings of operations that begin the table anew, or bring the state of another version or table.
 
-Delta for Spark gives the table another id in each of them (also in `… AS SELECT`, and where its DataFrameWriterV2 creates or replaces), and deltalake
-does in `CREATE OR REPLACE TABLE` and `RESTORE`. `REPLACE COLUMNS` is none of them: it changes the schema only.
+Delta for Spark gives the table another id in each of them, also in `… AS SELECT` and where a DataFrameWriterV2 replaces
+a table. deltalake does in `CREATE OR REPLACE TABLE` and `RESTORE`. `REPLACE COLUMNS` is none of them: it changes the
+schema only.
 """
 
 _REPLACING_FILES = (*REPLACING_TABLE, "CREATE", "TRUNCATE", "CONVERT")
