@@ -39,6 +39,8 @@ from deltacli.work.commits.reading import is_large, stream_lines
 # an escape of a URI or of JSON, a scheme, an empty segment or a dot segment. A key `path` inside of statistics has a
 # backslash before its quotation mark.
 _ODD_PATH = pattern(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
+_FACTOR = 0x9E3779B1
+"""Odd, so that two equal fingerprints do not cancel each other."""
 _ODD_MARKS = (b"%", b":", b"//", b"/.")
 """One of them is in each path that is not the name of its file, unless that begins with `.` or `/`."""
 
