@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other gates, and those marked `soak`, which no gate runs.
+    """Leave out the tests of the other gates.
 
     Each file deals its tests out by itself, so that all files take part.
     """
@@ -38,8 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not turn:
         return
     files = defaultdict[str, list[pytest.Item]](list)
-    of_gates = [item for item in items if item.get_closest_marker("soak") is None]
-    for item in sorted(of_gates, key=lambda item: item.nodeid):
+    for item in sorted(items, key=lambda item: item.nodeid):
         files[item.nodeid.partition("::")[0]].append(item)
     chosen = set()
     for number, name in enumerate(sorted(files)):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.state import TableConfiguration, read_metadata
+from deltacli.delta.log.state import MetadataOfVersion, OlderMetadata, TableConfiguration, read_metadata
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.stats import columns as stats_columns
@@ -244,12 +244,13 @@ def test_counts_have_64_bits(counts: list[int]) -> None:
 
 
 def mapped(view: FilesView, properties: dict[str, str] | None = None, *, of_checkpoint: bool = False) -> FilesView:
-    """The view under column mapping, of the first commit or of a checkpoint."""
+    """The view under column mapping, of the first commit or of a checkpoint. No column was ever dropped."""
     protocol = Protocol(3, 7, ("deletionVectors", "columnMapping"), ("deletionVectors", "columnMapping"))
     metadata = view.config.metadata
     assert metadata is not None
+    first = OlderMetadata((MetadataOfVersion(0, metadata.as_json()),), reaches_back=True)
     metadata = metadata._replace(configuration={"delta.columnMapping.mode": "name"} | (properties or {}))
-    config = replace(view.config, protocol=protocol, metadata=metadata)
+    config = replace(view.config, protocol=protocol, metadata=metadata, older_metadata=lambda: first)
     count = len(view.adds)
     return replace(view, config=config, versions=None if of_checkpoint else [1] * count, lines=[1] * count)
 

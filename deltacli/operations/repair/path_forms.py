@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 _FIELDS = ("path", "stats", "deletionVector")
+_VACUUM_OF_SPARK = (
+    "VACUUM of Delta for Spark fails (scala.MatchError) while the log has removes with inline deletion vectors, which "
+    "this repair commits and which expire after delta.deletedFileRetentionDuration; until then use deltacli vacuum"
+)
 
 
 class _Misspelled(NamedTuple):
@@ -56,6 +60,7 @@ class _Misspelled(NamedTuple):
     files: int = 0
     with_inline_vectors: int = 0
     without_row_counts: int = 0
+    without_vectors: int = 0
 
     def __add__(self, other: object) -> _Misspelled:
         if not isinstance(other, _Misspelled):
@@ -86,7 +91,8 @@ def plan_path_forms(table: TableHandle, findings: Sequence[Finding], now: Snapsh
     owners = find_file_owners(table, directories, address_of(table.storage)) if directories else FileOwners()
     what = f"add {plural(misspelled.files, 'file')} again, with absolute paths as Hadoop spells them"
     steps = [Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what) for finding in findings]
-    return Planned(steps, [RespellPaths(misspelled.files, owners)], notes=owners.warnings)
+    notes = (*owners.warnings, _VACUUM_OF_SPARK) if misspelled.without_vectors else owners.warnings
+    return Planned(steps, [RespellPaths(misspelled.files, owners)], notes=notes)
 
 
 def _count_misspelled(now: Snapshot) -> _Misspelled:
@@ -96,7 +102,8 @@ def _count_misspelled(now: Snapshot) -> _Misspelled:
         is_inline = pc.and_(pc.starts_with(ids, "i"), pc.not_equal(ids, f"i{EMPTY_INLINE_TEXT}"))
         has_no_vector = pc.equal(ids, "")
         is_uncounted = pc.and_(has_no_vector, pc.is_null(num_records_column(chosen.column("stats"))))
-        return _Misspelled(chosen.num_rows, pc.sum(is_inline).as_py() or 0, pc.sum(is_uncounted).as_py() or 0)
+        counted = (pc.sum(mask).as_py() or 0 for mask in (is_inline, is_uncounted, has_no_vector))
+        return _Misspelled(chosen.num_rows, *counted)
 
     counts = now.file_actions.map_actions("add", count, fields=_FIELDS)
     return sum(counts, _Misspelled())

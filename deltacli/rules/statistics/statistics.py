@@ -285,7 +285,8 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
 
     Under column mapping, columns are dropped but files stay: a checkpoint, or an add with a new deletion vector, keeps
     the statistics of dropped columns. This includes names that writers generate for columns. Whatever adds a file again
-    keeps them, too; then the log is asked which names the table has assigned.
+    keeps them, too; then the log is asked which names the table has assigned, as far as it knows: that of a clone
+    does not have the columns that were dropped before.
     """
     properties = view.config.properties.values()
     if path[0] in properties and path[0].startswith("_row-"):
@@ -296,7 +297,8 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
     if view.versions is None or is_again or path[-1].startswith("col-"):
         return True
     unknown = stats_of(view).schema.shortest_unknown(path)
-    return unknown is None or view.config.assigned_names.has(unknown)
+    names = view.config.assigned_names
+    return unknown is None or not names.is_complete or names.has(unknown)
 
 
 MIN_GREATER_MAX = AREA.error(

@@ -27,7 +27,10 @@ WITHOUT_RETENTION = (
     "a warning that is right: the case lets Spark vacuum without retention, which takes files of version 1"
 )
 
+IN_MILLISECONDS = "decision 0176: Spark reads the milliseconds that it was told to write; other engines may not"
+
 KNOWN = (
+    KnownDifference("types-millis", "validate: data.timestamp-unit", IN_MILLISECONDS),
     KnownDifference("char", "version 1", PADDING),
     KnownDifference("char", "where *", PADDING),
     KnownDifference("partition-char", "version 1", PADDING),

@@ -138,7 +138,8 @@ CASES = (
     Case(
         "properties",
         "id INT COMMENT 'of the row', v STRING",
-        properties="'key' = 'value', 'delta.appendOnly' = 'true', 'delta.logRetentionDuration' = 'interval 3 days'",
+        properties="'key' = 'value', 'delta.appendOnly' = 'true', 'delta.logRetentionDuration' = 'interval 3 days',"
+        " 'delta.deletedFileRetentionDuration' = 'interval 2 days'",
         clauses="COMMENT 'a \"table\"'",
         statements=(
             ROWS,
