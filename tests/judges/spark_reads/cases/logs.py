@@ -145,7 +145,7 @@ CASES = (
             ROWS,
             (
                 "ALTER TABLE {table} SET TBLPROPERTIES ('key' = 'it''s', 'ü' = '😀',"
-                " 'delta.setTransactionRetentionDuration' = '1 days')"
+                " 'delta.setTransactionRetentionDuration' = 'interval 1 days')"
             ),
             "ALTER TABLE {table} UNSET TBLPROPERTIES ('delta.appendOnly')",
             "COMMENT ON TABLE {table} IS 'another'",
