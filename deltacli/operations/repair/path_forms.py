@@ -24,6 +24,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.clone_notes import CloneNote, address_of
 from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
+from deltacli.core.errors import command
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _FIELDS = ("path", "stats", "deletionVector")
 _VACUUM_OF_SPARK = (
     "VACUUM of Delta for Spark fails (scala.MatchError) while the log has removes with inline deletion vectors, which "
-    "this repair commits and which expire after delta.deletedFileRetentionDuration; until then use deltacli vacuum"
+    f"this repair commits and which expire after delta.deletedFileRetentionDuration; until then: {command('vacuum')}"
 )
 
 
