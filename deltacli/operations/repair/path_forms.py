@@ -49,10 +49,6 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 _FIELDS = ("path", "stats", "deletionVector")
-_VACUUM_OF_SPARK = (
-    "VACUUM of Delta for Spark fails (scala.MatchError) while the log has removes with inline deletion vectors, which "
-    f"this repair commits and which expire after delta.deletedFileRetentionDuration; until then: {command('vacuum')}"
-)
 
 
 class _Misspelled(NamedTuple):
@@ -92,8 +88,17 @@ def plan_path_forms(table: TableHandle, findings: Sequence[Finding], now: Snapsh
     owners = find_file_owners(table, directories, address_of(table.storage)) if directories else FileOwners()
     what = f"add {plural(misspelled.files, 'file')} again, with absolute paths as Hadoop spells them"
     steps = [Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what) for finding in findings]
-    notes = (*owners.warnings, _VACUUM_OF_SPARK) if misspelled.without_vectors else owners.warnings
+    notes = (*owners.warnings, _describe_vacuum_of_spark()) if misspelled.without_vectors else owners.warnings
     return Planned(steps, [RespellPaths(misspelled.files, owners)], notes=notes)
+
+
+def _describe_vacuum_of_spark() -> str:
+    """Return what the removes with inline vectors do to Spark, which the second commit makes."""
+    return (
+        "VACUUM of Delta for Spark fails (scala.MatchError) while the log has removes with inline deletion vectors, "
+        "which this repair commits and which expire after delta.deletedFileRetentionDuration; until then: "
+        f"{command('vacuum')}"
+    )
 
 
 def _count_misspelled(now: Snapshot) -> _Misspelled:
