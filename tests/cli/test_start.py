@@ -35,7 +35,7 @@ MOST = {
     "optimize --dry-run --min-size 10": Start(modules=140, patterns=17, dataclasses=60),
     "restore --version 5 --dry-run": Start(modules=131, patterns=21, dataclasses=71),
     "repair --dry-run --level log": Start(modules=232, patterns=21, dataclasses=144),
-    "reach": Start(modules=132, patterns=12, dataclasses=53),
+    "reach": Start(modules=132, patterns=13, dataclasses=53),
     "undelete --dry-run --from .": Start(modules=134, patterns=9, dataclasses=72),
 }
 """Command -> what it may need: a little more than it does. Lower a number with the code; think before raising one."""
