@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote, unquote_to_bytes
 from uuid import UUID
+from zlib import crc32
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -389,13 +390,34 @@ def inline_bytes(text: str) -> bytes | None:
     return None if start is None or number >> (8 * left) else start + number.to_bytes(left, "big")
 
 
-# An inline vector that deletes no row: the magic number of the format, and zero bitmaps.
-EMPTY_INLINE_TEXT = encode_z85((1681511377).to_bytes(4, "little") + bytes(8))
+EMPTY_VECTOR_DIRECTORY = "deltacli_no_rows"
+"""Below the table: the directory of the vectors that delete no row. By it they are recognized in the log."""
+_EMPTY_BITMAP = (1681511377).to_bytes(4, "little") + bytes(8)
+"""The magic number of the format, and zero bitmaps."""
 
 
-def empty_inline_vector() -> dict[str, Json]:
-    """Return a descriptor of a vector that deletes no row. With it a file has another key than without a vector."""
-    return {"storageType": "i", "pathOrInlineDv": EMPTY_INLINE_TEXT, "sizeInBytes": 12, "cardinality": 0}
+def describe_empty_vector(uuid: UUID) -> dict[str, Json]:
+    """Return a descriptor of a vector that deletes no row. With it a file has another key than without a vector.
+
+    The vector is in a file, which has to be there (`empty_vector_bytes`). An inline one would need none, but VACUUM of
+    Delta for Spark 4.4.0 fails if the log has a remove with an inline vector.
+
+    Args:
+        uuid: The id in the name of the file.
+    """
+    return {
+        "storageType": "u",
+        "pathOrInlineDv": EMPTY_VECTOR_DIRECTORY + encode_z85(uuid.bytes),
+        "offset": 1,
+        "sizeInBytes": len(_EMPTY_BITMAP),
+        "cardinality": 0,
+    }
+
+
+def empty_vector_bytes() -> bytes:
+    """Return the content of a file with a vector that deletes no row. Spec: Deletion Vector File Storage Format."""
+    size, checksum = len(_EMPTY_BITMAP).to_bytes(4, "big"), crc32(_EMPTY_BITMAP).to_bytes(4, "big")
+    return b"\x01" + size + _EMPTY_BITMAP + checksum
 
 
 def vector_file(path_or_inline: str) -> str | None:

@@ -17,7 +17,7 @@ from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import (
-    EMPTY_INLINE_TEXT,
+    EMPTY_VECTOR_DIRECTORY,
     are_absolute,
     canonical,
     canonical_column,
@@ -304,8 +304,8 @@ def absolute_paths_in_another_spelling(view: views.StateView) -> Iterator[Findin
         return
     count = 0
     first: tuple[str, str] | None = None
-    for batch in view.live.select(["path", "dv_id"]).to_batches():
-        needs_respelling = find_other_spellings(batch.column("path"), batch.column("dv_id"))
+    for batch in view.live.select(["path", "dv_id", "dv_cardinality"]).to_batches():
+        needs_respelling = find_other_spellings(*batch.columns)
         rows = views.rows_where(needs_respelling)
         count += len(rows)
         if first is None and rows:
@@ -320,16 +320,20 @@ def absolute_paths_in_another_spelling(view: views.StateView) -> Iterator[Findin
     yield FILE_URI_FORM.at(view.place(path), message, seen=named, expected=spell_as_hadoop(named))
 
 
-def find_other_spellings(paths: ArrowArray, vector_ids: ArrowArray) -> ArrowArray:
+def find_other_spellings(paths: ArrowArray, vector_ids: ArrowArray, cardinalities: ArrowArray) -> ArrowArray:
     """Return which live files have an absolute path, of the data or of the vector, in another spelling than Hadoop's.
 
-    Files at absolute paths with the empty vector that an interrupted repair has left are among them.
+    Files at absolute paths with the empty vector of an interrupted repair are among them.
 
     Args:
         paths: Raw paths of live files (string array).
         vector_ids: The ids of their vectors (string array, "" for none).
+        cardinalities: How many rows the vectors delete (int64 array).
     """
-    is_left_over = pc.and_(pc.equal(vector_ids, f"i{EMPTY_INLINE_TEXT}"), are_absolute(paths))
+    # A vector that deletes rows is that of another writer, whatever its directory is called.
+    deletes_nothing = pc.fill_null(pc.equal(cardinalities, 0), False)
+    is_empty_vector = pc.and_(pc.starts_with(vector_ids, f"u{EMPTY_VECTOR_DIRECTORY}"), deletes_nothing)
+    is_left_over = pc.and_(is_empty_vector, are_absolute(paths))
     mask = pc.or_(are_spelled_otherwise(paths), is_left_over)
     has_absolute_vector = pc.starts_with(vector_ids, "p")
     if not pc.any(has_absolute_vector).as_py():

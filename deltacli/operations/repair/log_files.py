@@ -492,9 +492,9 @@ def _why_not(
 
 
 def _begins_with(snapshot: Snapshot, names: Sequence[str]) -> bool:
-    """Return whether a version was rebuilt from these checkpoint files, and not from commits in place of them."""
+    """Return whether a version was rebuilt from one of these checkpoint files, and not from commits in their place."""
     checkpoint = snapshot.segment.checkpoint
-    return not names or (checkpoint is not None and {file.name for file in checkpoint.files}.issuperset(names))
+    return not names or (checkpoint is not None and any(file.name in names for file in checkpoint.files))
 
 
 def _read_file_actions(snapshot: Snapshot) -> None:

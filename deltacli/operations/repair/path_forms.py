@@ -18,20 +18,23 @@ Spec: Action Reconciliation; Deletion Vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.clone_notes import CloneNote, address_of
 from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
-from deltacli.core.errors import command
+from deltacli.core.errors import StorageFailed
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import (
-    EMPTY_INLINE_TEXT,
+    EMPTY_VECTOR_DIRECTORY,
     are_absolute,
-    empty_inline_vector,
+    describe_empty_vector,
+    empty_vector_bytes,
     unique_id_column,
     vector_file,
 )
@@ -42,6 +45,7 @@ from deltacli.operations.repair.plan import Planned, Run, Step, left
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.paths import find_other_spellings
+from deltacli.storage import Created, Storage
 from deltacli.table.live_files import removes_of
 
 if TYPE_CHECKING:
@@ -57,7 +61,6 @@ class _Misspelled(NamedTuple):
     files: int = 0
     with_inline_vectors: int = 0
     without_row_counts: int = 0
-    without_vectors: int = 0
 
     def __add__(self, other: object) -> _Misspelled:
         if not isinstance(other, _Misspelled):
@@ -88,35 +91,26 @@ def plan_path_forms(table: TableHandle, findings: Sequence[Finding], now: Snapsh
     owners = find_file_owners(table, directories, address_of(table.storage)) if directories else FileOwners()
     what = f"add {plural(misspelled.files, 'file')} again, with absolute paths as Hadoop spells them"
     steps = [Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what) for finding in findings]
-    notes = (*owners.warnings, _describe_vacuum_of_spark()) if misspelled.without_vectors else owners.warnings
-    return Planned(steps, [RespellPaths(misspelled.files, owners)], notes=notes)
-
-
-def _describe_vacuum_of_spark() -> str:
-    """Return what the removes with inline vectors do to Spark, which the second commit makes."""
-    return (
-        "VACUUM of Delta for Spark fails (scala.MatchError) while the log has removes with inline deletion vectors, "
-        "which this repair commits and which expire after delta.deletedFileRetentionDuration; until then: "
-        f"{command('vacuum')}"
-    )
+    return Planned(steps, [RespellPaths(misspelled.files, owners)], notes=owners.warnings)
 
 
 def _count_misspelled(now: Snapshot) -> _Misspelled:
     def count(adds: RecordBatch) -> _Misspelled:
         chosen = adds.filter(_find_misspelled(adds))
         ids = unique_id_column(chosen.column("deletionVector"))
-        is_inline = pc.and_(pc.starts_with(ids, "i"), pc.not_equal(ids, f"i{EMPTY_INLINE_TEXT}"))
+        is_inline = pc.starts_with(ids, "i")
         has_no_vector = pc.equal(ids, "")
         is_uncounted = pc.and_(has_no_vector, pc.is_null(num_records_column(chosen.column("stats"))))
-        counted = (pc.sum(mask).as_py() or 0 for mask in (is_inline, is_uncounted, has_no_vector))
-        return _Misspelled(chosen.num_rows, *counted)
+        return _Misspelled(chosen.num_rows, pc.sum(is_inline).as_py() or 0, pc.sum(is_uncounted).as_py() or 0)
 
     counts = now.file_actions.map_actions("add", count, fields=_FIELDS)
     return sum(counts, _Misspelled())
 
 
 def _find_misspelled(adds: RecordBatch) -> ArrowArray:
-    return find_other_spellings(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    vectors = adds.column("deletionVector")
+    cardinalities = pc.struct_field(vectors, ["cardinality"])
+    return find_other_spellings(adds.column("path"), unique_id_column(vectors), cardinalities)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +138,11 @@ class RespellPaths:
         put_notes(self.owners.tables, note)
 
         own_vectors = dict[str, JsonObject | None]()
+        # A file without a vector may come up until the commit, so that the plan does not decide whether one is needed.
+        write_empty_vector = cache(lambda: _write_empty_vector(run.gate.store, UUID(table.machine.new_uuid())))
 
         def change_vectors(adds: RecordBatch) -> RecordBatch:
-            return _respell(adds, root, own_vectors)
+            return _respell(adds, root, write_empty_vector, own_vectors)
 
         def take_vectors_back(adds: RecordBatch) -> RecordBatch:
             return _take_vectors_back(adds, own_vectors)
@@ -156,6 +152,22 @@ class RespellPaths:
             lambda now: _request(now, table.clock(), lambda adds: _find_changed(adds, own_vectors), take_vectors_back)
         )
         return first if second is None else second
+
+
+def _write_empty_vector(storage: Storage, uuid: UUID) -> JsonObject:
+    """Write the file of a vector that deletes no row, for all files without a vector, and return its descriptor.
+
+    If no commit follows, a vacuum deletes it like any file that no version names.
+
+    Raises:
+        StorageFailed: If it is not known whether the file was written.
+    """
+    vector = describe_empty_vector(uuid)
+    path = vector_file(str(vector["pathOrInlineDv"]))
+    assert path is not None
+    if storage.put_if_absent(path, empty_vector_bytes()) != Created():
+        raise StorageFailed(f"{path} may not have been written")
+    return vector
 
 
 def _request(
@@ -188,12 +200,18 @@ def _request(
     return CommitRequest("FSCK", {}, {"numAmendedFiles": count}, body=body, reads=EveryFile())
 
 
-def _respell(adds: RecordBatch, root: str, own_vectors: dict[str, JsonObject | None]) -> RecordBatch:
+def _respell(
+    adds: RecordBatch,
+    root: str,
+    write_empty_vector: Callable[[], JsonObject],
+    own_vectors: dict[str, JsonObject | None],
+) -> RecordBatch:
     """Return adds with respelled paths and other vectors, and remember the vectors that are taken back afterwards.
 
     Args:
         adds: Live files in another spelling.
         root: The URI of the table, as absolute paths begin.
+        write_empty_vector: Returns the vector that stands in where a file has none.
         own_vectors: Gets the id of each vector that stands in for another one -> that vector, in its own spelling.
     """
     paths = adds.column("path")
@@ -206,7 +224,7 @@ def _respell(adds: RecordBatch, root: str, own_vectors: dict[str, JsonObject | N
             # What an interrupted repair left. Without it the file has another key, too.
             changed.append(None)
         elif right == vector and path_is_moved:
-            stand_in = _stand_in_for(right, root)
+            stand_in = write_empty_vector() if right is None else _name_otherwise(right, root)
             own_vectors[_vector_key(stand_in)] = right
             changed.append(stand_in)
         else:
@@ -222,10 +240,8 @@ def _spell_vector(vector: JsonObject | None) -> JsonObject | None:
     return {**vector, "pathOrInlineDv": spell_as_hadoop(str(vector["pathOrInlineDv"]))}
 
 
-def _stand_in_for(vector: JsonObject | None, root: str) -> JsonObject:
-    """Return a vector that deletes the same rows as another one, and has another id."""
-    if vector is None:
-        return empty_inline_vector()
+def _name_otherwise(vector: JsonObject, root: str) -> JsonObject:
+    """Return a descriptor of the same vector in the same file that has another id."""
     text = str(vector["pathOrInlineDv"])
     if vector["storageType"] == "u":
         return {**vector, "storageType": "p", "pathOrInlineDv": spell_as_hadoop(root + (vector_file(text) or text))}
@@ -253,7 +269,9 @@ def _find_changed(adds: RecordBatch, own_vectors: dict[str, JsonObject | None]) 
 
 
 def _is_empty(vector: JsonObject | None) -> bool:
-    return vector is not None and vector["storageType"] == "i" and vector["pathOrInlineDv"] == EMPTY_INLINE_TEXT
+    if vector is None or vector["cardinality"] != 0:
+        return False
+    return vector["storageType"] == "u" and str(vector["pathOrInlineDv"]).startswith(EMPTY_VECTOR_DIRECTORY)
 
 
 def _vector_key(vector: JsonObject) -> str:

@@ -205,7 +205,8 @@ def descriptors_without_sense(view: views.FilesView) -> Iterator[Finding]:
     for index in views.rows_where(pc.equal(vectors.cardinality, 0)):
         place = view.place(vectors.row(index))
         has_absolute_path = data_files.are_absolute(pa.array([place.key or ""], pa.string()))[0].as_py()
-        if has_absolute_path and vectors.text[index].as_py() == data_files.EMPTY_INLINE_TEXT:
+        text = vectors.text[index].as_py() or ""
+        if has_absolute_path and text.startswith(data_files.EMPTY_VECTOR_DIRECTORY):
             # A repair of paths gives files this vector for one version; `path.file-uri-form` finds those that kept it.
             continue
         text = "the deletion vector deletes no row"

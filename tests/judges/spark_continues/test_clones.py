@@ -61,11 +61,7 @@ STATEMENTS = (
 
 
 TOMBSTONES = "decision 0165: Spark's checkpoint has the tombstone of the old spelling beside the add of the new one"
-INLINE_VECTORS = "decision 0165: Spark's VACUUM does not know inline deletion vectors in removes"
-KNOWN = [
-    KnownDifference("repaired clone/*", "deltacli validate", TOMBSTONES),
-    KnownDifference("repaired clone/*", "8: VACUUM", INLINE_VECTORS),
-]
+KNOWN = [KnownDifference("repaired clone/*", "deltacli validate", TOMBSTONES)]
 
 
 def build_source(spark: SparkJudge, tables: Path, case: Case) -> Path:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.machine import fixed_clock
-from deltacli.delta.data_files import canonical, empty_inline_vector, unique_id
+from deltacli.delta.data_files import canonical, describe_empty_vector, unique_id, vector_file
 from deltacli.delta.log.segment import commit_name
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -125,6 +126,8 @@ def test_files_without_vectors_are_respelled_by_two_commits(tmp_path: Path) -> N
         action["path"] for action in live
     }
     assert all(not action["dataChange"] and "deletionVector" not in action for action in live)
+    vectors = [action.get("deletionVector") for version in (1, 2) for _, action in actions_of(tmp_path, version)]
+    assert {"u"} == {vector["storageType"] for vector in vectors if vector}, "Spark's VACUUM fails on inline ones"
 
 
 def read_with(engine: str, home: Path, versions: Sequence[int]) -> list[list[int] | None]:
@@ -191,7 +194,7 @@ def write_vector(place: Path) -> Action:
     bitmap += (12346).to_bytes(4, "little") + (1).to_bytes(4, "little") + bytes(4) + (16).to_bytes(4, "little")
     bitmap += bytes(2)
     data = b"\x01" + len(bitmap).to_bytes(4, "big") + bitmap + zlib.crc32(bitmap).to_bytes(4, "big")
-    place.parent.mkdir(exist_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(data)
     return {"offset": 1, "sizeInBytes": len(bitmap), "cardinality": 1}
 
@@ -225,7 +228,12 @@ def test_vectors_at_absolute_paths_and_in_the_table(tmp_path: Path) -> None:
     ("vector", "stats", "way_out"),
     [
         (
-            {**empty_inline_vector(), "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f5c8Xk0", "sizeInBytes": 40},
+            {
+                "storageType": "i",
+                "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f5c8Xk0",
+                "sizeInBytes": 40,
+                "cardinality": 1,
+            },
             {"numRecords": 2},
             "optimize",
         ),
@@ -241,6 +249,22 @@ def test_what_cannot_be_told_apart_is_left_with_a_way_out(
 
     assert not plan.steps
     assert way_out in next(left.reason for left in plan.unrepaired if left.rule == RULE)
+
+
+def test_a_vector_with_rows_is_kept_whatever_its_directory_is_called(tmp_path: Path) -> None:
+    descriptor = describe_empty_vector(UUID(int=7))
+    place = vector_file(descriptor["pathOrInlineDv"])
+    assert place is not None
+    vector = descriptor | write_vector(tmp_path / "clone" / place)
+    write_old_clone(tmp_path, vector, stats=COUNTED | {"tightBounds": False})
+    rows = rows_of(tmp_path)
+
+    opened(tmp_path).repair(allow_in_use=True)
+    opened(tmp_path).repair(allow_in_use=True)
+
+    assert rows == rows_of(tmp_path)
+    assert 1 == [action.get("deletionVector") for action in replay(tmp_path, 2, by_text)].count(vector)
+    assert len(FILES) == len(replay(tmp_path, 2, by_meaning))
 
 
 def test_a_table_that_writes_no_vectors_needs_no_repair(tmp_path: Path) -> None:
