@@ -1,4 +1,4 @@
-"""What the names of data files tell about their writers.
+"""Recognize writers of Delta tables by the names of their data files.
 
 Spark names a file `part-00000-ID-c000.snappy.parquet`, or `part-00000-ID.c000.snappy.parquet` if it writes partitions
 or buckets. Writers of Delta tables use both forms as well. What differs is the id, and the file `_SUCCESS`:
@@ -31,8 +31,9 @@ _NAME = re.compile(rf"(?:.*/)?part-\d{{5,}}-({_ID}){_BUCKET}[-.]c\d{{3,}}\.[^/]*
 def find_sign_of_delta(
     paths: Iterable[str], success_ms: Mapping[str, int], modified_ms: Callable[[str], int]
 ) -> str | None:
-    """Return what the names of files tell about a writer of Delta tables, in words; None if plain Spark may have
-    written all of them.
+    """Return a description of the files that a writer of Delta tables has probably written.
+
+    The result is None if plain Spark may have written all of them.
 
     Two files with an id of their own are a sign, because the second may replace the first. One is a sign if it is
     newer than `_SUCCESS` and other files are not: it was written into the output of a finished job, as by a table that

@@ -131,7 +131,7 @@ def list_data_files(storage: ReadStorage, exclude: Sequence[str]) -> Listed:
 def _find_signs_in_names(
     storage: ReadStorage, paths: Sequence[str], files: Mapping[str, tuple[int, int]], success_ms: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yield what the names of files tell about a writer of Delta tables, if anything.
+    """Yield a description of the files that a writer of Delta tables has probably written, if there are any.
 
     Excluded files are among the `paths`, because they tell about the directory as well, but not among the `files`.
     """

@@ -377,7 +377,7 @@ class LivePart(NamedTuple):
     is_removed: ArrowArray | None
     """Which files were removed with another vector, as far as that is known."""
     is_ambiguous: ArrowArray | None
-    """Which files the log names by several spellings, so that engines disagree on them; None if there are none."""
+    """Mask of the files that the log names by several spellings, or None without such files."""
 
 
 class LiveReader:

@@ -66,7 +66,7 @@ class AmbiguousNames(NamedTuple):
 def find_ambiguous_names(
     snapshot: Snapshot, window: Window, others: Sequence[Snapshot], keys: PathKeys
 ) -> AmbiguousNames | None:
-    """Return the files that some engines read by another spelling; None where there are none.
+    """Return the files that some engines read by another spelling of their paths, or None without such files.
 
     Args:
         snapshot: The newest version of the table.

@@ -121,7 +121,7 @@ class PlanContext(NamedTuple):
     streams: StreamGuard | None
     """The queries of Spark that the plan protects; None where that was not asked for."""
     ambiguous: AmbiguousNames | None = None
-    """The files that some engines read by another spelling of their paths; None where there are none."""
+    """The files that some engines read by another spelling of their paths, or None without such files."""
 
     @property
     def hidden_names(self) -> HiddenNames:

@@ -345,7 +345,7 @@ CATALOG_DIVERGED = COMMIT_TIME_AREA.error(
 )
 CATALOG_STAGED_MISSING = COMMIT_TIME_AREA.warning(
     "catalog.staged-missing",
-    "The staged file of a commit is gone before the catalog was told that the commit is published.",
+    "The staged file of a commit is missing, and the catalog does not know yet that the commit is published.",
     spec="Catalog-managed tables; Publishing Commits",
     broken="readers that look for the staged file fail until the publication is reported",
     repair="catalog publish reports it: the published file has the size and the time that the catalog ratified",

@@ -150,7 +150,12 @@ _CSV_OF_WIDENING = ("column", "fromType", "toType", "allowed")
 
 
 def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Wording[WideningOutcome, WideningOutcome]:
-    """Return how wider types are told; `name` is as the user wrote it, `streams` are queries that may stop."""
+    """Return the texts of a change to wider types.
+
+    Args:
+        name: The table as the user wrote it.
+        streams: Queries that the change may stop; None if no checkpoint was named.
+    """
     checkpoint = f"deltacli checkpoint {quoted_table(name)}"
 
     def stopped(planned: WideningOutcome) -> Iterable[str]:
