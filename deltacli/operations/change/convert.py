@@ -425,6 +425,11 @@ class _Converting:
         self._judge_names(fields)
         if listed.has_temporary:
             basis.cautions.append("_temporary is there: a job is writing, or one failed and its files are not complete")
+        if listed.explained_by_success > 1:
+            basis.cautions.append(
+                f"{plural(listed.explained_by_success, 'file')} with different ids in their names are taken for output "
+                "of plain Spark because of _SUCCESS: if this was a Delta table, rows that it removed come back"
+            )
         basis.cautions.extend(() if self._wanted is None else self._wanted.left_out)
         schema = {"type": "struct", "fields": fields}
         sizes = [size for size, _ in listed.files.values()]

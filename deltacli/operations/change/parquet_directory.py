@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.data_files import VECTOR_FILE, decode
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.operations.change.file_names import SUCCESS, find_sign_of_delta
+from deltacli.operations.change.file_names import SUCCESS, WritersByName, find_writers
 
 if TYPE_CHECKING:
     from deltacli.core.typing import RecordBatch
@@ -47,6 +47,8 @@ class Listed(NamedTuple):
     has_log: bool
     """There is a directory `_delta_log`."""
     has_temporary: bool
+    explained_by_success: int
+    """How many files have an id of their own in their names, which only `_SUCCESS` explains."""
 
 
 def list_data_files(storage: ReadStorage, exclude: Sequence[str]) -> Listed:
@@ -115,7 +117,8 @@ def list_data_files(storage: ReadStorage, exclude: Sequence[str]) -> Listed:
                 continue
             if not _is_hidden(name) or (name == LOG_DIRECTORY and not below):
                 conflicts[below + name] = Conflict(below + name, None, "a link or no regular file", "a regular file")
-    traces = (*evidence.values(), *_find_signs_in_names(storage, named, files, success_ms))
+    writers = _find_writers(storage, named, files, success_ms)
+    traces = (*evidence.values(), *filter(None, [writers.sign_of_delta]))
     return Listed(
         dict(sorted(files.items())),
         hidden,
@@ -125,13 +128,14 @@ def list_data_files(storage: ReadStorage, exclude: Sequence[str]) -> Listed:
         vectors,
         has_log=LOG_DIRECTORY in seen,
         has_temporary=any(place.rpartition("/")[2] == "_temporary" for place in seen),
+        explained_by_success=writers.explained,
     )
 
 
-def _find_signs_in_names(
+def _find_writers(
     storage: ReadStorage, paths: Sequence[str], files: Mapping[str, tuple[int, int]], success_ms: Mapping[str, int]
-) -> Iterator[str]:
-    """Yield a description of the files that a writer of Delta tables has probably written, if there are any.
+) -> WritersByName:
+    """Return what the names of files show about their writers.
 
     Excluded files are among the `paths`, because they tell about the directory as well, but not among the `files`.
     """
@@ -139,9 +143,7 @@ def _find_signs_in_names(
     def modified_ms(path: str) -> int:
         return files[path][1] if path in files else storage.stat(path).modified_ms
 
-    sign = find_sign_of_delta(paths, success_ms, modified_ms)
-    if sign is not None:
-        yield sign
+    return find_writers(paths, success_ms, modified_ms)
 
 
 def _size_and_time(storage: ReadStorage, walked: WalkEntry, place: int, path: str) -> tuple[int, int]:

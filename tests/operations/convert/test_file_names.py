@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tests.support.parquet_lake import put
 A = "c687bbce-eeaa-4d98-8db9-bb0270467b56"
 B = "9d4c3fcd-b083-4e90-8c3d-e86484fe3eb9"
 C = "1d2c3fcd-b083-4e90-8c3d-e86484fe3eb9"
+ID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 JOB_END_MS = 1_796_000_000_000
 
 
@@ -65,6 +68,9 @@ def test_output_of_plain_spark_becomes_a_table(names: list[str], success: list[s
     plan = open_table(root).convert()
 
     assert () == plan.unknowable
+    counts = Counter(found[0] for name in names if (found := re.search(ID, name)))
+    needs_success = list(counts.values()).count(1) > 1
+    assert needs_success == any("_SUCCESS" in caution for caution in plan.basis.cautions)
     assert list(range(len(names))) == sorted(open_table(root).snapshot().scan().to_arrow()["id"].to_pylist())
 
 
@@ -78,6 +84,8 @@ def test_output_of_plain_spark_becomes_a_table(names: list[str], success: list[s
         pytest.param([flat(A), flat(B)], [".tmp/_SUCCESS"], [], id="hidden directory"),
         pytest.param([flat(A, 0), flat(A, 1)], ["_SUCCESS"], [flat(B)], id="written behind the job"),
         pytest.param([], ["_SUCCESS"], [flat(A), flat(B)], id="all written behind the job"),
+        pytest.param([flat(A), flat(B)], ["_SUCCESS"], [flat(C, 0), flat(C, 1)], id="a copy, in any order"),
+        pytest.param([flat(A), flat(B)], ["_SUCCESS"], [flat(C)], id="appended behind the job"),
     ],
 )
 def test_files_with_an_id_each_are_in_doubt(
