@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,10 +62,26 @@ def pytest_configure(config: pytest.Config) -> None:
     begin_turn(config.getoption("randomly_seed", 0))
     forgive_slowness()
     gc.set_threshold(50_000, 20, 100)  # as the command line does; it saves the tests a twentieth of the time
+    ast.parse = _parse_without_collecting  # type: ignore[assignment]  # with the arguments of the original
     for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+@wraps(ast.parse)
+def _parse_without_collecting(*arguments: Any, _parse: Callable[..., ast.AST] = ast.parse, **options: Any) -> ast.AST:
+    """Parse while no garbage is collected. Python 3.11 counts the depth of the tree for all threads together: a
+    finalizer that lets another thread run, whose traceback is shown (it parses the line), made a test fail with
+    "SystemError: AST constructor recursion depth mismatch".
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _parse(*arguments, **options)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
