@@ -290,7 +290,32 @@ def test_an_invalid_value_is_refused_with_the_expected_form(values: dict[str, st
     assert said in " ".join(bad.value.facts.values())
 
 
-@pytest.mark.parametrize("texts", [["a"], ["=b"], ["a=1", "a=2"], ["a=\udcff"]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"": "x"},
+        {"a\nb": "x"},
+        {"a\x7fb": "x"},
+        {"a\u0085b": "x"},
+        {"a\x00": "x"},
+        {"\udcff": "x"},
+        {"a": "\udcff"},
+        {"a": 1},
+        {1: "a"},
+    ],
+)
+def test_a_name_that_nobody_can_type_and_what_is_no_text_are_usage_errors(values: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as bad:
+        put(values)
+
+    assert "usage.property" == bad.value.code
+
+
+def test_a_value_may_have_line_breaks() -> None:
+    assert {"note": "two\nlines"} == {change.key: change.after for change in put({"note": "two\nlines"}).changes}
+
+
+@pytest.mark.parametrize("texts", [["a"], ["=b"], ["a=1", "a=2"]])
 def test_an_invalid_property_argument_is_a_usage_error(texts: list[str]) -> None:
     with pytest.raises(DeltacliError) as bad:
         pairs_of(texts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from unicodedata import category
 
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter
 from deltacli.core.made_once import NamedTuple, pattern
@@ -316,6 +317,8 @@ def plan_set(
     Raises UsageError (`usage.property`) for invalid values, and Refused for keys and values that the table cannot have.
     """
     for key, value in values.items():
+        _require_text(key)
+        _require_text(value)
         _require_key(key, value, force=force)
     normal = {key: _normal(config, key, value) for key, value in values.items()}
     return _planned(config, raw_metadata, normal, upgrade_protocol=upgrade_protocol)
@@ -351,8 +354,6 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
             raise _bad(f"{text!r} is not of the form KEY=VALUE", "key=value")
         if pairs.get(key, value) != value:
             raise _bad(f"{key} has two values: {pairs[key]!r} and {value!r}", "one value per property")
-        _require_text(key)
-        _require_text(value)
         pairs[key] = value
     return pairs
 
@@ -391,6 +392,8 @@ def _planned(
 def _require_key(key: str, value: object, *, force: bool) -> None:
     if not key:
         raise _bad("a property without a name cannot be set", "key=value")
+    if any(category(character) == "Cc" for character in key):
+        raise _bad(f"{key!r} contains a line break or another control character", "a name that can be typed")
     if not key.lower().startswith("delta."):
         return
     if known_properties.is_of_protocol(key):
@@ -492,8 +495,8 @@ def _shown(config: TableConfiguration) -> str:
     return f"reader {config.protocol.min_reader_version}, writer {config.protocol.min_writer_version}"
 
 
-def _require_text(text: str) -> None:
-    if not has_bytes(text):
+def _require_text(text: object) -> None:
+    if not isinstance(text, str) or not has_bytes(text):
         raise _bad(f"{text!r} is not text", "UTF-8")
 
 
