@@ -1,14 +1,15 @@
 """Verifying an optimization: the rows of the files that each of its commits added are those of the files it removed.
 
-What is compared is read from the log and the files again, as any reader would read them. Files that are live before and
-after are the same bytes, so their rows cancel out: where all versions since the plan are those of the run, the live
-files are compared as well, and the answer is about all rows of the table.
+What is compared is read from the log and the files again, as any reader would read them, and beside it the values of
+each stored column without the column mapping of the table: an error of the reader would not show in rows that it read
+before and after. Files that are live before and after are the same bytes, so their rows cancel out: where all versions
+since the plan are those of the run, the live files are compared as well, and the answer is about all rows of the table.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -20,13 +21,24 @@ from deltacli.core.units import format_ranges
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema import to_arrow
 from deltacli.table.find_log import list_log
 from deltacli.table.live_files import KEY_BYTES, file_keys
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import whole_row_spec
-from deltacli.work.rewrite.sources import WANTED, digest_rows
+from deltacli.work.rewrite.sources import WANTED, RowsDigest
+from deltacli.work.rewrite.stored_values import (
+    NO_VALUES,
+    STORED_COLUMNS,
+    Leaf,
+    PieceDigest,
+    StoredColumns,
+    differing_columns,
+    digest_piece,
+)
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
@@ -63,6 +75,27 @@ class _Files(NamedTuple):
     actions: RecordBatch
 
 
+class _PiecesDigest:
+    """The digests of all files that a commit added, or of all that it removed."""
+
+    def __init__(self) -> None:
+        self.rows = MultisetDigest()
+        self.columns: dict[Leaf, RowsDigest | None] = {}
+        """The digest of each stored column; None where some values could not be expressed in its type."""
+
+    def add(self, piece: PieceDigest) -> None:
+        self.rows.add(piece.rows)
+        for leaf, answer in piece.columns.items():
+            so_far = self.columns.get(leaf, NO_VALUES)
+            if so_far is None or answer is None:
+                self.columns[leaf] = None
+                continue
+            total = MultisetDigest()
+            total.add(so_far)
+            total.add(answer)
+            self.columns[leaf] = total.answer()
+
+
 class _Verification:
     def __init__(self, plan: OptimizePlan, versions: Sequence[int], files: int) -> None:
         self._plan, self._versions, self._count = plan, versions, files
@@ -75,15 +108,16 @@ class _Verification:
         self._sent = deque[tuple[int, str, int]]()
 
     def verify(self) -> VerifiedRows:
-        digests: dict[tuple[int, str], MultisetDigest] = defaultdict(MultisetDigest)
+        digests: dict[tuple[int, str], _PiecesDigest] = defaultdict(_PiecesDigest)
         table = self._table
+        config = self._plan.snapshot.config
         try:
             with table.progress.step("verifying rows", unit="files", total=self._count) as step:
                 for answer in table.engine.spread(
-                    digest_rows,
+                    digest_piece,
                     self._pieces(),
                     table.stores,
-                    shared={WANTED: whole_row_spec(self._plan.snapshot.config)},
+                    shared={WANTED: whole_row_spec(config), STORED_COLUMNS: _stored_columns(config)},
                     weigh=_weight,
                 ):
                     version, kind, count = self._sent.popleft()
@@ -92,16 +126,25 @@ class _Verification:
         except DataUnreadable as fault:
             facts = fault.facts | {"committed": format_ranges(self._versions)}
             raise DataUnreadable(fault.message, code=fault.code, facts=facts, hint=self._undo) from fault
-        found = [(digests[version, "remove"], digests[version, "add"]) for version in self._versions]
-        wrong = [
-            (version, *both)
-            for version, both in zip(self._versions, found, strict=True)
-            if both[0].answer() != both[1].answer()
-        ]
-        if wrong:
-            raise self._differ([version for version, *_ in wrong], wrong[0][1].answer()[0], wrong[0][2].answer()[0])
+        removed = {version: digests[version, "remove"] for version in self._versions}
+        added = {version: digests[version, "add"] for version in self._versions}
+        self._require_same_rows(
+            {version: digest.rows.answer() for version, digest in removed.items()},
+            {version: digest.rows.answer() for version, digest in added.items()},
+        )
+        for version in self._versions:
+            self._require_same_columns(version, removed[version], added[version])
         self._require_live_files()
-        return VerifiedRows(sum(after.answer()[0] for _, after in found), self._is_whole)
+        return VerifiedRows(sum(digest.rows.answer()[0] for digest in added.values()), self._is_whole)
+
+    def _require_same_rows(self, removed: Mapping[int, RowsDigest], added: Mapping[int, RowsDigest]) -> None:
+        wrong = [version for version in self._versions if removed[version] != added[version]]
+        if wrong:
+            raise self._differ(wrong, removed[wrong[0]][0], added[wrong[0]][0])
+
+    def _require_same_columns(self, version: int, removed: _PiecesDigest, added: _PiecesDigest) -> None:
+        for leaf, before, after in differing_columns(removed.columns, added.columns):
+            raise self._differ([version], before, after, what=f"values of {'.'.join(leaf)}")
 
     def _pieces(self) -> Iterator[list[DataFile]]:
         for files in self._files():
@@ -177,6 +220,12 @@ def _live_keys(snapshot: Snapshot) -> ArrowArray:
 def _sources(snapshot: Snapshot, files: _Files) -> Iterator[DataFile]:
     config, actions = snapshot.config, files.actions
     yield from data_files(actions, config, snapshot.schema.fields, version=files.version)
+
+
+def _stored_columns(config: TableConfiguration) -> StoredColumns:
+    """Return the columns that new files have whether or not a partition or a row id is stored in them, too."""
+    schema = to_arrow.file_schema(config, to_arrow.stored_columns(config))
+    return StoredColumns.of_files(schema, by_id=config.mapping_mode == "id", left_out=list(config.partition_columns))
 
 
 def _weight(piece: Sequence[DataFile]) -> int:

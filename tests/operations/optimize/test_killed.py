@@ -162,6 +162,6 @@ def test_tasks_that_run_twice_elsewhere_leave_only_what_vacuum_finds(tmp_path: P
 
     table.optimize(verify=True)
 
-    assert {"FindRefused", "RewriteFiles", "digest_rows"} <= set(engine.shipped.pieces)
+    assert {"FindRefused", "RewriteFiles", "digest_piece"} <= set(engine.shipped.pieces)
     assert (before, 2) == (rows_of(table), len(live_paths(table)))
     assert live_paths(table) == left_by_vacuum(storage)

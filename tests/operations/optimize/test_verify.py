@@ -69,6 +69,19 @@ def test_a_value_that_changes_on_the_disk_is_found_with_its_version(monkeypatch:
     assert before == rows_of(table)
 
 
+def test_what_the_reader_does_not_see_is_found_in_the_stored_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that finds no rows makes no difference between those before and after."""
+    table = tables().table()
+    break_values(monkeypatch, 1_000_009, 1_000_019)
+    monkeypatch.setattr("deltacli.work.rewrite.sources.read_rows", lambda *_: iter(()))
+
+    with pytest.raises(StorageFailed) as caught:
+        table.optimize(verify=True)
+
+    assert "optimize.rows-differ" == caught.value.code
+    assert "values of id" in caught.value.message
+
+
 @pytest.mark.parametrize("damage", ["partition", "remove", "lost"])
 def test_what_a_commit_says_of_files_is_verified(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """
