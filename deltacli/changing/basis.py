@@ -325,6 +325,18 @@ def other_past(past: LogFile, size_bytes: int, modified_ms: int) -> Refused:
     return _other_past(past.name, facts)
 
 
+def may_be_replaced_unseen(basis: Basis) -> bool:
+    """Return True if another commit may have taken the place of the one that a plan stands on, with its size and its
+    time: it was written shortly before the plan, and stores over a network have times in whole seconds.
+    """
+    return basis.past is not None and basis.past.modified_ms > basis.now_ms - CLOCK_SKEW_MS
+
+
+def other_content(name: str) -> Refused:
+    """Return the refusal for a log in which a file that was read for a plan has other content of the same size."""
+    return _other_past(name, {"why": "its content differs"})
+
+
 def _other_past(name: str, facts: Mapping[str, str]) -> Refused:
     return Refused(
         f"{name} was replaced after this was planned, so the log has another past",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -214,6 +216,35 @@ def test_no_file_of_the_log_is_written_for_a_commit_that_was_rewritten_meanwhile
 
     assert "plan.other-past" == refused.value.code
     assert before == names(place)
+
+
+PLANNED: dict[str, Callable[[Table], Callable[[], object]]] = {
+    "crc": lambda table: partial(table.execute_write_checksum, table.plan_write_checksum(version=3)),
+    "compact": lambda table: partial(table.execute_compact_log, table.plan_compact_log(1, 3)),
+}
+
+
+@pytest.mark.parametrize("plan", PLANNED.values(), ids=PLANNED)
+def test_no_file_of_the_log_is_written_for_another_commit_of_the_same_size_and_time(
+    plan: Callable[[Table], Callable[[], object]], tmp_path: Path
+) -> None:
+    """Stores over a network have times in whole seconds."""
+    place = TableBuilder().commits(5).write(tmp_path / "tbl")
+    commit = place / commit_path(3)
+    times = commit.stat()
+    execute = plan(Table(open_storage(str(place)), clock=fixed_clock(EPOCH_MS + 10_000)))
+    found = commit.read_bytes()
+    other = re.sub(rb'"path":"(.)', lambda path: b'"path":"' + (b"y" if path[1] == b"x" else b"x"), found)
+    commit.write_bytes(other)
+    os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
+    before = names(place)
+
+    with pytest.raises(Refused) as refused:
+        execute()
+
+    assert "plan.other-past" == refused.value.code
+    assert before == names(place)
+    assert len(other) == len(found)
 
 
 class Disturbed(LocalStorage):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from deltacli.changing.basis import Act, Basis, basis_of
+from deltacli.changing.basis import Act, Basis, basis_of, may_be_replaced_unseen, other_content
 from deltacli.changing.change import Gate, put_derived, require_derivable
 from deltacli.changing.plan import Unopposed, Whole
 from deltacli.core import errors
@@ -221,6 +221,8 @@ class Checksum:
         CommitCorrupt for a value that a checksum file cannot represent.
         """
         plan, data = gate.plan, _encode(gate.plan.computed)
+        if may_be_replaced_unseen(plan.basis):
+            _require_same_checksum(plan, data)
         gate.outcome = replace(plan, status=ChecksumStatus.WRITTEN)
         match put_derived(gate, plan.path, data):
             case Existed():
@@ -228,6 +230,13 @@ class Checksum:
             case Unknown(cause):
                 if gate.store.read_range(plan.path, 0, MAX_BYTES) != data:
                     raise errors.StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
+
+
+def _require_same_checksum(plan: ChecksumReport, planned: bytes) -> None:
+    """Read the version again. Raises Refused (`plan.other-past`) where its checksum is another one by now."""
+    snapshot = read_snapshot(plan.basis.table, version=plan.version)
+    if _encode(compute_checksum(snapshot)) != planned:
+        raise other_content(snapshot.listing.commits[plan.version].name)
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:
@@ -457,6 +466,8 @@ class LogCompaction:
         Raises Refused where another compaction has the name, StorageFailed and NoAtomicCreate.
         """
         plan = gate.plan
+        if may_be_replaced_unseen(plan.basis):
+            _require_same_actions(plan)
         made = put_derived(gate, plan.path, _encoded(plan.kept))
         if isinstance(made, Unknown):
             try:
@@ -467,6 +478,14 @@ class LogCompaction:
                 ) from None
         _require_equal(gate.store, plan.path, plan.kept)
         gate.outcome = replace(gate.outcome, skipped=made == Existed())
+
+
+def _require_same_actions(plan: Compaction) -> None:
+    """Read the commits again. Raises Refused (`plan.other-past`) where they have other actions by now."""
+    table = plan.basis.table
+    chosen = _chosen(read_snapshot(table, version=plan.last), plan.first, plan.last)
+    if reconcile(_actions(table, chosen)) != plan.kept:
+        raise other_content(chosen[-1].name)
 
 
 def _last_version(table: TableHandle, first: int, last: int) -> Snapshot:
