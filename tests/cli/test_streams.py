@@ -176,7 +176,29 @@ def test_a_query_that_lost_the_newest_commit_starts_over_with_what_comes_next(tm
     text = streams(tmp_path, "tbl", "--restart-point", "chk/late").out
 
     assert (12, [11, 11], None) == (restart["startingVersion"], restart["lost"]["versions"], restart["lost"]["files"])
-    assert "startingVersion latest" in text
+    assert restart["startingVersionExists"] is False
+    assert "start over: startingVersion 12" in text
+    assert "version 12 does not exist yet" in text
+
+
+def test_the_restart_point_of_a_query_that_is_up_to_date_is_the_next_version(home: Path) -> None:
+    """Started with `latest`, a query would skip what is committed before it starts, and nothing would be called lost."""
+    restart = source_of(home, "orders", "--restart-point", "chk/orders")["restart"]
+    text = streams(home, "tbl", "--restart-point", "chk/orders").out
+
+    assert (12, False) == (restart["startingVersion"], restart["startingVersionExists"])
+    assert restart["startingVersionOfFeedExists"] is None
+    assert {"versions": None, "files": 0, "rows": 0} == restart["lost"]
+    assert "start over: startingVersion 12" in text
+    assert "version 12 does not exist yet" in text
+    assert all(cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
+
+
+def test_a_restart_point_that_exists_needs_no_waiting(home: Path) -> None:
+    restart = source_of(home, "late", "--restart-point", "chk/late")["restart"]
+
+    assert restart["startingVersionExists"] is True
+    assert "does not exist yet" not in streams(home, "tbl", "--restart-point", "chk/late").out
 
 
 def test_a_query_in_a_log_that_was_set_back_starts_over_with_what_comes_next(home: Path) -> None:
@@ -188,7 +210,8 @@ def test_a_query_in_a_log_that_was_set_back_starts_over_with_what_comes_next(hom
     assert "dead" == source["verdict"]
     assert 12 == source["restart"]["startingVersion"]
     assert {"versions": None, "files": None, "rows": None} == source["restart"]["lost"]
-    assert "startingVersion latest" in text
+    assert "start over: startingVersion 12" in text
+    assert "version 12 does not exist yet" in text
     assert "lost: unknown" in text
 
 

@@ -172,21 +172,18 @@ def _coarse(age_ms: int) -> int:
 
 
 def _of_restart(point: RestartPoint) -> Iterator[str]:
-    yield f"  start over: {_format_starting_version(point, point.starting_version)}, with a new checkpoint"
+    yield f"  start over: startingVersion {point.starting_version}, with a new checkpoint"
     if point.of_feed is not None:
-        yield f"  as a change feed: {_format_starting_version(point, point.of_feed)}"
+        yield f"  as a change feed: startingVersion {point.of_feed}"
+    newest_start = point.starting_version if point.of_feed is None else max(point.starting_version, point.of_feed)
+    if point.is_future(newest_start):
+        yield f"  version {newest_start} does not exist yet, and Delta refuses it: wait for it"
+        yield "  startingVersion latest skips what is committed before the query starts"
     if point.lost.is_unknown:
         yield "  lost: unknown, what was written since the log was set back may not have been delivered"
     for name, delivery in (("lost", point.lost), ("delivered again", point.repeated)):
         if delivery.versions is not None:
             yield f"  {name}: {_format_delivery(delivery, *delivery.versions)}"
-
-
-def _format_starting_version(point: RestartPoint, version: int) -> str:
-    """Return the option of the new query. Spark refuses a number that is not in the log yet."""
-    if point.is_future(version):
-        return f"startingVersion latest (version {version} does not exist yet)"
-    return f"startingVersion {version}"
 
 
 def _format_delivery(delivery: Delivery, first: int, last: int) -> str:

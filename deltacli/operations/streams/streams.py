@@ -74,7 +74,7 @@ class RestartPoint:
         lost: What was not delivered before it.
         repeated: What was delivered, and is delivered again.
         of_feed: The same as `starting_version` for the change feed; None if it does not differ.
-        newest: The newest version of the table. Spark refuses a `startingVersion` above it.
+        newest: The newest version of the table. Delta refuses a `startingVersion` above it.
     """
 
     starting_version: int
@@ -84,13 +84,18 @@ class RestartPoint:
     newest: int | None = None
 
     def is_future(self, version: int) -> bool:
-        """Return whether a version does not exist yet, so that only `latest` names it."""
+        """Return whether a version does not exist yet, so that the query can only be started once it does.
+
+        The option `latest` does not stand for it: it skips all that is committed before the query starts.
+        """
         return self.newest is not None and version > self.newest
 
     def as_json(self) -> JsonObject:
         return {
             "startingVersion": self.starting_version,
             "startingVersionOfFeed": self.of_feed,
+            "startingVersionExists": not self.is_future(self.starting_version),
+            "startingVersionOfFeedExists": None if self.of_feed is None else not self.is_future(self.of_feed),
             "lost": self.lost.as_json(),
             "repeated": self.repeated.as_json(),
         }

@@ -100,16 +100,21 @@ def test_a_log_that_was_set_back(position: str, version: int, walk: Walk, querie
 
 
 def test_a_query_that_lost_everything_starts_over_with_what_comes_next(
-    walk: Walk, queries: Queries, tables: Path
+    walk: Walk, spark: SparkJudge, queries: Queries, tables: Path
 ) -> None:
+    """The number is refused until its version exists. `latest` skips what was committed before the query starts."""
     table = walk.copy_table(tables)
 
+    too_early = queries.run(table, tables / "too-early", startingVersion=8)
+    append(spark, table, 9_000, 1)
     by_number = queries.run(table, tables / "by-number", startingVersion=8)
     by_name = queries.run(table, tables / "by-name", startingVersion="latest")
 
     with Comparison("restart point/behind the newest version", KNOWN) as comparison:
-        comparison.equal("refused by number", True, bool(by_number.error))
-        comparison.equal("error of latest", "", by_name.error)
+        comparison.equal("refused before the version exists", True, bool(too_early.error))
+        comparison.equal("error by number", "", by_number.error)
+        comparison.equal("rows by number", 2, len(by_number.rows))
+        comparison.equal("rows of latest", [], by_name.rows)
 
 
 def test_a_table_that_was_dropped_and_created_again(
