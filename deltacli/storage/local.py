@@ -832,7 +832,11 @@ def is_address_of(store: ReadStorage, uri: str) -> bool:
 
     def place(address: str) -> str:
         local = re.match(_FILE_URI, address)
-        path = address if local is None else unquote(address[local.end() :], errors="surrogateescape")
-        return address.rstrip("/") if local is None else os.path.realpath(path)
+        if local is None:
+            return address.rstrip("/")
+        try:
+            return os.path.realpath(unquote(address[local.end() :], errors="surrogateescape"))
+        except ValueError:
+            return address  # no file can have a name with NUL or half of a surrogate, which JSON can have
 
     return place(uri) in {place(address) for address in (store.uri, *store.aliases)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import PermissionRefused, StorageFailed
-from deltacli.storage import LocalStorage, PathKind, open_storage
+from deltacli.storage import LocalStorage, PathKind, is_address_of, open_storage
 from tests.support.builder import EPOCH_MS, TableBuilder
 
 
@@ -97,3 +97,11 @@ def test_a_percent_sign_in_a_path_is_a_percent_sign(tmp_path: Path) -> None:
 
     assert PathKind.DIRECTORY is open_storage(str(tmp_path / "a%20b")).kind_of("")
     assert f"file://{tmp_path}/a%2520b" == open_storage(str(tmp_path / "a%20b")).uri
+
+
+@pytest.mark.parametrize("name", ["\ud800", "\0", "a\udcff"])
+def test_an_address_that_no_directory_can_have_names_no_store(name: str, tmp_path: Path) -> None:
+    """An address comes from JSON, which can have any text."""
+    assert not is_address_of(LocalStorage(str(tmp_path)), f"file:{tmp_path}/{name}")
+    assert not is_address_of(LocalStorage(str(tmp_path)), name)
+    assert is_address_of(LocalStorage(str(tmp_path)), f"file:{tmp_path}")
