@@ -182,7 +182,7 @@ def test_a_query_that_lost_the_newest_commit_starts_over_with_what_comes_next(tm
 
 
 def test_the_restart_point_of_a_query_that_is_up_to_date_is_the_next_version(home: Path) -> None:
-    """Started with `latest`, a query would skip what is committed before it starts, and nothing would be called lost."""
+    """Started with `latest`, a query would silently skip what is committed before it starts."""
     restart = source_of(home, "orders", "--restart-point", "chk/orders")["restart"]
     text = streams(home, "tbl", "--restart-point", "chk/orders").out
 
@@ -391,6 +391,29 @@ def test_options_about_queries_need_a_change_that_concerns_them(line: str, home:
     _support(home, "vacuumProtocolCheck")
 
     assert 2 == deltacli(*line.split(), cwd=home).code
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("streams ./tbl --checkpoints chk/*", 1),
+        ("streams ./tbl --checkpoints chk/* --json", 1),
+        ("streams ./tbl --checkpoints chk/* --format csv", 1),
+        ("vacuum ./tbl --protect-streams chk/* --dry-run", 4),
+        ("log expire ./tbl --protect-streams chk/* --dry-run", 4),
+        ("alter ./tbl comment id key --checkpoints chk/* --dry-run", 0),
+    ],
+)
+def test_half_of_a_surrogate_in_a_tracking_log_is_a_finding(line: str, code: int, home: Path) -> None:
+    entry = {"tableId": TABLE_ID, "deltaCommitVersion": 11, "sourceMetadataPath": "file:/lake/\ud800/sources/0"}
+    log = home / "chk" / "orders" / f"_schema_log_{TABLE_ID}"
+    log.mkdir()
+    (log / "0").write_text("v1\n" + json.dumps(entry))
+
+    found = deltacli(*line.split(), "--now", NOW, cwd=home)
+
+    assert code == found.code, found.err
+    assert "copied or renamed" in found.out + found.err
 
 
 def test_a_change_that_does_nothing_stops_no_query(home: Path) -> None:

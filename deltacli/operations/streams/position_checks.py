@@ -6,18 +6,22 @@ The verdict of a query, the point at which it starts over and the protection of 
 
 from __future__ import annotations
 
-import os
 import re
 
 from deltacli.delta.data_files import canonical
 from deltacli.delta.streams import Position, SchemaEntry, SourceKind, Unread
 from deltacli.operations.streams.checkpoints import Finding, SourceOffsets, StreamCheckpoint, Verdict
-from deltacli.storage import LocalStorage
+from deltacli.storage import LocalStorage, is_address_of
 from deltacli.storage.base import ReadStorage
 
 _DIRECTORY_OF_SOURCE = re.compile(r"/sources/[^/]+/?\Z")
 """What Spark appends to a checkpoint directory for the metadata of one source."""
-_MOUNT_OF_DATABRICKS = re.compile(r"\Adbfs:/+")
+_SCHEME = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]*):")
+_AUTHORITY = re.compile(r"\A[^/]*//[^/]*")
+_MOUNT_OF_DATABRICKS = re.compile(r"\A/(?:dbfs|Volumes)(?:/|\Z)")
+"""Local paths below which Databricks shows object stores."""
+_STORES_OF_BUCKETS = ("s3", "gs", "abfss", "wasbs")
+"""Schemes in which another bucket is another place. A host of other stores, such as HDFS, has several names."""
 
 
 def find_position_ahead(source: SourceOffsets, newest_version: int) -> Position | None:
@@ -78,7 +82,7 @@ def find_schema_log_problem(
     if entry.source_path is None:
         return None
     written_for = _DIRECTORY_OF_SOURCE.sub("", entry.source_path)
-    if is_directory_of(checkpoint.storage, written_for):
+    if not is_other_directory(checkpoint.storage, written_for):
         return None
     return Finding(
         Verdict.DEAD,
@@ -87,15 +91,38 @@ def find_schema_log_problem(
     )
 
 
-def is_directory_of(storage: ReadStorage, hadoop_path: str) -> bool:
-    """Return whether a path as Hadoop writes it is the directory of a store.
+def is_other_directory(storage: ReadStorage, hadoop_path: str) -> bool:
+    """Return whether a path as Hadoop writes it is certainly another directory than the root of a store.
+
+    Addresses of different kinds are not compared, because one may be a mount of the other: Databricks calls the
+    directory of an S3 bucket `dbfs:/mnt/…` or `/Volumes/…`, and a query in it is healthy.
 
     Hadoop writes `file:/a b` where we write `file:///a%20b`, and has several schemes for one store. Older versions of
     Spark escape paths, so that both readings of `%` are tried. Symbolic links to a local directory are followed.
     """
-    hadoop_path = _MOUNT_OF_DATABRICKS.sub("/dbfs/", hadoop_path)
-    spellings = {canonical(text).rstrip("/") for text in (hadoop_path, hadoop_path.replace("%", "%25"))}
-    roots = {canonical(uri).rstrip("/") for uri in (storage.uri, *storage.aliases)}
+    scheme = _SCHEME.match(hadoop_path)
+    is_local_path = scheme is None or scheme[1].lower() == "file"
+    if isinstance(storage, LocalStorage) != is_local_path:
+        return False
+    spellings = (hadoop_path, hadoop_path.replace("%", "%25"))
+
     if isinstance(storage, LocalStorage):
-        spellings |= {os.path.realpath(path) for path in spellings if path.startswith("/") and "\0" not in path}
-    return bool(spellings & roots)
+        paths = [canonical(spelling) for spelling in spellings]
+        if any(_MOUNT_OF_DATABRICKS.match(path) for path in (storage.root, *paths)):
+            return False
+        addresses = spellings if scheme is not None else [f"file:{spelling}" for spelling in spellings]
+        return not any(is_address_of(storage, address) for address in addresses)
+
+    names = {canonical(spelling).rstrip("/") for spelling in spellings}
+    roots = {canonical(uri).rstrip("/") for uri in (storage.uri, *storage.aliases)}
+    is_comparable = not {_name_of_store(name) for name in names}.isdisjoint(map(_name_of_store, roots))
+    return is_comparable and names.isdisjoint(roots)
+
+
+def _name_of_store(uri: str) -> str:
+    """Return what two addresses must share to be compared: the scheme, and the host where it is no bucket."""
+    scheme = uri.partition(":")[0]
+    if scheme in _STORES_OF_BUCKETS:
+        return scheme
+    authority = _AUTHORITY.match(uri)
+    return scheme if authority is None else authority[0]
