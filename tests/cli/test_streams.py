@@ -375,6 +375,23 @@ def test_a_change_of_a_property_stops_only_queries_that_track_the_schema(line: s
     assert ("query late reads" in found.err) == line.startswith("widen-type")
 
 
+@pytest.mark.parametrize("protects", [False, True])
+def test_a_drop_names_the_queries_that_need_the_versions_that_it_deletes(protects: bool, home: Path) -> None:
+    _support(home, "v2Checkpoint")
+    assert 0 == deltacli("properties", "./tbl", "set", "delta.checkpointPolicy=v2", "--yes", cwd=home).code
+    write_checkpoint(home / "chk" / "newest", [offset(TABLE_ID, 14)] * 2)
+    drop = ["features", "./tbl", "drop", "v2Checkpoint", "--truncate-history", "--dry-run", "--now", NOW]
+
+    found = deltacli(*drop, "--checkpoints", "chk/*", *(["--protect-streams", "chk/*"] if protects else []), cwd=home)
+    keeping = deltacli(*drop[:4], "--dry-run", "--checkpoints", "chk/*", cwd=home)
+
+    assert 0 == found.code, found.err
+    assert "query late needs the log from version 4 on" in found.err
+    assert "query orders needs the log from version 10 on" in found.err
+    assert "query newest needs the log" not in found.err
+    assert "needs the log" not in keeping.err
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -528,12 +528,15 @@ def _drop(
 
     def stopped(planned: FeatureDrop) -> Iterable[str]:
         if streams is None:
-            return ()
-        from deltacli.cli.running.stream_notes import stopped_streams
-        from deltacli.operations.change.drop_feature import find_changed_metadata
+            return
+        from deltacli.cli.running.stream_notes import cut_off_streams, stopped_streams
+        from deltacli.operations.change.drop_feature import find_changed_metadata, find_first_version_left
 
+        first_left = find_first_version_left(planned)
+        if first_left is not None:
+            yield from cut_off_streams(streams, first_left)
         metadata = find_changed_metadata(planned)
-        return stopped_streams(streams, metadata=metadata, protocol=dict(planned.protocol_after))
+        yield from stopped_streams(streams, metadata=metadata, protocol=dict(planned.protocol_after))
 
     wording: Wording[FeatureDrop, FeatureDrop] = Wording(
         notes=stopped,

@@ -41,3 +41,19 @@ def stopped_streams(
         )
         if (why := next((stop for stop in stops if stop is not None), None)) is not None:
             yield f"query {query.name} reads the table: {why}"
+
+
+def cut_off_streams(report: StreamsReport, first_kept: int) -> Iterator[str]:
+    """Yield a note on each query that needs versions of the log below the first one that a change keeps."""
+    for query in report.queries:
+        if query.finding.verdict is Verdict.DEAD:
+            continue
+        judged = [source.judgement for source in query.sources if source.judgement is not None]
+        # Whether a query reads rows or the change feed is not known, so what either needs is looked at.
+        needs = [need for one in judged for need in (one.needs, one.feed_needs) if need is not None]
+        needed = min((need.log_from for need in needs if need.log_from is not None), default=None)
+        if needed is not None and needed < first_kept:
+            yield (
+                f"query {query.name} needs the log from version {needed} on: it cannot continue once the versions "
+                f"below {first_kept} are deleted"
+            )

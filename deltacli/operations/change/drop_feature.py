@@ -39,7 +39,9 @@ from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.operations.change.remove_mapping import files_to_rename, metadata_without_mapping, remove_mapping
 from deltacli.operations.change.truncate_history import (
     command_of_drop,
+    find_first_kept_version,
     find_needed_history,
+    guard_history,
     newest_trace,
     truncate_history,
 )
@@ -179,6 +181,8 @@ class FeatureDrop(Whole, OnTable, Unopposed):
     truncates: bool = False
     streams: ProtectionRequest = field(default_factory=ProtectionRequest)
     """The queries whose versions of the log are kept."""
+    trace: int | None = None
+    """The newest version that needs the feature, up to which versions are deleted; None if none is."""
     clients: tuple[ClientAccess, ...] = ()
     """Those that read or write the table again afterwards."""
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
@@ -255,9 +259,12 @@ def plan_drop(
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
     before = state.plain_action(snapshot.raw_protocol)
     after = feature_changes.without_feature(before, name, protected=removal.protects_history and not truncate_history)
+    guard = guard_history(snapshot, streams)
     trace = newest_trace(snapshot, name) if truncate_history else None
-    if trace is not None and (refusals := find_needed_history(snapshot, name, trace, streams)):
-        raise Refused.by(refusals)
+    if trace is not None and guard is not None:
+        refusals = find_needed_history(snapshot, guard, name, trace)
+        if refusals:
+            raise Refused.by(refusals)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history, trace=trace))
     left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
     clients = clients_regained(snapshot.config, left, [one.domain for one in snapshot.domains])
@@ -267,7 +274,27 @@ def plan_drop(
             "streaming queries that still need the deleted versions of the log cannot continue; keep what they need "
             f"with {parameter('features drop.protect_streams')}"
         )
-    return FeatureDrop(basis, name, removal, before, after, steps, truncate_history, streams, clients, commit_metadata)
+    return FeatureDrop(
+        basis,
+        name,
+        removal,
+        protocol_before=before,
+        protocol_after=after,
+        steps=steps,
+        truncates=truncate_history,
+        streams=streams,
+        trace=trace,
+        clients=clients,
+        commit_metadata=commit_metadata,
+    )
+
+
+def find_first_version_left(drop: FeatureDrop) -> int | None:
+    """Return the version at which the log begins after a drop, or a lower limit; None if the drop deletes nothing."""
+    snapshot = drop.basis.snapshot
+    if snapshot is None or drop.trace is None:
+        return None
+    return find_first_kept_version(snapshot, drop.trace)
 
 
 def find_changed_metadata(drop: FeatureDrop) -> Action | None:

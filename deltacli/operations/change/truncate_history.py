@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from deltacli.changing.change import carry_out, plan_change
-from deltacli.core.errors import Refusal, Refused, command, parameter
+from deltacli.core.errors import Refusal, Refused, adding, command, parameter
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.protocol import feature_changes
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import MODE
-from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
-from deltacli.operations.streams.guard import guard_streams
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
+from deltacli.operations.streams.guard import StreamGuard, guard_streams
 from deltacli.operations.streams.protection import GuardedQuery, ProtectionRequest, QueryState, StreamProtection
-from deltacli.operations.validate.inspect_storage import list_log_whole
+from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
@@ -101,82 +101,105 @@ def truncate_history(table: TableHandle, name: str, trace: int, streams: Protect
         None if the versions are gone, else the time in epoch milliseconds at which it can go on.
 
     Raises:
-        Refused: If a query needs one of the versions, or a guard of the log objects.
+        Refused: If a query needs one of the versions or cannot be protected, or a guard of the log objects.
         PartlyDone: If the deletion was interrupted.
     """
-    change = _expiry_of_history(read_snapshot(table), streams)
+    change = LogExpiry(_request_expiry(read_snapshot(table), streams), proves=False, cut_ms=_MINUTE_MS)
     plan = plan_change(change, table)
     if plan.boundary is not None and plan.boundary > trace:
         carry_out(change, table, plan=plan)
         return None
-    refusals = find_needed_history(read_snapshot(table), name, trace, streams)
+
+    # Read again after the plan: a query that has gone on meanwhile would be ahead of an older version.
+    newest = read_snapshot(table)
+    guard = guard_history(newest, streams)
+    refusals = [] if guard is None else find_needed_history(newest, guard, name, trace)
     if refusals:
         raise Refused.by(refusals)
+
     listing = list_log_whole(table.storage, table.progress).listing
-    first = min((one.version for one in listing.checkpoints if one.version > trace), default=plan.newest_version)
-    time = read_snapshot(table, version=first).time
+    first = min((one.version for one in listing.checkpoints if one.version > trace), default=newest.version)
+    time = (newest if first == newest.version else read_snapshot(table, version=first)).time
     begun = table.clock() if time is None else time.timestamp_ms
-    retention_ms = state.truncation_retention_ms(read_snapshot(table).properties)
-    return (begun // _MINUTE_MS + 1) * _MINUTE_MS + retention_ms
+    return (begun // _MINUTE_MS + 1) * _MINUTE_MS + state.truncation_retention_ms(newest.properties)
 
 
-def _expiry_of_history(snapshot: Snapshot, streams: ProtectionRequest) -> LogExpiry:
-    """Return the deletion of versions that are older than the retention of a truncated history."""
+def _request_expiry(snapshot: Snapshot, streams: ProtectionRequest) -> ExpiryRequest:
+    """Return the request to delete versions that are older than the retention of a truncated history."""
     own = state.log_retention_ms(snapshot.properties)
     retention = state.truncation_retention_ms(snapshot.properties)
-    request = ExpiryRequest(
+    return ExpiryRequest(
         retention_ms=retention,
         allow_retention_below_ms=max(own, retention),
         protect_streams=streams.protect_streams,
         ignore_streams_older_ms=streams.ignore_streams_older_ms,
         allow_stream_loss=streams.allow_stream_loss,
     )
-    return LogExpiry(request, proves=False, cut_ms=_MINUTE_MS)
 
 
-def find_needed_history(snapshot: Snapshot, name: str, trace: int, streams: ProtectionRequest) -> list[Refusal]:
-    """Return a refusal per query because of which versions up to a trace cannot be deleted now, although they are old.
+def guard_history(snapshot: Snapshot, streams: ProtectionRequest) -> StreamGuard | None:
+    """Return what the queries to protect need of a table; None where none is to be protected.
 
-    A query that is behind while the versions are still too young does not matter: it may have gone on until then.
+    Raises:
+        Refused: If a pattern matches no checkpoint, also where no version has to be deleted.
     """
-    if not streams.protect_streams:
-        return []
-    # A pattern that matches no checkpoint is an error at once, not a day later.
-    guard = guard_streams(snapshot, StreamProtection.of(streams))
-    regardless = _expiry_of_history(snapshot, ProtectionRequest()).plan(snapshot.table, snapshot)
-    if regardless.boundary is None or regardless.boundary <= trace:
-        return []
+    return guard_streams(snapshot, StreamProtection.of(streams)) if streams.protect_streams else None
+
+
+def find_needed_history(snapshot: Snapshot, guard: StreamGuard, name: str, trace: int) -> list[Refusal]:
+    """Return a refusal per query because of which the versions up to a trace cannot be deleted.
+
+    A query that cannot continue is refused at once, because waiting does not help it. One that is behind is refused
+    only if the versions are old enough to be deleted now: until they are, it may go on.
+    """
     refusals = list(guard.refusals("features drop"))
+    log = list_log_whole(snapshot.table.storage, snapshot.table.progress)
+    boundary = _find_boundary(snapshot, log)
+    if boundary is None or boundary <= trace:
+        return refusals
+
+    # As in `log expire`: Spark rebuilds a version from a checkpoint only if its commit is there, too.
+    versions = {checkpoint.version for checkpoint in log.listing.checkpoints}
+    begins = sorted(versions & log.listing.commits.keys())
+    first_without = min(begin for begin in begins if begin > trace)
     for query in guard.queries:
-        # The log begins at a checkpoint, which may be below the versions that the query needs.
-        if query.versions is not None and query.state is QueryState.PROTECTED and _cuts_below(snapshot, query, trace):
-            refusals.append(_refusal_for_query(query, name, trace, streams))
+        if query.versions is None or query.state is not QueryState.PROTECTED:
+            continue
+        # Without a checkpoint below what the query needs, nothing of the log can be deleted.
+        begin = max((begin for begin in begins if begin <= query.versions[0]), default=None)
+        if begin is None or begin <= trace:
+            refusals.append(_refuse_for_query(query, query.versions[0], name, trace, first_without))
     return refusals
 
 
-def _cuts_below(snapshot: Snapshot, query: GuardedQuery, trace: int) -> bool:
-    """Return whether a log that has all that a query needs also has a version up to a trace."""
-    assert query.versions is not None
-    listing = list_log_whole(snapshot.table.storage, snapshot.table.progress).listing
-    first = query.versions[0]
-    begins = (
-        checkpoint.version
-        for checkpoint in listing.checkpoints
-        if checkpoint.version <= first and checkpoint.version in listing.commits
-    )
-    return max(begins, default=0) <= trace
+def find_first_kept_version(snapshot: Snapshot, trace: int) -> int:
+    """Return the version at which the log begins after all versions up to a trace were deleted, or a lower limit of it.
+
+    It is a limit while the versions are too young, because the log is cut at the newest checkpoint that is old enough.
+    """
+    log = list_log_whole(snapshot.table.storage, snapshot.table.progress)
+    return max(_find_boundary(snapshot, log) or 0, trace + 1)
 
 
-def _refusal_for_query(query: GuardedQuery, name: str, trace: int, streams: ProtectionRequest) -> Refusal:
-    assert query.versions is not None
+def _find_boundary(snapshot: Snapshot, log: WholeLog) -> int | None:
+    """Return the version at which the log would begin if no query was protected; None if nothing is old enough."""
+    request = _request_expiry(snapshot, ProtectionRequest())
+    return plan_expiry(snapshot.table, request, cut_ms=_MINUTE_MS, snapshot=snapshot, whole=log).boundary
+
+
+def _refuse_for_query(query: GuardedQuery, needed: int, name: str, trace: int, first_without: int) -> Refusal:
+    """Return the refusal for a query that needs the log from a version on, while it must begin at `first_without`."""
     override = parameter("features drop.allow_stream_loss", query.query or query.checkpoint)
     return Refusal(
         "features.needed-by-stream",
         f"versions up to {trace} need the feature {name} and have to be deleted, but query {query.name} needs the log "
-        f"from version {query.versions[0]} on",
+        f"from version {needed} on",
         override=override,
-        hint=command_of_drop(name, truncates=True, streams=streams),
-        facts={"if the query is abandoned": override},
+        hint=adding(override, also=" if the query is abandoned"),
+        facts={
+            "wait until": f"the query needs no version below {first_without}",
+            "if the query is abandoned": override,
+        },
     )
 
 

@@ -11,6 +11,7 @@ from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.core.machine import fixed_clock, system_clock
 from deltacli.core.units import DAY_MS
+from deltacli.operations.change.drop_feature import find_first_version_left
 from deltacli.operations.streams.checkpoints import Verdict
 from deltacli.storage import LocalStorage, open_storage
 from tests.operations.alter.test_drop_feature import LEGACY, built, supported
@@ -96,6 +97,50 @@ def test_versions_that_a_query_needs_are_not_deleted(checkpoint: Checkpoint, cod
         assert QUERY_ID in refused.value.message
         assert f"--allow-stream-loss {QUERY_ID}" == refused.value.override
     assert [0, 1, 2, 3] == _versions(waiting)
+
+
+def test_the_refusal_names_what_to_wait_for_and_the_override(waiting: Path) -> None:
+    with pytest.raises(Refused) as refused:
+        _open(waiting, days_later=3).drop_features(FEATURE, **_protecting(BEHIND, waiting))
+
+    assert f"--allow-stream-loss {QUERY_ID}" in str(refused.value.hint)
+    assert any("no version below 3" in fact for fact in refused.value.facts.values())
+
+
+@pytest.mark.parametrize("checkpoint", [AHEAD, DEAD], ids=["ahead", "dead"])
+def test_a_query_that_cannot_continue_is_refused_before_anything_is_done(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    """It never goes on, so waiting until the versions are old enough would not help it."""
+    root = built([*LEGACY, FEATURE], {"delta.checkpointPolicy": "v2"}).write(tmp_path / "table")
+    before = _versions(root)
+    options = _protecting(checkpoint, root)
+
+    for refused_call in (_open(root).plan_drop_features, _open(root).drop_features):
+        with pytest.raises(Refused) as refused:
+            refused_call(FEATURE, **options)
+        assert ("streams.not-protected", 4) == (refused.value.code, refused.value.exit_code)
+
+    assert before == _versions(root)
+
+
+def test_a_pattern_without_a_checkpoint_is_refused_also_where_no_version_has_to_be_deleted(tmp_path: Path) -> None:
+    root = built([*LEGACY, "vacuumProtocolCheck"]).write(tmp_path / "table")
+    options: dict[str, Any] = {"truncate_history": True, "protect_streams": [str(tmp_path / "none*")]}  # Any: as above
+
+    with pytest.raises(Refused) as refused:
+        _open(root).drop_features("vacuumProtocolCheck", **options)
+
+    assert "streams.none-found" == refused.value.code
+    assert "vacuumProtocolCheck" in supported(open_storage(str(root)))[2]
+
+
+@pytest.mark.parametrize(("days_later", "first"), [(0, 1), (3, 3)])
+def test_a_plan_tells_where_the_log_begins_afterwards(days_later: int, first: int, waiting: Path) -> None:
+    """Versions up to 0 need the feature. Once they are old enough, all versions below the checkpoint are deleted."""
+    plan = _open(waiting, days_later=days_later).plan_drop_features(FEATURE, truncate_history=True)
+
+    assert first == find_first_version_left(plan)
 
 
 def test_a_query_that_is_protected_goes_on_after_the_drop(waiting: Path) -> None:
