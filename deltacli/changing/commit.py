@@ -58,6 +58,7 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
+from deltacli.delta.schema.finite_numbers import require_finite_numbers
 from deltacli.storage import Created, Creation, FileStat, ReadStorage, Unknown
 from deltacli.storage.base import require_place, require_writable, writing_faults
 from deltacli.table.find_log import list_log
@@ -520,7 +521,12 @@ def require_possible(snapshot: Snapshot, request: CommitRequest, act: Act | None
 
 
 def _require_allowed(storage: ReadStorage, request: CommitRequest, base: Base) -> None:
-    """Raise Refused where the protocol or the catalog of the table forbids a commit; UsageError for its texts."""
+    """Raise Refused where the protocol or the catalog of the table forbids a commit, or where its schema has numbers
+    that JSON does not have; UsageError for its texts.
+    """
+    # The commit that gives a copy its own id has the schema of its source, as the copied commits before it.
+    if not request.gives_id:
+        require_finite_numbers(request.metadata)
     managed = managed_store(storage)
     require_allowed(request, base, by_catalog=managed is not None)
     if managed is not None:
