@@ -17,7 +17,11 @@ from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import DataField
 
 BLOB_OPTIONS = (
-    *("blob-field", "blob-descriptor-field", "blob-view-field", "blob-external-storage-field", "vector-field"),
+    "blob-field",
+    "blob-descriptor-field",
+    "blob-view-field",
+    "blob-external-storage-field",
+    "vector-field",
 )
 """Options that list BLOB and VECTOR columns."""
 
@@ -25,10 +29,15 @@ _ONE_COLUMN = ("record-level.time-field", "rowkind.field")
 """Options whose whole value is the name of a column, which can have commas."""
 
 _LISTS = (
-    *("bucket-key", "sequence.field", "clustering.columns", "upsert-key"),
-    *("partial-update.remove-record-on-sequence-group", "changelog-producer.row-deduplicate-ignore-fields"),
+    "bucket-key",
+    "sequence.field",
+    "clustering.columns",
+    "upsert-key",
+    "partial-update.remove-record-on-sequence-group",
+    "changelog-producer.row-deduplicate-ignore-fields",
     *BLOB_OPTIONS,
 )
+"""Options whose value is a list of columns."""
 _INDEX = re.compile(r"file-index\.[^.]+\.columns")
 
 FIELDS = "fields."

@@ -349,7 +349,17 @@ def why_option_is_refused(
 def why_changed_option_is_refused(
     options: Mapping[str, str], key: str, value: str | None, *, has_snapshots: bool
 ) -> str | None:
-    """Return the same for an option that means something else, also if its text is equal."""
+    """Return why Java refuses an option that is known to have changed; None if it allows the change.
+
+    The texts are not compared: an option with the same text has changed, too, if the columns that it names are others
+    now.
+
+    Args:
+        options: The options before the change.
+        key: The option.
+        value: Its new value; None if it is removed.
+        has_snapshots: Whether the table has a snapshot, before which more may change.
+    """
     before = options.get(key)
     if key in ALWAYS_IMMUTABLE:
         return f"{key} cannot be changed"

@@ -311,6 +311,12 @@ class Change:
     key: str = ""
     """The key of the metadata of a column."""
 
+    @property
+    def is_of_other_columns(self) -> bool:
+        """True if the text is unchanged, but its names are now those of other columns. Nobody has set it."""
+        names_columns = (ChangeKind.SET_OPTION, ChangeKind.PRIMARY_KEYS, ChangeKind.PARTITION_KEYS)
+        return self.kind in names_columns and self.before == self.after
+
     def as_json(self) -> dict[str, Json]:
         """Return the change as in documents, without absent values."""
         is_option = self.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
@@ -561,7 +567,18 @@ def _order(change: Change, name: str) -> str:
 
 
 def _keys(word: str) -> Callable[[Change, str], str]:
-    return lambda change, _: f"{word} keys ({', '.join(change.before)}) -> ({', '.join(change.after)})"
+    def describe(change: Change, _: str) -> str:
+        names = ", ".join(change.after)
+        if change.is_of_other_columns:
+            return f"{word} keys ({names}) are other columns now"
+        return f"{word} keys ({', '.join(change.before)}) -> ({names})"
+
+    return describe
+
+
+def _option(change: Change, _: str) -> str:
+    key, value = change.path[0], change.after
+    return f"{key} = {value} is about other columns now" if change.is_of_other_columns else f"set {key} = {value}"
 
 
 _SENTENCES: Mapping[ChangeKind, Callable[[Change, str], str]] = {
@@ -574,7 +591,7 @@ _SENTENCES: Mapping[ChangeKind, Callable[[Change, str], str]] = {
     ChangeKind.METADATA: lambda change, name: f"{name} {change.key}: {_set(change.before)} -> {_set(change.after)}",
     ChangeKind.DEFAULT: _default,
     ChangeKind.POSITION: _order,
-    ChangeKind.SET_OPTION: lambda change, _: f"set {change.path[0]} = {change.after}",
+    ChangeKind.SET_OPTION: _option,
     ChangeKind.REMOVE_OPTION: lambda change, _: f"unset {change.path[0]}",
     ChangeKind.TABLE_COMMENT: lambda change, _: _added("table comment", change.after),
     ChangeKind.PRIMARY_KEYS: _keys("primary"),

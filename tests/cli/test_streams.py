@@ -208,6 +208,7 @@ def test_a_query_in_a_log_that_was_set_back_starts_over_with_what_comes_next(hom
     text = streams(home, "tbl", "--restart-point", "chk/ahead").out
 
     assert "dead" == source["verdict"]
+    assert "up to date" not in text
     assert 12 == source["restart"]["startingVersion"]
     assert {"versions": None, "files": None, "rows": None} == source["restart"]["lost"]
     assert "start over: startingVersion 12" in text
@@ -401,13 +402,38 @@ def test_a_drop_names_the_queries_that_need_the_versions_that_it_deletes(protect
         "features ./tbl --protect-streams chk/*",
         "features ./tbl add deletionVectors --protect-streams chk/* --dry-run",
         "features ./tbl drop vacuumProtocolCheck --protect-streams chk/* --dry-run",
+        "features ./tbl --ignore-streams-older 1d",
+        "features ./tbl add deletionVectors --allow-stream-loss q --dry-run",
+        "features ./tbl drop vacuumProtocolCheck --ignore-streams-older 1d --dry-run",
         "features ./tbl drop vacuumProtocolCheck --truncate-history --allow-stream-loss q --dry-run",
     ],
 )
 def test_options_about_queries_need_a_change_that_concerns_them(line: str, home: Path) -> None:
     _support(home, "vacuumProtocolCheck")
 
-    assert 2 == deltacli(*line.split(), cwd=home).code
+    found = deltacli(*line.split(), cwd=home)
+
+    assert 2 == found.code
+    # What is missing first is said first: a pattern alone would not help.
+    if "-stream" in line and "--truncate-history" not in line:
+        assert "--truncate-history" in found.err
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("streams ./tbl --checkpoints", "--checkpoints"),
+        ("streams ./tbl --restart-point", "--restart-point"),
+        ("alter ./tbl comment id key --dry-run --checkpoints", "--checkpoints"),
+        ("features ./tbl add deletionVectors --dry-run --checkpoints", "--checkpoints"),
+    ],
+)
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_directory_is_an_error_that_names_its_option(line: str, option: str, empty: str, home: Path) -> None:
+    found = deltacli(*line.split(), empty, cwd=home)
+
+    assert 2 == found.code, found.err
+    assert option in found.err
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, is_shared, nearest_name
+from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_ranges, plural
@@ -485,8 +485,9 @@ def features(
 
 
 def _require_drop(protection: ProtectionRequest) -> None:
-    if protection.protect_streams:
-        raise UsageError("--protect-streams requires drop with --truncate-history")
+    if protection.options:
+        option = parameter(f"features drop.{next(iter(protection.options))}")
+        raise UsageError(f"{option} requires drop with --truncate-history")
 
 
 def _show_features(run: Run, spelling: str, opened: Table) -> None:

@@ -139,7 +139,9 @@ def _of_source(source: StreamSource, said: set[str]) -> Iterator[str]:
     else:
         within = ", in its first snapshot" if one.position.in_snapshot else ""
         behind = "up to date"
-        if one.lag.versions:
+        if one.is_ahead_of_log:
+            behind = f"ahead of the log, whose newest version is {one.history.newest}"
+        elif one.lag.versions:
             size = format_size(one.lag.size_bytes)
             size = f"at least {size}" if one.lacks_commits else size
             behind = f"{plural(one.lag.versions, 'version')} behind, {size}"

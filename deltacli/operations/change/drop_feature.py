@@ -241,9 +241,11 @@ def plan_drop(
     """
     require_free(commit_metadata)
     streams = streams or ProtectionRequest()
-    if streams.protect_streams and not truncate_history:
-        one, other = parameter("features drop.protect_streams"), parameter("features drop.truncate_history")
-        raise UsageError(f"{one} needs {other}: nothing else of a drop deletes what a query needs")
+    if streams.options and not truncate_history:
+        option = parameter(f"features drop.{next(iter(streams.options))}")
+        truncation = parameter("features drop.truncate_history")
+        raise UsageError(f"{option} needs {truncation}: nothing else of a drop deletes what a query needs")
+    streams.require_patterns()
     snapshot = now or read_snapshot(table)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_droppable(name)

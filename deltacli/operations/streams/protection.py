@@ -58,10 +58,18 @@ class ProtectionRequest:
     allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
 
     def __post_init__(self) -> None:
-        """Raise UsageError for an option that needs another one, for an empty text and a negative age."""
-        require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
+        """Raise UsageError for an empty text and a negative age."""
+        _require_values(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
         object.__setattr__(self, "protect_streams", tuple(self.protect_streams))
         object.__setattr__(self, "allow_stream_loss", tuple(self.allow_stream_loss))
+
+    def require_patterns(self) -> None:
+        """Raise UsageError for an option that needs a pattern, where none is given.
+
+        The caller asks for it once it knows that its other options allow any protection, so that a user does not learn
+        first that a pattern is missing, and then that there must be none.
+        """
+        _require_patterns(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
 
     @property
     def options(self) -> dict[str, Any]:  # Any: values of the options of a command
@@ -197,14 +205,22 @@ def numbers_of(queries: Iterable[GuardedQuery]) -> dict[str, Json]:
 
 def require_streams(globs: Sequence[str], ignore_older_ms: int | None, allowed_loss: Sequence[str]) -> None:
     """Raise UsageError for options of the protection without a pattern, for an empty text and a negative age."""
+    _require_values(globs, ignore_older_ms, allowed_loss)
+    _require_patterns(globs, ignore_older_ms, allowed_loss)
+
+
+def _require_patterns(globs: Sequence[str], ignore_older_ms: int | None, allowed_loss: Sequence[str]) -> None:
+    if not globs and (ignore_older_ms is not None or allowed_loss):
+        name = "ignore_streams_older_ms" if ignore_older_ms is not None else "allow_stream_loss"
+        raise UsageError(f"{parameter(f'vacuum.{name}')} needs {parameter('vacuum.protect_streams')}")
+
+
+def _require_values(globs: Sequence[str], ignore_older_ms: int | None, allowed_loss: Sequence[str]) -> None:
     if isinstance(globs, str) or isinstance(allowed_loss, str):
         raise UsageError("protect_streams and allow_stream_loss take lists of texts", facts={"expected": '["GLOB"]'})
     for name, texts in (("protect_streams", globs), ("allow_stream_loss", allowed_loss)):
         if any(not text.strip() or "\0" in text for text in texts):
             raise UsageError(f"{parameter(f'vacuum.{name}')} is empty or has a NUL character")
-    if not globs and (ignore_older_ms is not None or allowed_loss):
-        name = "ignore_streams_older_ms" if ignore_older_ms is not None else "allow_stream_loss"
-        raise UsageError(f"{parameter(f'vacuum.{name}')} needs {parameter('vacuum.protect_streams')}")
     if ignore_older_ms is not None and ignore_older_ms < 0:
         raise UsageError(
             f"{parameter('vacuum.ignore_streams_older_ms')} is negative", facts={"expected": "at least 0h"}

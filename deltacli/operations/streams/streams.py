@@ -212,7 +212,7 @@ class StreamsRequest:
     )
 
     def __post_init__(self) -> None:
-        """Raise UsageError without a directory, or with both."""
+        """Raise UsageError without a directory, with both options, or for an empty text."""
         object.__setattr__(self, "checkpoints", tuple(self.checkpoints))
         if bool(self.checkpoints) == (self.restart_point is not None):
             one, other = parameter("streams.checkpoints"), parameter("streams.restart_point")
@@ -220,6 +220,9 @@ class StreamsRequest:
             raise UsageError(
                 f"{one} and {other} exclude each other" if self.checkpoints else said, code="usage.checkpoints"
             )
+        if any(not name.strip() for name in self.names):
+            name = "streams.checkpoints" if self.checkpoints else "streams.restart_point"
+            raise UsageError(f"{parameter(name)} is empty", code="usage.checkpoints")
 
     @property
     def names(self) -> Sequence[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from deltacli.core.made_once import NamedTuple
+from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
 from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true
 from deltacli.paimon.schema_changes import (
@@ -283,8 +284,15 @@ def check_changes(view: EvolutionView) -> Iterator[Finding]:
             severity = Severity.WARNING if change.reason == EXPLICIT_DISABLED else None
             more = "; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
             message = f"{sentence(change)}, since schema {view.before.id}: {change.reason}{more}"
-            place = view.place(_key(change))
-            yield rule.at(place, message, seen=change.after, expected=change.before, severity=severity)
+            seen, expected = _compare(change, view)
+            yield rule.at(view.place(_key(change)), message, seen=seen, expected=expected, severity=severity)
+
+
+def _compare(change: Change, view: EvolutionView) -> tuple[Json, Json]:
+    """Return what a finding shows as seen and as expected. Names of other columns have the same text as before."""
+    if not change.is_of_other_columns:
+        return change.after, change.before
+    return "other columns with these names", f"the columns that have these names in schema {view.before.id}"
 
 
 def _key(change: Change) -> str:
@@ -302,7 +310,8 @@ def check_options_of_old_rows(view: EvolutionView) -> Iterator[Finding]:
     for change in (*changes, *find_options_of_other_columns(view.before, view.after)):
         if (meaning := meaning_for_old_rows(change, view.before, view.after)) is not None:
             message = f"{sentence(change)}, since schema {view.before.id}: {meaning}"
-            yield OLD_ROWS.at(view.place(_key(change)), message, seen=change.after, expected=change.before)
+            seen, expected = _compare(change, view)
+            yield OLD_ROWS.at(view.place(_key(change)), message, seen=seen, expected=expected)
 
 
 @EVOLUTION_AREA.check(EvolutionView, ID_REUSED)

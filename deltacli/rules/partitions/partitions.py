@@ -359,7 +359,7 @@ _WORDS = {
     ),
     Spelling.EMPTY.value: (
         KERNEL_REFUSES,
-        "partition column {column} is empty, which only text can be for Delta Kernel for Java; others read null",
+        "partition column {column} is an empty text: Delta Kernel for Java cannot parse it, other readers read null",
         "null",
     ),
     Spelling.NO_ZONE.value: (
