@@ -214,15 +214,14 @@ class StreamsRequest:
     def __post_init__(self) -> None:
         """Raise UsageError without a directory, with both options, or for an empty text."""
         object.__setattr__(self, "checkpoints", tuple(self.checkpoints))
+        one, other = parameter("streams.checkpoints"), parameter("streams.restart_point")
         if bool(self.checkpoints) == (self.restart_point is not None):
-            one, other = parameter("streams.checkpoints"), parameter("streams.restart_point")
             said = f"name the checkpoint directories with {one} or {other}"
             raise UsageError(
                 f"{one} and {other} exclude each other" if self.checkpoints else said, code="usage.checkpoints"
             )
         if any(not name.strip() for name in self.names):
-            name = "streams.checkpoints" if self.checkpoints else "streams.restart_point"
-            raise UsageError(f"{parameter(name)} is empty", code="usage.checkpoints")
+            raise UsageError(f"{one if self.checkpoints else other} is empty", code="usage.checkpoints")
 
     @property
     def names(self) -> Sequence[str]:
