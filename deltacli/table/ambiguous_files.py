@@ -10,7 +10,7 @@ Spec: Action Reconciliation; Add File and Remove File.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -74,6 +74,38 @@ def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
         _collect(actions, contested, uris, (rows.path, rows.vector, rows.version), are_adds=rows.kind == "add")
     found = (read_as_engines(key_text(name), of_file) for name, of_file in actions.items())
     return tuple(file for file in found if file is not None)
+
+
+def find_files_live_otherwise(files: Sequence[AmbiguousFile], first: Snapshot, second: Snapshot) -> list[AmbiguousFile]:
+    """Return those files of which two snapshots do not have the same live ones, with the same deletion vectors.
+
+    Args:
+        files: The files to look for.
+        first: A snapshot.
+        second: Another snapshot of the same version, which was rebuilt from other files of the log.
+    """
+    if not files:
+        return []
+    names = {file.name for file in files}
+    live_of_first = _read_live_vector_ids(first, names)
+    live_of_second = _read_live_vector_ids(second, names)
+    return [file for file in files if live_of_first.get(file.name) != live_of_second.get(file.name)]
+
+
+def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, list[str]]:
+    """Return the ids of the vectors of some live files, sorted, by the name of the file."""
+    uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
+    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    found: dict[str, list[str]] = defaultdict(list)
+    for paths, vector_ids in _paths_of(snapshot):
+        names_of_paths = name_files(paths, uris)
+        is_wanted = pc.is_in(names_of_paths, value_set=wanted)
+        if not pc.any(is_wanted).as_py():
+            continue
+        chosen = (pc.filter(column, is_wanted).to_pylist() for column in (names_of_paths, vector_ids))
+        for name, vector_id in zip(*chosen, strict=True):
+            found[key_text(name)].append(vector_id)
+    return {name: sorted(vector_ids) for name, vector_ids in found.items()}
 
 
 def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False) -> None:
@@ -186,7 +218,7 @@ def _rebuild_start(snapshot: Snapshot) -> Snapshot | None:
 
 
 def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]:
-    """Yield the paths and the ids of vectors of the live files that a checkpoint has."""
+    """Yield the paths and the ids of vectors of the live files of a snapshot; none without one."""
     for batch in () if start is None else start.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
             yield batch.adds.column("path"), batch.adds.column("dv_id")

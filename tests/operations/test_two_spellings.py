@@ -15,7 +15,13 @@ from tests.support.actions import add, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind
 from tests.support.reading import large_commits, open_built
-from tests.support.two_spellings import AGREED, DIFFERING, RULE, write_two_spellings
+from tests.support.two_spellings import (
+    AGREED,
+    DIFFERING,
+    RULE,
+    write_checkpoint_of_texts,
+    write_two_spellings,
+)
 
 CHANGES: dict[str, Callable[[Table], object]] = {
     "checkpoint": lambda table: table.checkpoint(),
@@ -163,3 +169,55 @@ def test_the_checkpoint_before_may_have_any_form(kind: CheckpointKind) -> None:
     files = find_ambiguous_files(open_built(builder).snapshot())
 
     assert ["b"] == [file.name for file in files]
+
+
+def live_names(table: Table) -> set[str]:
+    return {path for batch in table.snapshot().files() for path in batch.column("path").to_pylist()}
+
+
+@pytest.mark.parametrize("layout", ["classic", "multi-part"])
+def test_force_does_not_replace_what_a_usable_checkpoint_has_settled(layout: str, tmp_path: Path) -> None:
+    table = write_checkpoint_of_texts(tmp_path / "t")
+    files = log_files(table)
+    assert "a.parquet" in live_names(table)
+
+    with pytest.raises(Refused) as caught:
+        table.checkpoint(force=True, layout=layout, parts=2 if layout == "multi-part" else None)
+
+    assert RULE == caught.value.code
+    assert any("a.parquet" in value for value in caught.value.facts.values())
+    assert files == log_files(table)
+    assert "a.parquet" in live_names(table)
+
+
+def test_force_replaces_a_checkpoint_that_has_the_same_live_files(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+    table.checkpoint(force=True)
+    before = live_names(table)
+
+    assert not table.checkpoint(force=True).skipped
+    assert before == live_names(table)
+
+
+def test_force_replaces_a_checkpoint_whose_rows_are_damaged(tmp_path: Path) -> None:
+    table = write_checkpoint_of_texts(tmp_path / "t")
+    path = tmp_path / "t" / "_delta_log" / f"{1:020d}.checkpoint.parquet"
+    content = bytearray(path.read_bytes())
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+    path.write_bytes(content)
+
+    table.checkpoint(force=True)
+
+    assert {"b.parquet", "c.parquet"} == live_names(deltacli.open_table(str(tmp_path / "t")))
+
+
+def test_repair_advises_no_checkpoint_that_would_be_refused(tmp_path: Path) -> None:
+    table = write_checkpoint_of_texts(tmp_path / "t")
+    (tmp_path / "t" / "a.parquet").unlink()
+
+    plan = table.repair(dry_run=True).plan
+
+    reasons = [left.reason for left in plan.unrepaired if left.rule == "checkpoint.extra-add"]
+    assert any(RULE in reason for reason in reasons)
+    assert not any("force" in reason for reason in reasons)
+    assert not any(".checkpoint." in step.place.path for step in plan.steps)

@@ -12,6 +12,7 @@ import deltacli
 from deltacli.api.table import Table
 from tests.support.actions import add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
+from tests.support.checkpoints import CheckpointKind, Shape, write_checkpoint
 
 RULE = "path.same-file-two-spellings"
 DIFFERING = {
@@ -51,6 +52,20 @@ def write_two_spellings(root: Path, path: str, *commits: Sequence[str]) -> Table
             actions.append(add(spelling, size=size, records=3) if word[0] == "+" else remove(spelling))
         table.commit(*actions)
     table.write(root)
+    return deltacli.open_table(str(root))
+
+
+def write_checkpoint_of_texts(root: Path) -> Table:
+    """Write a table whose newest version has a checkpoint by an engine that compares paths as text.
+
+    Version 1 removes the file `a.parquet` by another spelling. In the checkpoint it is live, as deltalake writes it.
+    """
+    write_two_spellings(root, *DIFFERING["removed with a dot"])
+    live = [add(path.name, size=path.stat().st_size) for path in sorted(root.glob("*.parquet"))]
+    head = [protocol(), metadata(schema_string=SCHEMA)]
+    files = write_checkpoint(1, [*head, *live], CheckpointKind.CLASSIC, Shape())
+    for name, data in files.all.items():
+        (root / "_delta_log" / name).write_bytes(data)
     return deltacli.open_table(str(root))
 
 

@@ -40,13 +40,19 @@ from deltacli.delta.checkpoint.layout import (
 from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log import segment
 from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
+from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS, AmbiguousFile
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
 from deltacli.delta.partitions.values import partition_type
 from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, StateRows, WrittenCheckpoint
 from deltacli.storage import ReadStorage, Storage
-from deltacli.table.ambiguous_files import find_reading_refusal
+from deltacli.table.ambiguous_files import (
+    describe_ambiguous,
+    find_ambiguous_files,
+    find_files_live_otherwise,
+    find_reading_refusal,
+)
 from deltacli.table.api_arguments import optional_version
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
@@ -176,7 +182,10 @@ def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> Checkpoin
     was_parsed = snapshot.file_actions.has_parsed_statistics
     if not request.force:
         return plan_for_version(snapshot, snapshot.listing, request, was_parsed=was_parsed)
-    return plan_for_version(_from_older_log(snapshot), snapshot.listing, request, was_parsed=was_parsed)
+    from_older_log = _from_older_log(snapshot)
+    if from_older_log is not snapshot:
+        _require_same_live_files(snapshot, from_older_log)
+    return plan_for_version(from_older_log, snapshot.listing, request, was_parsed=was_parsed)
 
 
 def _from_older_log(snapshot: Snapshot) -> Snapshot:
@@ -191,6 +200,46 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         return rebuild(table, Log(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
     except Unreadable:
         return snapshot
+
+
+def _require_same_live_files(snapshot: Snapshot, from_older_log: Snapshot) -> None:
+    """Refuse to replace a checkpoint whose writer has read the several spellings of a path in another way.
+
+    All readers of the version begin with that checkpoint, so it has settled what they read. Rebuilt from the commits,
+    a file that they read could be missing, and a vacuum would delete it.
+
+    Args:
+        snapshot: The version as it is read, from a checkpoint of it that can be used.
+        from_older_log: The version rebuilt without the checkpoints of it.
+
+    Raises:
+        Refused: If a file with several spellings is live in one of them only, or with another deletion vector.
+    """
+    files = find_ambiguous_files(from_older_log)
+    while files and snapshot.segment.checkpoint is not None and snapshot.segment.checkpoint.version == snapshot.version:
+        try:
+            differing = find_files_live_otherwise(files, snapshot, from_older_log)
+        except CheckpointUnreadable as fault:
+            # No reader can begin with a damaged one, but there may be another checkpoint of the version.
+            snapshot = without_checkpoint(snapshot, fault.code)
+            continue
+        if differing:
+            raise _settled_otherwise(snapshot.segment.checkpoint, differing)
+        return
+
+
+def _settled_otherwise(checkpoint: segment.CheckpointInstance, files: Sequence[AmbiguousFile]) -> Refused:
+    name = checkpoint.files[0].name
+    return Refused(
+        f"{name}, with which engines begin, and the commits do not have the same live files: the commits name "
+        f"{describe_ambiguous(files)}, and a checkpoint that is rebuilt from them would change what engines read",
+        code=SEVERAL_SPELLINGS,
+        facts={
+            "checkpoint": name,
+            **{f"file {number}": " and ".join(file.spellings) for number, file in enumerate(files[:3], 1)},
+        },
+        hint=command("validate", select=[SEVERAL_SPELLINGS, "checkpoint.*"]),
+    )
 
 
 def plan_for_version(

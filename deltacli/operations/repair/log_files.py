@@ -641,15 +641,27 @@ def why_doubted(
     if other is not None:
         return f"{_DAMAGED}: {other} does not have the size that the commits record"
     return (
-        _of_fields(table, snapshot, findings) or _of_configuration(table, snapshot, findings) or _of_spellings(snapshot)
+        _of_fields(table, snapshot, findings)
+        or _of_configuration(table, snapshot, findings)
+        or _of_spellings(snapshot, has_other_files=bool(lacking or extra))
     )
 
 
-def _of_spellings(snapshot: Snapshot) -> str | None:
-    """Return why engines would read other rows from a new checkpoint than from the commits."""
+def _of_spellings(snapshot: Snapshot, *, has_other_files: bool) -> str | None:
+    """Return why engines would read other rows from a new checkpoint than from the commits.
+
+    Args:
+        snapshot: The version, rebuilt without the checkpoint.
+        has_other_files: True if other files are live in the checkpoint, which its writer read from the same commits.
+    """
     refusal = find_reading_refusal(snapshot, "a new checkpoint")
     if refusal is None:
         return None
+    if has_other_files:
+        return (
+            f"{refusal.message} [{refusal.code}]; the checkpoint has other live files, which are "
+            "those that engines read"
+        )
     accepted = command("checkpoint", version=snapshot.version, force=True)
     return f"{refusal.message} [{refusal.code}]; to accept that: {accepted}"
 
