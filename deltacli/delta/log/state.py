@@ -19,7 +19,7 @@ from deltacli.core.errors import Unreadable
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass, pattern
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
-from deltacli.delta.log.actions import Action, missing, shown, wrong_type
+from deltacli.delta.log.actions import FIELDS, Action, missing, shown, wrong_type
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.types import (
     MAX_COLUMN_ID,
@@ -341,7 +341,7 @@ def read_metadata(action: Action, source: str) -> Metadata:
         schema_string=schema,
         partition_columns=_texts(action.get("partitionColumns") or [], "metaData.partitionColumns", source),
         configuration=_strings(action.get("configuration"), "metaData.configuration", source),
-        created_time=created if type(created) is int else None,
+        created_time=created if type(created) is int and -(2**63) <= created < 2**63 else None,
     )
 
 
@@ -364,19 +364,21 @@ def plain_metadata(metadata: Action) -> Action:
 
 
 def complete_metadata(metadata: Action) -> Action:
-    """Return a metaData action with every required field but a schema: what readers assume where it lacks one.
+    """Return a metaData action with every required field but a schema, and each field of its type.
 
-    Old writers left fields out. Strict readers (deltalake, Delta Kernel) refuse a table whose log has such an action,
-    so it is never written again as it was. A schema is not assumed: without one, no column could be read.
+    Old writers left fields out, or the quotes of a text. Strict readers (deltalake, Delta Kernel) refuse a table whose
+    log has such an action, so it is never written again as it was: each field is written as `read_metadata` reads it,
+    which leaves out a createdTime that is not an integer. A schema is not assumed: without one, no column could be
+    read. Fields that the protocol does not define are kept.
 
     Raises:
-        CommitCorrupt: If a field has the wrong type.
+        CommitCorrupt: If a field has a type that cannot be read.
     """
-    assumed = read_metadata(metadata, "the metadata").as_json()
-    complete = plain_metadata(metadata)
-    for name in ("id", "partitionColumns", "configuration"):
-        complete.setdefault(name, assumed[name])
-    complete["format"] = (complete.get("format") or {}) | assumed["format"]
+    as_read = read_metadata(metadata, "the metadata").as_json()
+    found = plain_metadata(metadata)
+    complete = {name: value for name, value in found.items() if name in as_read or name not in FIELDS["metaData"]}
+    complete |= as_read
+    complete["format"] = (found.get("format") or {}) | as_read["format"]
     return complete
 
 

@@ -58,6 +58,37 @@ def test_a_restore_keeps_what_an_incomplete_metadata_says() -> None:
     assert ("sales", 7, {"owner": "somebody"}) == (action["name"], action["createdTime"], action["configuration"])
 
 
+@pytest.mark.parametrize(
+    ("name", "written", "restored"),
+    [
+        ("createdTime", "x", None),
+        ("createdTime", 1e30, None),
+        ("createdTime", 1.5, None),
+        ("createdTime", 1 << 63, None),
+        ("createdTime", True, None),
+        ("createdTime", {}, None),
+        ("createdTime", 7, 7),
+        ("name", 5, "5"),
+        ("description", 5, "5"),
+        ("id", 5, metadata()["metaData"]["id"]),
+        ("configuration", {"owner": 5}, {"owner": "5"}),
+    ],
+)
+def test_a_restore_writes_each_field_with_its_type(name: str, written: object, restored: object) -> None:
+    old = metadata()
+    old["metaData"][name] = written
+
+    action = restored_metadata(changed_after(old, metadata(configuration={"owner": "loader"}, createdTime=9)), 0)
+
+    assert restored == action.get(name)
+
+
+def test_a_restore_keeps_fields_of_a_metadata_that_the_protocol_does_not_define() -> None:
+    action = restored_metadata(changed_after(metadata(createdTime="x", vendor={"key": 1})))
+
+    assert {"key": 1} == action["vendor"]
+
+
 @pytest.mark.parametrize("old", [without("schemaString"), metadata(schema_string="")])
 def test_a_version_without_schema_and_files_gets_the_schema_that_readers_assume(old: Line) -> None:
     action = restored_metadata(changed_after(old), 0)
