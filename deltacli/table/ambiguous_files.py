@@ -39,6 +39,9 @@ from deltacli.work.commits.reading import is_large, stream_lines
 # an escape of a URI or of JSON, a scheme, an empty segment or a dot segment. A key `path` inside of statistics has a
 # backslash before its quotation mark.
 _ODD_PATH = pattern(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
+# A key of four characters, as `path` has, of which one at least is an escape. Keys inside of statistics end with a
+# backslash and a quotation mark.
+_ESCAPED_KEY = pattern(rb'"(?=[a-z]{0,3}\\u)(?:[a-z]|\\u[0-9A-Fa-f]{4}){4}"\s*:')
 _FACTOR = 0x9E3779B1
 """Odd, so that two equal fingerprints do not cancel each other."""
 _ODD_MARKS = (b"%", b":", b"//", b"/.")
@@ -238,9 +241,16 @@ def _have_odd_paths(snapshot: Snapshot) -> bool:
     table = snapshot.table
     for file, content in read_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
         parts: Iterable[bytes] = stream_lines(table.storage, file) if content is None else (content,)
-        if any(_ODD_PATH.search(part) for part in parts):
+        if any(map(_has_odd_path, parts)):
             return True
     return False
+
+
+def _has_odd_path(text: bytes) -> bool:
+    """Return whether lines of a commit may have a path with several spellings."""
+    if _ODD_PATH.search(text):
+        return True
+    return b"\\u" in text and _ESCAPED_KEY.search(text) is not None
 
 
 def _read_commits(snapshot: Snapshot) -> Iterator[FileReferences]:

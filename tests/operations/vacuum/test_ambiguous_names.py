@@ -10,7 +10,7 @@ import pytest
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
-from tests.support.actions import add, remove
+from tests.support.actions import add, remove, to_bytes
 from tests.support.builder import TableBuilder
 from tests.support.small_vectors import vector_path
 from tests.support.vacuum_hazards import (
@@ -54,6 +54,16 @@ def test_a_file_that_is_removed_by_another_spelling_is_kept(added: str, removed:
 
     assert {"removed.parquet"} == goes(table, mode=mode)
     assert any(RULE in note and added in note for note in plan_of(table, mode=mode).notes)
+
+
+@pytest.mark.parametrize("key", [r"p\u0061th", r"\u0070\u0061\u0074\u0068", r"pat\u0068"])
+def test_a_key_with_an_escape_hides_no_spelling(key: str) -> None:
+    table = table_of("live.parquet", "removed.parquet").commit(add("a.parquet", size=10))
+    lines = [remove("./a.parquet", deleted_ms=OLD_MS), remove("removed.parquet", deleted_ms=OLD_MS)]
+    raw = to_bytes(lines).replace(b'"path":"./', f'"{key}" : "./'.encode())
+    table.commit(*lines, raw=raw)
+
+    assert {"removed.parquet"} == goes(with_files(table, "a.parquet"))
 
 
 @pytest.mark.parametrize("mode", ["full", "lite"])
