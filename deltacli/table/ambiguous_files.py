@@ -95,6 +95,11 @@ def find_files_live_otherwise(files: Sequence[AmbiguousFile], first: Snapshot, s
     return [file for file in files if live_of_first.get(file.name) != live_of_second.get(file.name)]
 
 
+def find_live_names(snapshot: Snapshot, names: Set[str]) -> Set[str]:
+    """Return those of some names of files that deltacli reads as live in a version."""
+    return _read_live_vector_ids(snapshot, names).keys()
+
+
 def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, list[str]]:
     """Return the ids of the vectors of some live files, sorted, by the name of the file."""
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)

@@ -16,7 +16,7 @@ Spec: Action Reconciliation.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -33,7 +33,7 @@ from deltacli.delta.log.path_readings import (
 )
 from deltacli.delta.path_spellings import name_files
 from deltacli.operations.restore.difference import Difference
-from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files
+from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files, find_live_names
 from deltacli.table.live_files import Mask, chosen_actions
 from deltacli.table.version import Snapshot
 
@@ -50,7 +50,8 @@ def find_spelling_refusals(
         now: The newest version.
         target: The version to restore.
         difference: The files that the restore adds and removes.
-        where: Chooses the files of a partial restore. Other files than those that it changes are not looked at.
+        where: Chooses the files of a partial restore. Files of other partitions are not looked at. Those that deltacli
+            reads in neither version are, because it is not known in which partition they are.
 
     Raises:
         CommitCorrupt: If a commit is damaged.
@@ -69,10 +70,14 @@ def find_spelling_refusals(
     removed = _read_adds(now, difference.now.keys, difference.removed, where, names)
     added = _read_adds(target, difference.target.keys, difference.added, where, names)
 
+    elsewhere: Set[str] = frozenset()
+    if where is not None:
+        # These are live, and not in the chosen partitions.
+        elsewhere = find_live_names(now, names) | find_live_names(target, names)
+        elsewhere -= live_now.keys() | live_then.keys()
+
     differing: list[AmbiguousFile] = []
-    for name in sorted(names):
-        if where is not None and not (removed.get(name) or added.get(name)):
-            continue
+    for name in sorted(names - elsewhere):
         file = ambiguous_now.get(name) or ambiguous_then[name]
         actions_now = ambiguous_now[name].actions if name in ambiguous_now else live_now.get(name, ())
         actions_then = ambiguous_then[name].actions if name in ambiguous_then else live_then.get(name, ())
@@ -102,7 +107,7 @@ def find_spelling_refusals(
 
 
 def _read_adds(
-    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, names: set[str]
+    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, names: Set[str]
 ) -> Actions:
     """Return those live files of a version that are chosen and have one of some names."""
     found: dict[str, list[SpelledAction]] = defaultdict(list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused
+from tests.support.actions import birth, commit_info, remove
+from tests.support.builder import TableBuilder
+from tests.support.restoring import Restoring, append
 from tests.support.two_spellings import RULE, write_two_spellings
 
 
@@ -80,3 +84,41 @@ def test_a_restore_of_the_newest_version_changes_nothing(tmp_path: Path) -> None
     table = write_two_spellings(tmp_path / "t", "a.parquet", ["+./a.parquet"])
 
     assert table.restore(version=1).committed_version is None
+
+
+COLUMNS = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("id", "p")]
+PARTITIONED = birth(partition_columns=["p"], schema_string=json.dumps({"type": "struct", "fields": COLUMNS}))
+
+
+def test_a_partial_restore_looks_at_all_files_of_its_partitions() -> None:
+    """The rows are doubled for engines that compare texts, although nothing differs for deltacli."""
+    builder = TableBuilder().commit(*PARTITIONED)
+    append(builder, "p=1/a.parquet", partition_values={"p": "1"})
+    append(builder, "./p=1/a.parquet", partition_values={"p": "1"})
+    restoring = Restoring(builder)
+
+    with pytest.raises(Refused) as caught:
+        restoring.restore(1, where="p = '1'")
+
+    assert RULE == caught.value.code
+
+
+def test_a_partial_restore_looks_at_files_that_only_other_engines_read() -> None:
+    builder = append(TableBuilder().commit(*PARTITIONED), "p=1/b.parquet", partition_values={"p": "1"})
+    append(builder, "p=1/a.parquet", partition_values={"p": "1"})
+    builder.commit(commit_info(), remove("./p=1/a.parquet"))
+    restoring = Restoring(builder)
+
+    with pytest.raises(Refused) as caught:
+        restoring.restore(1, where="p = '1'")
+
+    assert RULE == caught.value.code
+
+
+def test_a_partial_restore_does_not_look_at_other_partitions() -> None:
+    builder = append(TableBuilder().commit(*PARTITIONED), "p=1/b.parquet", partition_values={"p": "1"})
+    append(builder, "p=2/a.parquet", partition_values={"p": "2"})
+    append(builder, "./p=2/a.parquet", partition_values={"p": "2"})
+    builder.commit(commit_info(), remove("p=1/b.parquet", partitionValues={"p": "1"}))
+
+    assert Restoring(builder).restore(2, where="p = '1'").committed_version is not None
