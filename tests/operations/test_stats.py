@@ -24,6 +24,7 @@ from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.storage import Created
+from deltacli.table.ambiguous_files import find_ambiguous_files
 from tests.operations.test_file_contention import verify
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import TableBuilder, commit_path
@@ -32,6 +33,7 @@ from tests.support.file_racing import compute_stats, first_files, race
 from tests.support.optimizing import last_commit, rows_of
 from tests.support.reading import open_at
 from tests.support.small_vectors import inline
+from tests.support.two_spellings import DIFFERING, OTHERS, RULE, write_two_spellings
 from tests.support.waiting import run_together
 
 Fields = Sequence[Mapping[str, Any]]  # Any: JSON
@@ -469,6 +471,26 @@ def test_a_path_that_is_live_twice_is_left_alone(monkeypatch: pytest.MonkeyPatch
     assert "action.readd-without-remove" == caught.value.code
     assert {"c.parquet", "d.parquet"} == with_stats(table)
     assert {"numRecords": 2} == stats_of(table)["c.parquet"]
+
+
+@pytest.mark.parametrize("read", ["rows", "footers"])
+@pytest.mark.parametrize(("path", "commit"), DIFFERING.values(), ids=DIFFERING)
+def test_files_with_several_spellings_are_left_alone(path: str, commit: list[str], read: str, tmp_path: Path) -> None:
+    """An add of one spelling would change what the engines read that let removes win, or compare texts."""
+    table = write_two_spellings(tmp_path / "t", path, commit)
+    readings = {file.name: file.actions for file in find_ambiguous_files(table.snapshot())}
+    live = {path for batch in table.snapshot().files() for path in batch.column("path").to_pylist()}
+    doubtful = live.difference(OTHERS)
+
+    if doubtful:
+        with pytest.raises(PartlyDone) as caught:
+            table.stats(all=True, read=read)
+        assert RULE == caught.value.code
+    else:
+        table.stats(all=True, read=read)
+
+    assert readings == {file.name: file.actions for file in find_ambiguous_files(table.snapshot())}
+    assert set(OTHERS) <= with_stats(table)
 
 
 def test_unreadable_files_are_left_alone() -> None:

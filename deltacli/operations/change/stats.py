@@ -25,7 +25,7 @@ from deltacli.arrow.batches import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Shortfall
-from deltacli.changing.preflight import TWICE
+from deltacli.changing.preflight import TWICE, reason_of
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
@@ -37,6 +37,8 @@ from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
+from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
+from deltacli.delta.path_spellings import name_files
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
@@ -51,6 +53,7 @@ from deltacli.delta.stats.schema import (
     bound_kind,
     indexed_columns,
 )
+from deltacli.table.ambiguous_files import find_ambiguous_files
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import PartitionCondition, file_keys
 from deltacli.table.older_metadata import read_names_for_tasks
@@ -140,6 +143,9 @@ class StatsPlan(OnTable):
     refused: tuple[RefusedFile, ...] = ()
     twice: Set[bytes] = frozenset()
     """Canonical paths that several live files have: each would be added again in the place of the other."""
+    ambiguous: Set[bytes] = frozenset()
+    """The names of files with several spellings of their path: if one of these were added again, engines would read
+    other rows."""
 
     @property
     def is_noop(self) -> bool:
@@ -239,8 +245,12 @@ def plan_stats(
     fields = ("path", "size", "stats", "deletionVector", "partitionValues")
     found = list(snapshot.file_actions.map_actions("add", count, fields=fields))
     live, files, size_bytes = (sum(one[part] for one in found) for part in range(3))
-    twice = _twice(snapshot, [prints for *_, prints in found]) if files else frozenset[bytes]()
-    plan = replace(plan, live=live, files=files, size_bytes=size_bytes, twice=twice)
+    twice = frozenset[bytes]()
+    ambiguous = frozenset[bytes]()
+    if files:
+        twice = _twice(snapshot, [prints for *_, prints in found])
+        ambiguous = frozenset(file.name.encode("utf-8", "surrogateescape") for file in find_ambiguous_files(snapshot))
+    plan = replace(plan, live=live, files=files, size_bytes=size_bytes, twice=twice, ambiguous=ambiguous)
     if not examines:
         return plan
     outcome = StatsOutcome(plan)
@@ -313,12 +323,16 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     )
     types = dict(plan.wanted.columns)
     keeps_ids = "rowTracking" in plan.snapshot.config.features
-    names_of_all = canonical_column(adds.column("path")).to_pylist()
+    keys_of_all = canonical_column(adds.column("path")).to_pylist()
+    uris = (table.storage.uri, *table.storage.aliases)
+    names_of_all = name_files(adds.column("path"), uris).to_pylist() if plan.ambiguous else keys_of_all
     texts: list[str | None] = []
-    each_file = zip(paths, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
-    for path, name, vector, old, one in each_file:
-        if name in plan.twice:
+    each_file = zip(paths, keys_of_all, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
+    for path, key, name, vector, old, one in each_file:
+        if key in plan.twice:
             one = FileStatistics(code=TWICE, reason="it is in the table twice")
+        elif name in plan.ambiguous:
+            one = FileStatistics(code=SEVERAL_SPELLINGS, reason=reason_of(SEVERAL_SPELLINGS))
         text = None if one.code else merged(old, one.text, types, has_vector=vector is not None, from_rows=from_rows)
         if text is not None and old and keeps_ids and parse_num_records(old) not in (None, parse_num_records(text)):
             one = FileStatistics(code=_OTHER_COUNT, reason="its rows have ids by another number of records")
