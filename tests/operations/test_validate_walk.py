@@ -106,10 +106,14 @@ def test_commits_after_a_torn_one_are_not_compared_with_the_state(tmp_path: Path
     "change",
     [
         lambda add: add.update(path="p=a/x\ud800.parquet"),
+        lambda add: add.update(
+            deletionVector={"storageType": "u", "pathOrInlineDv": "\ud800" + "x" * 20, "offset": 1, "sizeInBytes": 36}
+            | {"cardinality": 1}
+        ),
         lambda add: add.update(stats='{"numRecords":1,"minValues":{"name":"\ud800"}}'),
         lambda add: add.update(tags={"a": 1}),
     ],
-    ids=["path", "statistics", "tags"],
+    ids=["path", "vector", "statistics", "tags"],
 )
 @pytest.mark.parametrize("begins_with_checkpoint", [True, False])
 def test_text_and_tags_that_no_column_takes_end_nothing(

@@ -316,7 +316,7 @@ def _columns_of(files: Sequence[LiveFile]) -> pa.Table:
     return _table(
         paths,
         canonical_column(paths),
-        pa.array([file.dv_id for file in files], pa.string()),
+        _texts([file.dv_id for file in files]),
         pa.array([add.get("size") for add in adds], pa.int64()),
         pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), num_records_column(stats)),
         pa.array([vector.get("cardinality") for vector in vectors], pa.int64()),
