@@ -404,6 +404,7 @@ def files_against_those_before(view: views.CommitView) -> Iterator[Finding]:
         yield from _spelled_otherwise(view, file)
         live = view.live_from_elsewhere.get(file.path)
         if live is not None:
+            # The file remains live for all readers, also in a checkpoint.
             path = file.placed.action["path"]
             yield _two_spellings(view.place(file.placed.line, path), live.path, path)
     for file in view.added:
@@ -418,7 +419,8 @@ def _spelled_otherwise(view: views.CommitView, file: views.TouchedFile) -> Itera
     path = file.placed.action["path"]
     for live in file.live or ():
         if live.path != path and not _is_respelled(view, file, live):
-            yield _two_spellings(view.place(file.placed.line, path), live.path, path)
+            place = view.place(file.placed.line, path)
+            yield _two_spellings(place, live.path, path, ends_with_checkpoint=True)
             return
 
 
@@ -433,9 +435,11 @@ def _is_respelled(view: views.CommitView, file: views.TouchedFile, live: views.L
     return (live.path, live.dv_id) in view.removed_as_written
 
 
-def _two_spellings(place: Place, first: str, second: str) -> Finding:
+def _two_spellings(place: Place, first: str, second: str, *, ends_with_checkpoint: bool = False) -> Finding:
     message = f"{second} is another spelling of {first}, a live file"
-    return SAME_FILE_TWO_SPELLINGS.at(place, message, seen=second, expected=first)
+    return SAME_FILE_TWO_SPELLINGS.at(
+        place, message, seen=second, expected=first, ends_with_checkpoint=ends_with_checkpoint
+    )
 
 
 def _overwritten(view: views.CommitView, file: views.TouchedFile, live: views.LiveFile) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused
+from deltacli.rules.framework.base import Finding, Severity
 from deltacli.table.ambiguous_files import find_ambiguous_files
 from tests.support.actions import add, metadata, protocol, remove
 from tests.support.builder import TableBuilder
@@ -209,6 +210,42 @@ def test_force_replaces_a_checkpoint_whose_rows_are_damaged(tmp_path: Path) -> N
     table.checkpoint(force=True)
 
     assert {"b.parquet", "c.parquet"} == live_names(deltacli.open_table(str(tmp_path / "t")))
+
+
+def findings_of(table: Table) -> list[Finding]:
+    return [finding for finding in table.validate(level="log").findings if finding.rule.id == RULE]
+
+
+@pytest.mark.parametrize(("path", "commit"), DIFFERING.values(), ids=DIFFERING)
+def test_the_advised_checkpoint_ends_the_error(path: str, commit: Sequence[str], tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", path, commit)
+    before = [finding for finding in findings_of(table) if finding.severity is Severity.ERROR]
+    assert all("TABLE" in finding.rule.fix.repair for finding in before)
+
+    table.checkpoint(force=True)
+
+    assert {Severity.WARNING} >= {finding.severity for finding in findings_of(table)}
+    assert len(before) <= len(findings_of(table))
+
+
+def test_no_checkpoint_is_advised_where_one_has_settled_the_doubt(tmp_path: Path) -> None:
+    table = write_checkpoint_of_texts(tmp_path / "t")
+
+    (finding,) = findings_of(table)
+
+    assert Severity.WARNING is finding.severity
+    assert "TABLE" not in finding.rule.fix.repair
+    left = [one.reason for one in table.repair(dry_run=True).plan.unrepaired if one.rule == RULE]
+    assert [finding.rule.fix.repair] == left
+
+
+def test_a_file_that_stays_live_is_an_error_whatever_a_checkpoint_covers(tmp_path: Path) -> None:
+    """All engines still read the file that a remove by its absolute path was meant for."""
+    table = write_two_spellings(tmp_path / "t", *AGREED["removed by the absolute path"])
+
+    table.checkpoint()
+
+    assert [Severity.ERROR] == [finding.severity for finding in findings_of(table)]
 
 
 def test_repair_advises_no_checkpoint_that_would_be_refused(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
 from deltacli.operations.validate.findings import LevelChoice, RuleChoice, ValidateRequest
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
-from deltacli.rules.framework.repairs import Family, row_of
+from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
 from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log, missing_log, refuse_paimon
 from deltacli.table.handle import managed_store
@@ -168,7 +168,7 @@ def _planned(
         ]
     found = join_plans(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
-    without_steps = [left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)]
+    without_steps = [left(one, reason_without_steps(one)) for one in others if choice.names(one.rule.id)]
     left_out = [*found.unrepaired, *without_steps]
     left_out += _waiting(by_family, found, left_out, is_readable=now is not None)
     plan = RepairPlan(

@@ -44,7 +44,7 @@ from deltacli.rules.framework.views import (
     TableConfigurationView,
     rows_added,
 )
-from deltacli.rules.log.commit_lines import EMPTY, NOT_FINITE, SCHEMA_FIELD, ScannedLines
+from deltacli.rules.log.commit_lines import EMPTY, ScannedLines
 from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
@@ -254,7 +254,8 @@ class LogInspector:
         if self.version < 0:
             self._foresight.take_first(file.size_bytes, commit.after, commit.adds)
         self._show_config(commit, lines)
-        self._collector.look(commit, commit.place())
+        findings = self._collector.findings_of(commit, commit.place())
+        self._collector.take(self._weigh(finding, version) for finding in findings)
         for placed in commit.others:
             self._take_small_action(placed.kind, placed.action)
         self._rows.take(commit, self.domains.get("delta.clustering"))
@@ -341,14 +342,8 @@ class LogInspector:
         return any(checkpoint.version >= version for checkpoint in self._log.listing.checkpoints)
 
     def _weigh(self, finding: Finding, version: int) -> Finding:
-        """Return a finding of a line with the severity that it has where a checkpoint covers its commit.
-
-        NaN in a schema is in the checkpoint, too. NaN elsewhere is in a field that a checkpoint does not have.
-        """
-        if finding.rule is not NOT_FINITE or finding.field == SCHEMA_FIELD or not self._is_covered(version):
-            return finding
-        message = f"{finding.message}; a checkpoint covers it, so only readers of older versions are affected"
-        return finding._replace(severity=Severity.WARNING, message=message)
+        """Return a finding about a commit as it is for readers, of whom none may read the commit any more."""
+        return finding.as_covered() if finding.ends_with_checkpoint and self._is_covered(version) else finding
 
     def _report_empty(self, file: LogFile) -> None:
         """Report an empty commit: an error where replay needs it, a warning where a checkpoint covers it."""

@@ -73,6 +73,12 @@ class Fix(NamedTuple):
         return {"broken": self.broken, "repair": repair, "mend": repair, "loss": self.loss}
 
 
+COVERED = Fix(
+    broken="readers of versions before the checkpoint are affected",
+    advice="no repair needed: readers of the newest version begin with the checkpoint and do not read the commit",
+)
+"""The fix of a finding about a commit that a checkpoint covers."""
+
 UNREAD = "validate.file-unreadable"
 "The rule about files that exist but could not be read, for lack of permission or because a disk or store fails."
 
@@ -124,16 +130,25 @@ class Rule(NamedTuple):
         expected: object = None,
         severity: Severity | None = None,
         field: str = "",
+        ends_with_checkpoint: bool = False,
     ) -> Finding:
         """Return a finding of this rule. `key` and `severity` override those of the place and of the rule."""
         if key is not None:
             place = place._replace(key=key)
-        return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected), field)
+        severity = severity or self.severity
+        return Finding(self, severity, message, place, _shown(seen), _shown(expected), field, ends_with_checkpoint)
+
+    def with_fix(self, fix: Fix) -> Rule:
+        """Return the rule for a finding that is not repaired as others of the rule are."""
+        return self._replace(fix=fix)
 
 
 class Finding(NamedTuple):
     """One fault, its place, the value seen and the value expected (None if not useful), and the field of an action that
     it is about, where a repair asks for it.
+
+    `ends_with_checkpoint` is True for a fault of a commit that a checkpoint of its version, or of a later one, does not
+    have: readers that begin with the checkpoint are not affected.
     """
 
     rule: Rule
@@ -143,6 +158,12 @@ class Finding(NamedTuple):
     seen: str | None = None
     expected: str | None = None
     field: str = ""
+    ends_with_checkpoint: bool = False
+
+    def as_covered(self) -> Finding:
+        """Return the finding about a commit that a checkpoint covers, with what that means for readers."""
+        message = f"{self.message}; a checkpoint covers it, so only readers of older versions are affected"
+        return self._replace(rule=self.rule.with_fix(COVERED), severity=Severity.WARNING, message=message)
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as in the document `deltacli.validate`."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from deltacli.core.errors import command, is_shared
 from deltacli.core.made_once import NamedTuple, pattern
-from deltacli.rules.framework.base import Finding, Level, Rule, Severity
+from deltacli.rules.framework.base import CATALOGUE, Finding, Level, Rule, Severity
 
 # -- the consequences of violated rules, in a few classes --------------------------------------------------------------
 
@@ -587,6 +587,14 @@ def repair_rows() -> Mapping[str, RepairRow]:
 def row_of(rule: str) -> RepairRow:
     """Return the row of a rule; one without steps for a rule outside the catalogue."""
     return repair_rows().get(rule, RepairRow(reason="it is not a fault of the table"))
+
+
+def reason_without_steps(finding: Finding) -> str:
+    """Return why no step repairs what a finding reports: its own fix, if it is not that of other findings."""
+    known = CATALOGUE.rules.get(finding.rule.id)
+    if known is not None and finding.rule.fix != known.fix:
+        return finding.rule.fix.repair
+    return row_of(finding.rule.id).reason
 
 
 def _rows() -> Iterator[tuple[str, RepairRow]]:

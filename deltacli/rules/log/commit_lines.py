@@ -8,6 +8,7 @@ Spec: Actions; Delta Log Entries.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from deltacli.delta.log.actions import (
     take_whole_numbers,
 )
 from deltacli.delta.log.segment import Place
-from deltacli.rules.framework.base import Area, Finding, Fix, from_a_copy
+from deltacli.rules.framework.base import Area, Finding, Fix, Rule, from_a_copy
 from deltacli.rules.framework.views import LocatedAction
 
 AREA = Area("commit_lines", spec="Delta Log Entries")
@@ -159,8 +160,15 @@ NOT_FINITE = AREA.error(
     spec="Delta Log Entries (JSON, RFC 8259)",
     example='{"commitInfo":{"operation":"WRITE","operationMetrics":{"ratio":NaN}}}',
 )
-SCHEMA_FIELD = "schemaString"
-"""The field of a finding about NaN or Infinity in a schema, which every checkpoint has, too."""
+_NOT_FINITE_IN_SCHEMA = NOT_FINITE.with_fix(
+    NOT_FINITE.fix._replace(
+        advice="an engine has to replace the schema with one without the value; a checkpoint does not help, because it "
+        "has the schema, too"
+    )
+)
+_NOT_FINITE_IN_KNOWN_FIELD = NOT_FINITE.with_fix(NOT_FINITE.fix._replace(advice=_RESTORE.advice, loss=_RESTORE.loss))
+"""For a field that the protocol defines: with the value in it, no checkpoint can be written from the commit."""
+_SCHEMA_FIELD = "schemaString"
 CONFIGURATION_NOT_STRING = AREA.error(
     "domain.configuration-not-string",
     "The configuration of a domain is not a string.",
@@ -175,7 +183,9 @@ def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
     """Return the finding for a faulty field."""
     what = f"{kind}.{fault.name}"
     if fault.found is None:
-        return MISSING_REQUIRED.at(place, f"{what} is missing", expected=fault.expected)
+        # A checkpoint has what readers assume for the field. A schema is not assumed.
+        ends = kind == "metaData" and fault.name != _SCHEMA_FIELD
+        return MISSING_REQUIRED.at(place, f"{what} is missing", expected=fault.expected, ends_with_checkpoint=ends)
     rule = CONFIGURATION_NOT_STRING if what == "domainMetadata.configuration" else WRONG_TYPE
     return rule.at(
         place, f"{what} is {fault.found}, expected {fault.expected}", seen=fault.found, expected=fault.expected
@@ -385,7 +395,9 @@ class LineScanner:
         if b"\\u" in line and not _is_unicode(value):
             message = "a text of the line has half a surrogate pair, which is not Unicode"
             run.report(LONE_SURROGATE.at(place, message, seen=next(_halves(text))))
-        _report_not_finite(find_constants(text), "the line", place, run)
+        constants = find_constants(text)
+        rule = _NOT_FINITE_IN_KNOWN_FIELD if constants and _is_in_known_field(value) else NOT_FINITE
+        _report_not_finite(constants, "the line", place, run, rule=rule)
         run.odd_ends += text.endswith("\r")
         return value
 
@@ -401,9 +413,9 @@ class LineScanner:
         for kind, action in value.items():
             if type(action) is dict:
                 if kind == "metaData":
-                    constants = find_constants(action.get(SCHEMA_FIELD))
+                    constants = find_constants(action.get(_SCHEMA_FIELD))
                     place = run.place._replace(line=number)
-                    _report_not_finite(constants, f"metaData.{SCHEMA_FIELD}", place, run, field=SCHEMA_FIELD)
+                    _report_not_finite(constants, f"metaData.{_SCHEMA_FIELD}", place, run, rule=_NOT_FINITE_IN_SCHEMA)
                 if _ESCAPE_WITHIN in line:
                     _report_halves_within(kind, action, run.place._replace(line=number), run)
                 for names in take_whole_numbers(kind, action, line):
@@ -546,15 +558,42 @@ def _report_halves_within(kind: str, action: Action, place: Place, run: _Run) ->
             run.report(LONE_SURROGATE.at(place, message, seen=half))
 
 
-def _report_not_finite(constants: Sequence[str], what: str, place: Place, run: _Run, *, field: str = "") -> None:
+def _report_not_finite(
+    constants: Sequence[str], what: str, place: Place, run: _Run, *, rule: Rule = NOT_FINITE
+) -> None:
     """Report constants of a line, or of a JSON text in a field of it, that are numbers for Spark alone."""
     if constants:
         named = " and ".join(constants)
         message = (
             f"{what} has {named}, which is not JSON: Spark reads the commit, and nearly every other engine refuses it"
         )
-        finding = NOT_FINITE.at(place, message, seen=named, expected="a number, a string or null")
-        run.report(finding._replace(field=field))
+        # A checkpoint has no commitInfo and no fields that the protocol does not define, but the schema.
+        ends = rule is not _NOT_FINITE_IN_SCHEMA
+        expected = "a number, a string or null"
+        run.report(rule.at(place, message, seen=named, expected=expected, ends_with_checkpoint=ends))
+
+
+def _is_in_known_field(value: Json) -> bool:
+    """Return whether a line has NaN or Infinity in a field that the protocol defines.
+
+    Such a field has another type, or is `tags`, which has texts in a checkpoint: none can be written from the commit.
+    """
+    actions = value.items() if type(value) is dict else ()
+    return any(
+        not _is_finite(action.get(name))
+        for kind, action in actions
+        if type(action) is dict
+        for name in FIELDS.get(kind, ())
+    )
+
+
+def _is_finite(value: Json) -> bool:
+    """Return False for NaN and Infinity, also within objects and arrays."""
+    if type(value) is dict:
+        return all(map(_is_finite, value.values()))
+    if type(value) is list:
+        return all(map(_is_finite, value))
+    return type(value) is not float or math.isfinite(value)
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:

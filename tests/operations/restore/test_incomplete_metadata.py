@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.core.errors import Refused
+from deltacli.rules.framework.base import Severity
 from tests.support.actions import Action, Line, add, birth, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind
@@ -189,8 +190,19 @@ def test_validate_names_a_checkpoint_which_lets_strict_readers_begin_behind_an_i
     (data,) = (restoring.storage.read(path) for path in [f"_delta_log/{3:020d}.checkpoint.parquet"])
     [action] = [row for row in pq.read_table(io.BytesIO(data)).column("metaData").to_pylist() if row is not None]
     assert "checkpoint" in finding.rule.fix.repair
+    (covered,) = restoring.table.validate(level="log", select=["action.missing-required"]).findings
+    assert (Severity.ERROR, Severity.WARNING) == (finding.severity, covered.severity)
+    assert "TABLE" not in covered.rule.fix.repair
     assert None not in (action["id"], action["format"]["provider"], action["format"]["options"])
     assert None not in (action["partitionColumns"], action["configuration"], action["schemaString"])
+
+
+def test_a_checkpoint_does_not_end_the_error_about_a_metadata_without_schema() -> None:
+    restoring = Restoring(changed_after(metadata(), without("schemaString")).checkpoint())
+
+    (finding,) = restoring.table.validate(level="log", select=["action.missing-required"]).findings
+
+    assert Severity.ERROR is finding.severity
 
 
 def removed(builder: TableBuilder, name: str) -> TableBuilder:

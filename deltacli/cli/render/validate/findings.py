@@ -34,16 +34,17 @@ def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, 
 
 
 def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iterator[str]:
-    explained: set[str] = set()
+    explained: set[tuple[str, str]] = set()
     for finding in table.findings:
         yield _line(table, finding, terminal)
         if not brief:
-            fix_of = table if finding.rule.id not in explained else None
+            explanation = finding.rule.id, finding.rule.fix.repair
+            fix_of = table if explanation not in explained else None
             pairs = [*values_of(finding), *(advice_of(finding.rule, fix_of) if fix_of is not None else [])]
             for label, value in pairs:
                 if value:
                     yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
-            explained.add(finding.rule.id)
+            explained.add(explanation)
     name = _clean(table.name, terminal)
     yield from (f"{name}: {_clean(sentence, terminal)}" for sentence in omissions(table))
 
