@@ -486,8 +486,14 @@ def relative_and_absolute_spellings(view: views.StateView) -> Iterator[Finding]:
     """Report a relative and an absolute path to the same file of the table, which replay treats as two files."""
     if not view.uri or not view.live.num_rows:
         return
+    for uri in (view.uri, *view.aliases):
+        yield from _absolute_spellings_below(view, uri)
+
+
+def _absolute_spellings_below(view: views.StateView, uri: str) -> Iterator[Finding]:
+    """Report the live files with an absolute path below a URI of the table whose relative path is live, too."""
     keys = view.live.column("key")
-    prefix = f"{canonical(view.uri).rstrip('/')}/".encode("utf-8", "surrogateescape")
+    prefix = f"{canonical(uri).rstrip('/')}/".encode("utf-8", "surrogateescape")
     inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
     if not len(inside):
         return

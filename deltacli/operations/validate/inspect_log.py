@@ -184,6 +184,7 @@ class LogInspector:
             self._now_ms,
             self._memory,
             uri=self._storage.uri,
+            aliases=self._storage.aliases,
         )
 
     def all_removes(self) -> list[Action]:
@@ -305,6 +306,7 @@ class LogInspector:
             self._storage.uri,
             self.files.live_of_all,
             self.files.may_have_absolute,
+            self._storage.aliases,
         )
 
     def _show_config(self, commit: CommitView, lines: ScannedLines) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -127,6 +128,8 @@ class CommitView:
     "The same as `live_at` for several paths, without those for which it is unknown."
     may_have_absolute: bool = False
     "True if a live file may have an absolute path."
+    aliases: Sequence[str] = ()
+    "Other URIs of the table, as of a root that is reached through a link."
 
     @property
     def path(self) -> str:
@@ -171,16 +174,16 @@ class CommitView:
         commit removes by its own path as well is left out.
         """
         removed = {file.path for file in self.removed}
-        others: dict[str, str] = {}
+        others: dict[str, list[str]] = {}
         for file in self.removed if self.uri else ():
             is_absolute = file.path[:1] == "/" or ":" in file.path
             if file.live is None or file.live or not (is_absolute or self.may_have_absolute):
                 continue
-            other = spell_from_elsewhere(file.path, self.uri)
-            if other is not None and other not in removed:
-                others[file.path] = other
-        live = self.live_of_all(others.values()) if others else {}
-        return {path: live[other][0] for path, other in others.items() if live.get(other)}
+            spelled = (spell_from_elsewhere(file.path, uri) for uri in (self.uri, *self.aliases))
+            others[file.path] = [other for other in spelled if other is not None and other not in removed]
+        live = self.live_of_all({*chain.from_iterable(others.values())}) if others else {}
+        found = {path: [file for other in spelled for file in live.get(other, ())] for path, spelled in others.items()}
+        return {path: files[0] for path, files in found.items() if files}
 
     def _touched(self, actions: Sequence[LocatedAction]) -> list[TouchedFile]:
         sound = [placed for placed in actions if type(placed.action.get("path")) is str]
@@ -367,6 +370,8 @@ class StateView:
     """The memory of `MetadataView`."""
     uri: str = ""
     "Of the table, empty if unknown."
+    aliases: Sequence[str] = ()
+    "Other URIs of the table."
 
     def place(self, key: str | None = None) -> segment.Place:
         """Return the newest version as a place."""
