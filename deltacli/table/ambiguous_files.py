@@ -23,6 +23,7 @@ from deltacli.delta.data_files import key_text
 from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints
 from deltacli.delta.log.path_readings import (
     BEFORE_COMMITS,
+    RULES_OF_SPELLINGS,
     SEVERAL_SPELLINGS,
     AmbiguousFile,
     SpelledAction,
@@ -116,14 +117,16 @@ def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, l
     return {name: sorted(vector_ids) for name, vector_ids in found.items()}
 
 
-def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False) -> None:
+def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True) -> None:
     """Raise Refused (`path.same-file-two-spellings`) with what `find_reading_refusal` returns."""
-    refusal = find_reading_refusal(snapshot, what, rewrites_files=rewrites_files)
+    refusal = find_reading_refusal(snapshot, what, rewrites_files=rewrites_files, settles=settles)
     if refusal is not None:
         raise Refused.by([refusal])
 
 
-def find_reading_refusal(snapshot: Snapshot, what: str, *, rewrites_files: bool = False) -> Refusal | None:
+def find_reading_refusal(
+    snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True
+) -> Refusal | None:
     """Return why the state of a version must not be written in a form from which engines would read other rows.
 
     Args:
@@ -131,6 +134,7 @@ def find_reading_refusal(snapshot: Snapshot, what: str, *, rewrites_files: bool 
         what: What would be written, such as "a checkpoint".
         rewrites_files: Refuse it, too, if all engines read the rows of a file twice: new files would have both copies,
             and nothing would show that any more.
+        settles: False if engines would go on reading different rows beside what is written.
 
     Returns:
         The refusal with the first files; None if all engines read the same.
@@ -139,10 +143,8 @@ def find_reading_refusal(snapshot: Snapshot, what: str, *, rewrites_files: bool 
     differing = [file for file in files if file.engines_differ]
     if differing:
         refused = differing
-        consequence = (
-            "engines that compare paths as text read other rows than those that normalize them; "
-            f"{what} would settle this as deltacli reads it"
-        )
+        effect = "would settle this as deltacli reads it" if settles else "would be right for some of them only"
+        consequence = f"engines do not agree on which rows are live; {what} {effect}"
     elif files and rewrites_files:
         refused = list(files)
         consequence = f"its rows may be there twice; {what} would make that permanent"
@@ -151,7 +153,7 @@ def find_reading_refusal(snapshot: Snapshot, what: str, *, rewrites_files: bool 
     return Refusal(
         SEVERAL_SPELLINGS,
         f"the log of version {snapshot.version} names {describe_ambiguous(refused)}, and {consequence}",
-        command("validate", select=[SEVERAL_SPELLINGS]),
+        command("validate", select=RULES_OF_SPELLINGS),
         facts={f"file {number}": " and ".join(file.spellings) for number, file in enumerate(refused[:3], 1)},
     )
 

@@ -10,6 +10,7 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused
+from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.table.ambiguous_files import find_ambiguous_files
 from tests.support.actions import add, metadata, protocol, remove
@@ -89,6 +90,52 @@ def test_force_accepts_the_reading_of_deltacli_with_a_note(tmp_path: Path) -> No
     assert 2 == table.snapshot().counts()[0].count
     # From now on all engines begin with that checkpoint.
     assert not table.write_checksum().differences
+
+
+@pytest.mark.parametrize(
+    "commits",
+    [
+        *([commit] for path, commit in DIFFERING.values() if path == "a.parquet"),
+        [["-a.parquet"], ["+a.parquet", "+./a.parquet"]],
+        [["-a.parquet"], ["+a.parquet", "-./a.parquet"]],
+        [["-a.parquet"], ["+./a.parquet"], ["-a.parquet"]],
+    ],
+)
+def test_the_hint_of_a_refusal_finds_what_it_is_about(commits: Sequence[Sequence[str]], tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", "a.parquet", *commits)
+
+    with pytest.raises(Refused) as caught:
+        table.checkpoint()
+
+    assert all(rule in str(caught.value.hint) for rule in RULES_OF_SPELLINGS)
+    assert table.validate(level="log", select=RULES_OF_SPELLINGS).findings
+
+
+def test_a_checksum_is_not_said_to_settle_anything(tmp_path: Path) -> None:
+    table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
+
+    with pytest.raises(Refused) as caught:
+        table.write_checksum()
+
+    assert "settle" not in caught.value.message
+
+
+@pytest.mark.parametrize("commit", [["-ABSOLUTE"], ["+ABSOLUTE"]])
+def test_validate_knows_all_addresses_of_a_table(commit: Sequence[str], tmp_path: Path) -> None:
+    write_two_spellings(tmp_path / "t", "a.parquet", commit)
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+
+    through_link = deltacli.open_table(str(tmp_path / "link"))
+
+    assert findings_of(through_link)
+
+
+def test_validate_knows_the_address_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    write_two_spellings(tmp_path / "link", "a.parquet", ["-ABSOLUTE"])
+
+    assert findings_of(deltacli.open_table(str(tmp_path / "link")))
 
 
 def test_a_checkpoint_is_looked_at_with_the_commits_after_it(tmp_path: Path) -> None:

@@ -24,6 +24,14 @@ from deltacli.delta.data_files import canonical
 
 SEVERAL_SPELLINGS = "path.same-file-two-spellings"
 """The rule of `validate` that reports such a log."""
+RULES_OF_SPELLINGS = (
+    SEVERAL_SPELLINGS,
+    "action.duplicate-path",
+    "action.add-remove-same-key",
+    "action.remove-of-unknown",
+)
+"""This rule, and those that report the actions of such a file instead: two actions of one commit, and a remove of a
+file that is not live."""
 OWN_READING = 1
 """The place of deltacli's own reading among those of engines."""
 BEFORE_COMMITS = -1
@@ -63,6 +71,12 @@ class AmbiguousFile(NamedTuple):
     live_vector_ids: frozenset[str]
     engines_differ: bool
     actions: tuple[SpelledAction, ...]
+
+    @property
+    def is_read_only_by_others(self) -> bool:
+        """Return True if some engine reads the file, and deltacli does not, or not with the same deletion vector."""
+        own = live_vector_ids_of_engines(self.actions)[OWN_READING]
+        return not self.live_vector_ids.issubset(own)
 
 
 def read_as_engines(name: str, actions: Sequence[SpelledAction]) -> AmbiguousFile | None:

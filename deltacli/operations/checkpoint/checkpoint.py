@@ -40,7 +40,7 @@ from deltacli.delta.checkpoint.layout import (
 from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log import segment
 from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
-from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS, AmbiguousFile
+from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
 from deltacli.delta.partitions.values import partition_type
 from deltacli.delta.protocol.known_properties import CODEC
@@ -238,7 +238,7 @@ def _settled_otherwise(checkpoint: segment.CheckpointInstance, files: Sequence[A
             "checkpoint": name,
             **{f"file {number}": " and ".join(file.spellings) for number, file in enumerate(files[:3], 1)},
         },
-        hint=command("validate", select=[SEVERAL_SPELLINGS, "checkpoint.*"]),
+        hint=command("validate", select=[*RULES_OF_SPELLINGS, "checkpoint.*"]),
     )
 
 

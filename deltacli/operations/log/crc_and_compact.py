@@ -25,7 +25,7 @@ from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.file_actions import file_key
-from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
+from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, checksum_path
 from deltacli.delta.log.state import (
     TRANSACTION_RETENTION,
@@ -250,7 +250,7 @@ def proven_checksum(table: TableHandle, version: int) -> bytes:
 
 def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
     """Raise Refused where `validate` would report the checksum of this state, or engines count other files."""
-    require_same_reading(snapshot, "a checksum")
+    require_same_reading(snapshot, "a checksum", settles=False)
     is_stamped = "inCommitTimestampOpt" in computed
     if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         raise errors.Refused(
@@ -580,7 +580,7 @@ def _require_same_spelling(newer: Action, older: Iterable[Action]) -> None:
                 f"the commits name one file as {action['path']} and as {newer['path']}, and engines that compare paths "
                 "as text need both actions, of which a compaction has one",
                 code=SEVERAL_SPELLINGS,
-                hint=errors.command("validate", select=[SEVERAL_SPELLINGS]),
+                hint=errors.command("validate", select=RULES_OF_SPELLINGS),
             )
 
 

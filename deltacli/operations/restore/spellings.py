@@ -26,6 +26,7 @@ from deltacli.delta.data_files import key_text, unique_id_column
 from deltacli.delta.log.path_readings import (
     BEFORE_COMMITS,
     OWN_READING,
+    RULES_OF_SPELLINGS,
     SEVERAL_SPELLINGS,
     AmbiguousFile,
     SpelledAction,
@@ -39,6 +40,8 @@ from deltacli.table.version import Snapshot
 
 Actions = Mapping[str, Sequence[SpelledAction]]
 """Name of a file -> its actions."""
+Readings = Sequence[tuple[str, ...]]
+"""What `live_vector_ids_of_engines` returns."""
 
 
 def find_spelling_refusals(
@@ -86,7 +89,7 @@ def find_spelling_refusals(
         after = live_vector_ids_of_engines((*actions_now, *restored))
         then = live_vector_ids_of_engines(actions_then)
         # If engines read the version differently, the restored one may also be what deltacli reads, for all of them.
-        if after != then and after != (then[OWN_READING],) * len(then):
+        if after != then and not _is_own_reading_of_all(after, then):
             differing.append(file)
     if not differing:
         return
@@ -97,13 +100,18 @@ def find_spelling_refusals(
     checkpoint = now.segment.checkpoint
     if checkpoint is not None and checkpoint.version == now.version:
         # The doubt is within the checkpoint. Another one would change what engines read now.
-        yield Refusal(SEVERAL_SPELLINGS, message, command("validate", select=[SEVERAL_SPELLINGS]))
+        yield Refusal(SEVERAL_SPELLINGS, message, command("validate", select=RULES_OF_SPELLINGS))
         return
     yield Refusal(
         SEVERAL_SPELLINGS,
         f"{message}; a checkpoint makes what deltacli reads now the state for all of them",
         command("checkpoint", force=True),
     )
+
+
+def _is_own_reading_of_all(after: Readings, then: Readings) -> bool:
+    """Return whether every engine reads after a restore what deltacli reads in the version restored."""
+    return all(vector_ids == then[OWN_READING] for vector_ids in after)
 
 
 def _read_adds(

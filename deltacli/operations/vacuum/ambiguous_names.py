@@ -18,49 +18,55 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import encoded_root, made_absolute
 from deltacli.delta.listing import PathKeys
-from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS, AmbiguousFile
+from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
 from deltacli.operations.vacuum.candidates import Window
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
 
-class AmbiguousNames(NamedTuple):
-    """Files that some engine reads.
+class AmbiguousName(NamedTuple):
+    """A file that some engine reads.
 
     Attributes:
-        files: The files.
-        hashes_of_files: For each of them the hashes by which a listing knows it and the files of its vectors.
+        file: The file.
+        table: The address of the table whose log names it.
+        hashes: The hashes by which a listing knows it and the files of its vectors.
     """
 
-    files: tuple[AmbiguousFile, ...]
-    hashes_of_files: tuple[ArrowArray, ...]
+    file: AmbiguousFile
+    table: str
+    hashes: ArrowArray
+
+
+class AmbiguousNames(NamedTuple):
+    """All files that some engine reads."""
+
+    names: tuple[AmbiguousName, ...]
 
     @property
     def hashes(self) -> ArrowArray:
         """Return the hashes of all files."""
-        return pa.concat_arrays(self.hashes_of_files)
+        return pa.concat_arrays([name.hashes for name in self.names])
 
-    def notes(self, table: str, needed: ArrowArray) -> Iterator[str]:
-        """Yield a note if some of the files are there.
+    def notes(self, needed: ArrowArray) -> Iterator[str]:
+        """Yield a note for each table whose log is the reason why some of the files are kept.
 
         Args:
-            table: The address of the table.
             needed: Hashes of the listed files that are not deleted because something needs them.
         """
-        kept = [
-            file
-            for file, hashes in zip(self.files, self.hashes_of_files, strict=True)
-            if pc.any(pc.is_in(hashes, value_set=needed)).as_py()
-        ]
-        if not kept:
-            return
-        is_are = "is" if len(kept) == 1 else "are"
-        yield (
-            f"{plural(len(kept), 'file')} {is_are} kept for engines that compare paths as text: the log names "
-            f"{describe_ambiguous(kept)} [{SEVERAL_SPELLINGS}]; to see more: "
-            f"{command('validate', table=table, select=[SEVERAL_SPELLINGS])}"
-        )
+        kept: dict[str, list[AmbiguousFile]] = {}
+        for file, table, hashes in self.names:
+            # What deltacli reads is kept for itself.
+            if file.is_read_only_by_others and pc.any(pc.is_in(hashes, value_set=needed)).as_py():
+                kept.setdefault(table, []).append(file)
+        for table, files in kept.items():
+            is_are = "is" if len(files) == 1 else "are"
+            yield (
+                f"{plural(len(files), 'file')} {is_are} kept for engines that compare paths as text: the log of "
+                f"{table} names {describe_ambiguous(files)} [{SEVERAL_SPELLINGS}]; to see more: "
+                f"{command('validate', table=table, select=RULES_OF_SPELLINGS)}"
+            )
 
 
 def find_ambiguous_names(
@@ -78,20 +84,24 @@ def find_ambiguous_names(
         CommitCorrupt: If a commit is damaged.
         StorageFailed: If the log cannot be read.
     """
-    named: list[tuple[AmbiguousFile, pa.Array]] = []
+    names: list[AmbiguousName] = []
     past = _read_before_retained(snapshot, window)
-    for file in () if past is None else find_ambiguous_files(past):
-        named.append((file, pa.array(file.spellings, pa.string())))
+    for file in _find_read_by_some(past):
+        paths = pa.array(file.spellings, pa.string())
+        names.append(AmbiguousName(file, snapshot.table.address, _hash_names(keys, file, paths)))
     for other in others:
         root = encoded_root(other.table.uri)
-        for file in find_ambiguous_files(other):
-            named.append((file, made_absolute(pa.array(file.spellings, pa.string()), root)))
+        for file in _find_read_by_some(other):
+            paths = made_absolute(pa.array(file.spellings, pa.string()), root)
+            names.append(AmbiguousName(file, other.table.address, _hash_names(keys, file, paths)))
+    return AmbiguousNames(tuple(names)) if names else None
 
-    read_by_some = [(file, paths) for file, paths in named if file.live_vector_ids and file.engines_differ]
-    if not read_by_some:
-        return None
-    files = tuple(file for file, _ in read_by_some)
-    return AmbiguousNames(files, tuple(_hash_names(keys, file, paths) for file, paths in read_by_some))
+
+def _find_read_by_some(snapshot: Snapshot | None) -> Iterator[AmbiguousFile]:
+    """Yield the files of a version that some engines read, and others not, or not as often; none without a version."""
+    for file in () if snapshot is None else find_ambiguous_files(snapshot):
+        if file.live_vector_ids and file.engines_differ:
+            yield file
 
 
 def _hash_names(keys: PathKeys, file: AmbiguousFile, paths: ArrowArray) -> ArrowArray:

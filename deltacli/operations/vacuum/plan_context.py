@@ -664,7 +664,7 @@ def make_plan(
         kept = kept._replace(stream=count, retained=max(0, kept.retained - count))
         notes, parts = (*notes, *streams.notes(), *guard.notes), parts | {"streams": streams}
     if setting.ambiguous is not None:
-        notes = (*notes, *setting.ambiguous.notes(setting.table.address, needed))
+        notes = (*notes, *setting.ambiguous.notes(needed))
     amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     return VacuumPlan(
         table=setting.table.uri,

@@ -109,6 +109,16 @@ def test_a_protected_table_may_be_the_one_with_two_spellings(tmp_path: Path) -> 
     table = open_at(LocalStorage(str(place)), open_other=open_storage)
 
     assert {"orphan.parquet"} == goes(table, protect_from=[str(tmp_path / "clone")])
+    (note,) = (note for note in plan_of(table, protect_from=[str(tmp_path / "clone")]).notes if RULE in note)
+    assert str(tmp_path / "clone") in note
+    assert str(place) not in note.replace(named, "").replace(other_spelling, "")
+
+
+def test_a_file_that_deltacli_reads_itself_is_not_noted() -> None:
+    """Engines that compare texts read its rows twice, and nobody has to be asked whether it is needed."""
+    table = table_of("live.parquet", "a.parquet").commit(add("./a.parquet", size=10))
+
+    assert not any(RULE in note for note in plan_of(with_files(table, "a.parquet", "orphan.parquet")).notes)
 
 
 def test_the_explanation_of_the_file_names_the_rule() -> None:
