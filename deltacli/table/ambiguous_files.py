@@ -30,11 +30,11 @@ from deltacli.delta.log.path_readings import (
     read_as_engines,
 )
 from deltacli.delta.path_spellings import name_files
-from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
+from deltacli.table.file_history import FileReferences, NamedFiles, read_references
 from deltacli.table.rebuild import rebuild
 from deltacli.table.replay import read_contents
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import is_large, stream_lines
+from deltacli.work.commits.reading import stream_lines
 
 # A path that is not certainly the name of its file: one that begins like an absolute path or with a dot segment, or has
 # an escape of a URI or of JSON, a scheme, an empty segment or a dot segment. A key `path` inside of statistics has a
@@ -186,11 +186,11 @@ class _SpellingSearch:
         names = name_files(paths, self._uris)
         is_odd = pc.not_equal(texts, names)
         if not pc.any(is_odd).as_py():
-            self._plain.append(_print_names(names))
+            self._plain.append(_fingerprint_names(names))
             return
         odd_texts = pc.filter(texts, is_odd)
-        self._plain.append(_print_names(pc.filter(names, pc.invert(is_odd))))
-        self._odd_names.append(_print_names(pc.filter(names, is_odd)))
+        self._plain.append(_fingerprint_names(pc.filter(names, pc.invert(is_odd))))
+        self._odd_names.append(_fingerprint_names(pc.filter(names, is_odd)))
         # Texts may differ anywhere, so that a fingerprint, which is made from the last bytes, is not enough.
         self._odd_texts.append(pa.array(map(hash, odd_texts.to_pylist()), pa.int64()))
 
@@ -210,10 +210,11 @@ class _SpellingSearch:
         return pc.filter(per_name["name"], is_contested).combine_chunks()
 
 
-def _print_names(names: ArrowArray) -> ArrowArray:
-    """Return eight bytes for each name, also made from what is before the end that a fingerprint covers.
+def _fingerprint_names(names: ArrowArray) -> ArrowArray:
+    """Return a fingerprint of each whole name: binary array in, int64 array out.
 
-    Files of one job of Spark have the same last 50 bytes and more: `part-00001-UUID.c000.snappy.parquet`.
+    `fingerprints` covers only the end of a text. Files of one job of Spark have the same last 50 bytes and more:
+    `part-00001-UUID.c000.snappy.parquet`.
     """
     beginnings = pc.binary_slice(names, 0, -PRINTED_BYTES)
     return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FACTOR), fingerprints(names))
@@ -262,15 +263,8 @@ def _has_odd_path(text: bytes) -> bool:
 
 def _read_commits(snapshot: Snapshot) -> Iterator[FileReferences]:
     """Yield the adds and removes of the commits after the checkpoint."""
-    table = snapshot.table
-    held = NamedFiles()
-    for file, content in read_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
-        actions = commit_actions(table.storage, file, content)
-        # Faults of other actions, such as change data, are no concern of those who ask.
-        yield from held.take((pair for pair in actions if pair[0] in ("add", "remove")), file)
-        if is_large(file):
-            yield from held.flush()
-    yield from held.flush()
+    # Faults of other actions, such as change data, are no concern of those who ask.
+    yield from read_references(snapshot.table, snapshot.segment.commits, NamedFiles(), kinds=("add", "remove"))
 
 
 def _collect(
@@ -283,7 +277,7 @@ def _collect(
 ) -> None:
     """Add the actions with a contested name, given as columns of paths, ids of vectors and versions, by their name."""
     names = name_files(columns[0], uris)
-    is_chosen = pc.is_in(_print_names(names), value_set=contested)
+    is_chosen = pc.is_in(_fingerprint_names(names), value_set=contested)
     if not pc.any(is_chosen).as_py():
         return
     chosen = (pc.filter(column, is_chosen).to_pylist() for column in (names, *columns))

@@ -7,7 +7,7 @@ Reconciliation; Add File and Remove File; Add CDC File; Deletion Vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -298,16 +298,42 @@ def named_files(
     for empty in (file for file in commits if not file.size_bytes):
         faults.append(_empty(empty))
     held = NamedFiles()
-    contents = read_contents(table.storage, table.engine, sound, table.progress)
-    for file, content in contents:
+    yield from read_references(table, sound, held, faults=faults)
+    metadata.extend(held.metadata)
+
+
+def read_references(
+    table: TableHandle,
+    commits: Iterable[LogFile],
+    held: NamedFiles,
+    *,
+    kinds: Collection[str] | None = None,
+    faults: list[CommitCorrupt] | None = None,
+) -> Iterator[FileReferences]:
+    """Yield the files that commits name, in batches of bounded size.
+
+    Args:
+        table: The table of the commits.
+        commits: The commits, in any order.
+        held: Collects the files until they fill a batch, and the metaData actions.
+        kinds: The kinds of actions to look at, None for all. Faults of others are not reported.
+        faults: Takes the errors of commits that cannot be read. None to raise the first one.
+
+    Raises:
+        CommitCorrupt: Without `faults`, if a commit is damaged.
+        StorageFailed: If a commit cannot be read.
+    """
+    for file, content in read_contents(table.storage, table.engine, commits, table.progress):
+        actions = commit_actions(table.storage, file, content)
         try:
-            yield from held.take(commit_actions(table.storage, file, content), file)
+            yield from held.take((pair for pair in actions if kinds is None or pair[0] in kinds), file)
         except CommitCorrupt as fault:
+            if faults is None:
+                raise
             faults.append(fault)
         if len(held) >= _ROWS_HELD or is_large(file):
             yield from held.flush()
     yield from held.flush()
-    metadata.extend(held.metadata)
 
 
 def _empty(file: LogFile) -> CommitCorrupt:

@@ -13,6 +13,7 @@ from deltacli.core.errors import Refused
 from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.table.ambiguous_files import find_ambiguous_files
+from deltacli.table.file_history import NamedFiles, read_references
 from tests.support.actions import add, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind
@@ -305,3 +306,16 @@ def test_repair_advises_no_checkpoint_that_would_be_refused(tmp_path: Path) -> N
     assert any(RULE in reason for reason in reasons)
     assert not any("force" in reason for reason in reasons)
     assert not any(".checkpoint." in step.place.path for step in plan.steps)
+
+
+def test_the_paths_of_many_commits_are_not_held_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltacli.table.file_history._ROWS_HELD", 4)
+    builder = TableBuilder().commit(protocol(), metadata(), add("./file-1"))
+    for number in range(10):
+        builder.commit(add(f"file-{number}"))
+    snapshot = open_built(builder).snapshot()
+
+    batches = [len(rows.path) for rows in read_references(snapshot.table, snapshot.segment.commits, NamedFiles())]
+
+    assert (4, 11) == (max(batches), sum(batches))
+    assert ["file-1"] == [file.name for file in find_ambiguous_files(snapshot)]
