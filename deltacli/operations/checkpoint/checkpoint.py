@@ -18,6 +18,7 @@ from deltacli.core.errors import (
     CheckpointUnreadable,
     DeltacliError,
     FileMissing,
+    Refusal,
     Refused,
     Unreadable,
     UsageError,
@@ -145,6 +146,8 @@ class CheckpointPlan:
     notes: tuple[str, ...]
     refusal: Refused | None = None
     """What `force` accepts; the plan is then the one with it."""
+    accepted: Refusal | None = None
+    """Why engines read other rows from the commits than they will from the checkpoint, which the request accepts."""
 
     def objection(self) -> Refused | None:
         return self.refusal
@@ -266,9 +269,12 @@ def plan_for_version(
     usable = [checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.set_aside]
     behind = version - max((checkpoint.version for checkpoint in usable if checkpoint.version <= version), default=-1)
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
+    accepted: Refusal | None = None
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
-        notes += _notes_of_readings(snapshot, force=request.force)
+        accepted = _find_accepted_refusal(snapshot, force=request.force)
+        if accepted is not None:
+            notes += (f"{accepted.message} [{accepted.code}]",)
         if (codec := unwritable_codec(snapshot.properties)) is not None:
             notes += (
                 f"{CODEC} is {codec!r}, which cannot be written; the checkpoint is compressed with {DEFAULT_CODEC}",
@@ -285,21 +291,23 @@ def plan_for_version(
         behind,
         forms.present,
         notes,
+        accepted=accepted,
     )
 
 
-def _notes_of_readings(snapshot: Snapshot, *, force: bool) -> tuple[str, ...]:
-    """Return a warning if engines read other rows from the commits than they will from the checkpoint.
+def _find_accepted_refusal(snapshot: Snapshot, *, force: bool) -> Refusal | None:
+    """Return why engines read other rows from the commits than they will from the checkpoint.
+
+    Returns:
+        The refusal that `force` accepts; None if all read the same.
 
     Raises:
         Refused: If that was not accepted with `force`.
     """
     refusal = find_reading_refusal(snapshot, "a checkpoint")
-    if refusal is None:
-        return ()
-    if not force:
+    if refusal is not None and not force:
         raise Refused.by([refusal], {**refusal.facts, "to write it anyway": parameter("checkpoint.force", True)})
-    return (f"{refusal.message} [{refusal.code}]",)
+    return refusal
 
 
 class _Forms(NamedTuple):

@@ -51,7 +51,6 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
-from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
@@ -561,7 +560,8 @@ def plan_start(table: TableHandle, first: int) -> CheckpointPlan:
     from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint
 
     plan = plan_checkpoint(table, CheckpointRequest(version=first, layout=LayoutChoice.CLASSIC, force=True))
-    require_same_reading(plan.snapshot, "the checkpoint that a copy begins with")
+    if plan.accepted is not None:
+        raise errors.Refused.by([plan.accepted])
     return plan
 
 

@@ -93,7 +93,10 @@ class KnownFiles:
         return live
 
     def live_of_all(self, keys: Collection[str]) -> dict[str, Sequence[LiveFile]]:
-        """Return the live logical files of several canonical paths, looked up together; no path if they are unknown."""
+        """Return the live logical files of each of several canonical paths, after one look at the columns.
+
+        The result is empty if it is not known which files are live.
+        """
         if not self.is_known:
             return {}
         self._take_out(set(keys))

@@ -125,7 +125,7 @@ class CommitView:
     uri: str = ""
     "Of the table, empty if unknown."
     live_of_all: Callable[[Collection[str]], Mapping[str, Sequence[LiveFile]]] = lambda _: {}
-    "The same as `live_at` for several paths, without those for which it is unknown."
+    "Canonical paths -> the live logical files of each, as of `live_at`; nothing if they are unknown."
     may_have_absolute: bool = False
     "True if a live file may have an absolute path."
     aliases: Sequence[str] = ()
@@ -168,10 +168,13 @@ class CommitView:
 
     @cached_property
     def live_from_elsewhere(self) -> Mapping[str, LiveFile]:
-        """Canonical path of a remove of no live file -> the live file that it names.
+        """Return the live files that removes name by an absolute path instead of a relative one, or the reverse.
 
-        One of both has the relative path and the other one the absolute path, which are two files to readers. What the
-        commit removes by its own path as well is left out.
+        To readers both paths are two files, so that the remove has no effect. Files that the commit also removes by
+        their own path are left out.
+
+        Returns:
+            The live file for the canonical path of each such remove.
         """
         removed = {file.path for file in self.removed}
         others: dict[str, list[str]] = {}
