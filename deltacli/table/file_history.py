@@ -7,7 +7,7 @@ Reconciliation; Add File and Remove File; Add CDC File; Deletion Vectors.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -304,7 +304,7 @@ def named_files(
 
 def read_references(
     table: TableHandle,
-    commits: Iterable[LogFile],
+    commits: Sequence[LogFile],
     held: NamedFiles,
     *,
     kinds: Collection[str] | None = None,

@@ -245,8 +245,8 @@ def plan_stats(
     fields = ("path", "size", "stats", "deletionVector", "partitionValues")
     found = list(snapshot.file_actions.map_actions("add", count, fields=fields))
     live, files, size_bytes = (sum(one[part] for one in found) for part in range(3))
-    twice = frozenset[bytes]()
-    ambiguous = frozenset[bytes]()
+    twice: Set[bytes] = frozenset()
+    ambiguous: Set[bytes] = frozenset()
     if files:
         twice = _twice(snapshot, [prints for *_, prints in found])
         ambiguous = frozenset(file.name.encode("utf-8", "surrogateescape") for file in find_ambiguous_files(snapshot))

@@ -219,15 +219,17 @@ def _require_same_live_files(snapshot: Snapshot, from_older_log: Snapshot) -> No
         Refused: If a file with several spellings is live in one of them only, or with another deletion vector.
     """
     files = find_ambiguous_files(from_older_log)
-    while files and snapshot.segment.checkpoint is not None and snapshot.segment.checkpoint.version == snapshot.version:
+    checkpoint = snapshot.segment.checkpoint
+    while files and checkpoint is not None and checkpoint.version == snapshot.version:
         try:
             differing = find_files_live_otherwise(files, snapshot, from_older_log)
         except CheckpointUnreadable as fault:
             # No reader can begin with a damaged one, but there may be another checkpoint of the version.
             snapshot = without_checkpoint(snapshot, fault.code)
+            checkpoint = snapshot.segment.checkpoint
             continue
         if differing:
-            raise _settled_otherwise(snapshot.segment.checkpoint, differing)
+            raise _settled_otherwise(checkpoint, differing)
         return
 
 
