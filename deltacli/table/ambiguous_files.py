@@ -125,7 +125,12 @@ def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool 
 
 
 def find_reading_refusal(
-    snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True
+    snapshot: Snapshot,
+    what: str,
+    *,
+    rewrites_files: bool = False,
+    settles: bool = True,
+    files: Sequence[AmbiguousFile] | None = None,
 ) -> Refusal | None:
     """Return why the state of a version must not be written in a form from which engines would read other rows.
 
@@ -135,11 +140,13 @@ def find_reading_refusal(
         rewrites_files: Refuse it, too, if all engines read the rows of a file twice: new files would have both copies,
             and nothing would show that any more.
         settles: False if engines would go on reading different rows beside what is written.
+        files: What `find_ambiguous_files` has returned for the version, if it was called already.
 
     Returns:
         The refusal with the first files; None if all engines read the same.
     """
-    files = find_ambiguous_files(snapshot)
+    if files is None:
+        files = find_ambiguous_files(snapshot)
     differing = [file for file in files if file.engines_differ]
     if differing:
         refused = differing

@@ -149,6 +149,25 @@ def test_a_checkpoint_is_looked_at_with_the_commits_after_it(tmp_path: Path) -> 
     assert RULE == caught.value.code
 
 
+@pytest.mark.parametrize(
+    ("path", "commit", "is_noted"),
+    [
+        ("a.parquet", ["+./a.parquet"], True),
+        ("d/a.parquet", ["+d/../d/a.parquet"], True),
+        ("a.parquet", ["-./a.parquet"], False),
+        ("a.parquet", ["+%61.parquet"], False),
+    ],
+)
+def test_force_notes_paths_that_deltalake_cannot_open(
+    path: str, commit: Sequence[str], is_noted: bool, tmp_path: Path
+) -> None:
+    table = write_two_spellings(tmp_path / "t", path, commit)
+
+    written = table.checkpoint(force=True)
+
+    assert is_noted == any("path.not-normalised" in note for note in written.plan.notes)
+
+
 def test_a_checkpoint_that_is_there_is_left_alone(tmp_path: Path) -> None:
     table = write_two_spellings(tmp_path / "t", *DIFFERING["removed with a dot"])
     table.checkpoint(force=True)

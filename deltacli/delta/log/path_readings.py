@@ -73,6 +73,17 @@ class AmbiguousFile(NamedTuple):
     actions: tuple[SpelledAction, ...]
 
     @property
+    def live_path(self) -> str | None:
+        """Return the path with which a checkpoint by deltacli has the file, that of its newest add.
+
+        None if it is removed for deltacli.
+        """
+        if not live_vector_ids_of_engines(self.actions)[OWN_READING]:
+            return None
+        newest = max((action for action in self.actions if action.is_add), key=lambda action: action.version)
+        return newest.path
+
+    @property
     def is_read_only_by_others(self) -> bool:
         """Return True if some engine reads the file, and deltacli does not, or not with the same deletion vector."""
         own = live_vector_ids_of_engines(self.actions)[OWN_READING]

@@ -5,7 +5,7 @@ Spec: Checkpoints; Writer Requirements; Last Checkpoint File.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -274,9 +274,10 @@ def plan_for_version(
     accepted: Refusal | None = None
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
-        accepted = _find_accepted_refusal(snapshot, force=request.force)
+        ambiguous = find_ambiguous_files(snapshot)
+        accepted = _find_accepted_refusal(snapshot, ambiguous, force=request.force)
         if accepted is not None:
-            notes += (f"{accepted.message} [{accepted.code}]",)
+            notes += (f"{accepted.message} [{accepted.code}]", *_notes_of_dot_segments(ambiguous))
         if (codec := unwritable_codec(snapshot.properties)) is not None:
             notes += (
                 f"{CODEC} is {codec!r}, which cannot be written; the checkpoint is compressed with {DEFAULT_CODEC}",
@@ -297,8 +298,28 @@ def plan_for_version(
     )
 
 
-def _find_accepted_refusal(snapshot: Snapshot, *, force: bool) -> Refusal | None:
+def _notes_of_dot_segments(files: Iterable[AmbiguousFile]) -> Iterator[str]:
+    """Yield a note if the checkpoint has a path which an engine cannot open.
+
+    The path is written as the log has it: a writer that has read the commits may remove the file by this text, and
+    engines that compare texts would not find it under another one.
+    """
+    live_paths = [file.live_path for file in files]
+    with_dots = [path for path in live_paths if path is not None and not {".", ".."}.isdisjoint(path.split("/"))]
+    if with_dots:
+        yield (
+            f"the checkpoint has {plural(len(with_dots), 'live file')} with a dot segment in the path, such as "
+            f"{with_dots[0]}, which deltalake cannot open [path.not-normalised]"
+        )
+
+
+def _find_accepted_refusal(snapshot: Snapshot, files: Sequence[AmbiguousFile], *, force: bool) -> Refusal | None:
     """Return why engines read other rows from the commits than they will from the checkpoint.
+
+    Args:
+        snapshot: The version.
+        files: Its files with several spellings.
+        force: True if the refusal is accepted.
 
     Returns:
         The refusal that `force` accepts; None if all read the same.
@@ -306,7 +327,7 @@ def _find_accepted_refusal(snapshot: Snapshot, *, force: bool) -> Refusal | None
     Raises:
         Refused: If that was not accepted with `force`.
     """
-    refusal = find_reading_refusal(snapshot, "a checkpoint")
+    refusal = find_reading_refusal(snapshot, "a checkpoint", files=files)
     if refusal is not None and not force:
         raise Refused.by([refusal], {**refusal.facts, "to write it anyway": parameter("checkpoint.force", True)})
     return refusal

@@ -86,7 +86,9 @@ def test_a_restore_of_the_newest_version_changes_nothing(tmp_path: Path) -> None
     assert table.restore(version=1).committed_version is None
 
 
-COLUMNS: list[dict[str, object]] = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("id", "p")]
+COLUMNS: list[dict[str, object]] = [
+    {"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("id", "p")
+]
 PARTITIONED = birth(partition_columns=["p"], schema_string=json.dumps({"type": "struct", "fields": COLUMNS}))
 
 
