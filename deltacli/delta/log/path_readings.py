@@ -24,14 +24,9 @@ from deltacli.delta.data_files import canonical
 
 SEVERAL_SPELLINGS = "path.same-file-two-spellings"
 """The rule of `validate` that reports such a log."""
-RULES_OF_SPELLINGS = (
-    SEVERAL_SPELLINGS,
-    "action.duplicate-path",
-    "action.add-remove-same-key",
-    "action.remove-of-unknown",
-)
-"""This rule, and those that report the actions of such a file instead: two actions of one commit, and a remove of a
-file that is not live."""
+RULES_OF_SPELLINGS = (SEVERAL_SPELLINGS, "action.duplicate-path", "action.add-remove-*", "action.remove-of-*")
+"""Globs of this rule, and of those that report the actions of such a file instead: two actions of one commit, and a
+remove of a file that is not live."""
 OWN_READING = 1
 """The place of deltacli's own reading among those of engines."""
 BEFORE_COMMITS = -1
