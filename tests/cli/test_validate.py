@@ -63,6 +63,22 @@ def test_a_time_of_a_row_is_shown_by_the_program_itself(tmp_path: Path) -> None:
 # Text
 
 
+@pytest.mark.parametrize("group", ["rule", "path"])
+def test_each_fix_of_a_rule_is_shown(group: str, tmp_path: Path) -> None:
+    schema = '{"type":"struct","fields":[{"name":"x","type":"long","nullable":true,"metadata":{"share":Infinity}}]}'
+    table = TableBuilder().commit(protocol(), metadata(schema_string=schema))
+    table.commit(raw=b'{"commitInfo":{"share":NaN}}')
+    root = table.write(tmp_path / "t")
+    only = ("--select", "commit.number-not-finite", "--group", group)
+
+    found = deltacli("validate", root, *only, "--json").document["tables"][0]["findings"]
+    text = "".join(deltacli("validate", root, *only).out.split())
+
+    fixes = {"".join(finding["fix"]["repair"].replace("file://", "").split()) for finding in found}
+    assert 2 == len(fixes)
+    assert all(fix in text for fix in fixes)
+
+
 def test_a_finding_is_a_line_that_an_editor_can_jump_to(lake: Path, validate: Run) -> None:
     for name in ("lake/bad", "./lake/bad", str(lake / "lake" / "bad"), "lake/bad/"):
         first, *rest = validate(name, *ONLY).out.splitlines()

@@ -79,5 +79,6 @@ def _validation(found: Validation, name: str) -> Result:
 
     fails = any(finding.severity is Severity.ERROR for finding in found.findings)
     table = CheckedTable(name, found, found.findings, found.suppressed, 0, fails)
-    rules = sorted({finding.rule for finding in found.findings}, key=lambda rule: rule.id)
+    by_id = {finding.rule.id: finding.rule for finding in found.findings}
+    rules = [by_id[rule_id] for rule_id in sorted(by_id)]
     return FindingsResult(ValidationReport(found.level, Severity.ERROR, (table,), (), lambda: rules), brief=False)

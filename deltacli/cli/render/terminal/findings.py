@@ -174,25 +174,26 @@ def quoted_line(canvas: Canvas, excerpt: _Excerpt, finding: Finding) -> Text:
 
 def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:
     """Draw a block for each finding, in the order of the files."""
-    explained: set[str] = set()
+    explained: set[tuple[str, str]] = set()
     for finding in table.findings:
+        explanation = finding.rule.id, finding.rule.fix.repair
         head = [(f"{finding.severity.value}  ", _STYLES[finding.severity]), (finding.rule.id, Style.HEADING)]
         canvas.draw(*([] if view.brief else [Text("")]), canvas.hanging(canvas.joined(head), _INDENT))
         canvas.draw(*_block(canvas, table, finding, quotes if not view.brief else None))
-        if not view.brief and finding.rule.id not in explained:
+        if not view.brief and explanation not in explained:
             canvas.draw(_fix(canvas, table, finding))
-            explained.add(finding.rule.id)
+            explained.add(explanation)
     for rule, count in table.suppressed.items():
         canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Style.HEADING), f"  {_not_shown(count)}"]), _INDENT))
 
 
 def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:
-    """Draw the findings of each rule below its name, the worst consequence first."""
-    groups: dict[tuple[Severity, str], list[Finding]] = {}
+    """Draw the findings of each rule, and of each fix, below its name, the worst consequence first."""
+    groups: dict[tuple[Severity, str, str], list[Finding]] = {}
     for finding in sorted(table.findings, key=partial(worst_first, table)):
-        groups.setdefault((finding.severity, finding.rule.id), []).append(finding)
+        groups.setdefault((finding.severity, finding.rule.id, finding.rule.fix.repair), []).append(finding)
     left = dict(table.suppressed)
-    for (severity, rule), group in groups.items():
+    for (severity, rule, _), group in groups.items():
         remarks = [_count(group)] if len(group) > 1 else []
         if rule in left:
             remarks.append(_not_shown(left.pop(rule)))
