@@ -24,7 +24,7 @@ from deltacli.delta.data_files import vector_file
 from deltacli.delta.encoding.roaring import NATIVE, DeletedRows
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.file_columns import ZONE_UNKNOWN, FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.rules.framework.base import UNREAD
@@ -237,9 +237,9 @@ def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
 _IN_ARCHIVE = "it is in an archive of the store, which has to restore it first"
 
 
-def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
-    """Return the result for an existing file that cannot be read, or whose store cannot be opened."""
-    code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
+def unread(path: str, fault: StorageFailed | UsageError | DataUnreadable) -> FileFault:
+    """Return the result for an existing file that cannot be read here, or whose store cannot be opened."""
+    code = "data.unreachable" if isinstance(fault, UsageError) else UNREAD
     reason = _IN_ARCHIVE if fault.code == "storage.archived" else fault.reason
     return FileFault(code, f"{path} cannot be read: {reason}", reason)
 
@@ -317,6 +317,8 @@ def read_file(
     except StorageFailed as failed:
         return FileFacts(row, footer, fault or unread(data_file.path, failed), rows=rows, is_unread=True)
     except DataUnreadable as unreadable:
+        if unreadable.code == ZONE_UNKNOWN:  # the file is sound: another machine may know the time zone
+            return FileFacts(row, footer, unread(data_file.path, unreadable), rows=rows, is_unread=True)
         fault = (
             fault
             or (_measured(files, data_file.path) if footer is None else None)

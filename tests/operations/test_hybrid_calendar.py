@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import zoneinfo
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import Table, open_table
-from deltacli.delta.schema.file_columns import CORRECT_SINCE, VERSION_KEY, Hybrid, rebased
+from deltacli.core.errors import DataUnreadable
+from deltacli.delta.schema.file_columns import CORRECT_SINCE, VERSION_KEY, Hybrid, is_known_zone, rebased
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.repair.repair import plan_repair
@@ -174,20 +177,115 @@ def test_bounds_that_only_a_checkpoint_has_are_in_the_calendar_of_the_table(
 ) -> None:
     """What is 0001-01-03 in the calendar of today is 0001-01-05 in the older one."""
     rows = pa.table({"d": pa.array([date(1, 1, 3)], pa.date32())})
-    data = parquet_bytes(rows)
     bounds = {"d": "0001-01-03"}
     stats = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {"d": 0}}
+    root = checkpointed(tmp_path / "t", rows, stats, marks)
+
+    (statistics,) = statistics_of(open_table(root))
+
+    assert (expected, expected) == (statistics["minValues"]["d"], statistics["maxValues"]["d"])
+
+
+def checkpointed(root: Path, rows: pa.Table, stats: dict[str, object], marks: dict[str, str] | None) -> Path:
+    """Write a table of one file whose statistics are in a checkpoint only, with these marks in its footer."""
+    data = parquet_bytes(rows)
     action = {"add": {**add("a.parquet", size=len(data))["add"], "stats": json.dumps(stats)}}
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
     table = TableBuilder().file("a.parquet", data)
     table.commit(protocol(), metadata(schema_string=schema_of(rows), configuration=configuration), action)
-    root = table.commit(commit_info("WRITE")).write(tmp_path / "t")
+    table.commit(commit_info("WRITE")).write(root)
     open_table(root).checkpoint(version=0)
     (checkpoint,) = (root / "_delta_log").glob("*.checkpoint.parquet")
     pq.write_table(pq.read_table(checkpoint).replace_schema_metadata(marks), checkpoint)
     (root / "_delta_log" / f"{0:020}.json").unlink()
+    return root
 
-    found = [row["stats"] for batch in open_table(root).snapshot().files() for row in batch.to_pylist()]
 
-    (statistics,) = map(json.loads, found)
-    assert (expected, expected) == (statistics["minValues"]["d"], statistics["maxValues"]["d"])
+def statistics_of(table: Table) -> list[dict[str, dict[str, object]]]:
+    return [json.loads(row["stats"]) for batch in table.snapshot().files() for row in batch.to_pylist()]
+
+
+ZONE = "org.apache.spark.timeZone"
+OLD_TIME = datetime(1800, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours"), [("+01:00", 1), ("-0230", -2.5), ("GMT+3", 3), ("UTC-18:00", -18), ("+00:00:30", 1 / 120)]
+)
+def test_an_offset_is_the_same_at_all_times(zone: str, hours: float) -> None:
+    """The local day decides: at an hour at which UTC has another one, the calendars may differ by a day more."""
+    local = julian(1500, 3, 1) * DAY
+    times = pa.array([local - int(hours * 3600) * 1_000_000], pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+    (moved,) = rebased(times, Hybrid(zone, False, True)).to_pylist()
+
+    assert datetime(1500, 3, 1, tzinfo=UTC) - timedelta(hours=hours) == moved
+
+
+@pytest.mark.parametrize(
+    "zone", ["Mars/Olympus", "+19:00", "+01:75", "America", "../etc/passwd", "a\0b", "", "é" * 300]
+)
+def test_times_of_an_unknown_zone_are_refused_and_dates_are_not(zone: str) -> None:
+    days = pa.array([BEFORE], pa.int32()).cast(pa.date32())
+    times = pa.array([OLD_TIME, None], pa.timestamp("us", "UTC"))
+    new_times = pa.array([datetime(1900, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+
+    with pytest.raises(DataUnreadable) as raised:
+        rebased(times, Hybrid(zone, True, True))
+
+    assert raised.value.code == "data.time-zone-unknown"
+    assert [FIRST] == rebased(days, Hybrid(zone, True, True)).to_pylist()
+    assert new_times == rebased(new_times, Hybrid(zone, True, True))
+
+
+def test_names_are_unknown_on_a_machine_without_time_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    zoneinfo.reset_tzpath(to=["/nonexistent"])
+    zoneinfo.ZoneInfo.clear_cache()
+    try:
+        known = {zone for zone in ("America/Los_Angeles", "UTC", "+01:00") if is_known_zone(zone)}
+    finally:
+        zoneinfo.reset_tzpath()
+        zoneinfo.ZoneInfo.clear_cache()
+
+    assert {"UTC", "+01:00"} == known
+
+
+def test_a_data_file_of_an_unknown_zone_is_reported_and_left_alone(tmp_path: Path) -> None:
+    table = table_at(tmp_path / "t", MARKED | {ZONE: "Mars/Olympus"})
+
+    with pytest.raises(DataUnreadable, match=r"[ab]\.parquet") as raised:
+        list(table.snapshot().scan())
+
+    assert raised.value.code == "data.time-zone-unknown"
+    findings = validate_table(table, ValidateRequest(level="data")).findings
+    assert [] == [finding.rule.id for finding in findings if finding.rule.id.startswith("stats.")]
+    assert () == plan_repair(table, request()).steps
+    assert [{"id": 1, "d": FIRST}] * 2 == [
+        row for batch in table.snapshot().scan(columns=["id", "d"]) for row in batch.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "+01:00"])
+def test_bounds_of_a_checkpoint_never_hide_rows(zone: str, tmp_path: Path) -> None:
+    """Bounds that cannot be rebased are left out, and the others stay."""
+    times = [datetime(1800, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)]
+    rows = pa.table({"id": pa.array([1, 2]), "t": pa.array(times, pa.timestamp("us", "UTC"))})
+    bounds = [{"id": 1, "t": "1800-01-01T00:00:00.000Z"}, {"id": 2, "t": "2000-01-01T00:00:00.000Z"}]
+    stats = {"numRecords": 2, "minValues": bounds[0], "maxValues": bounds[1], "nullCount": {"id": 0, "t": 0}}
+    root = checkpointed(tmp_path / "t", rows, stats, {"org.apache.spark.legacyDateTime": "", ZONE: zone})
+    table = open_table(root)
+
+    (statistics,) = statistics_of(table)
+
+    assert {"id", "t"} == statistics["maxValues"].keys()
+    assert 1 == statistics["minValues"]["id"]
+    assert ("t" in statistics["minValues"]) == (zone == "+01:00")
+    found = [
+        row["id"]
+        for batch in table.snapshot().scan(where="t < TIMESTAMP '1801-01-01T00:00:00Z'")
+        for row in batch.to_pylist()
+    ]
+    assert [1] == found
+    findings = validate_table(table, ValidateRequest(level="data")).findings
+    assert [] == [finding.rule.id for finding in findings if finding.severity.value == "error"]

@@ -407,6 +407,10 @@ _CYCLES = 15_000
 """Cycles of 400 years by which years are moved, so that divisions are of positive numbers."""
 _DAYS_BEFORE = 2_440_588 + 32_082 + 146_100 * _CYCLES
 """Days before 1970 of a first of March from which Julian years are counted."""
+ZONE_UNKNOWN = "data.time-zone-unknown"
+"""The code of the error for times that cannot be rebased."""
+_FIXED_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?(?::?([0-9]{2}))?")
+_LARGEST_OFFSET = 18 * 3_600
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -511,7 +515,10 @@ def is_old(values: ArrowArray) -> bool:
 
 
 def rebased(values: ArrowArray, of: Hybrid) -> ArrowArray:
-    """Return dates and times, also within arrays, maps and structs, in the calendar of the table's types."""
+    """Return dates and times, also within arrays, maps and structs, in the calendar of the table's types.
+
+    Raises DataUnreadable (`data.time-zone-unknown`) for times before 1900 whose time zone is not known.
+    """
     kind = values.type
     if isinstance(values, pa.ChunkedArray):
         return pa.chunked_array([rebased(chunk, of) for chunk in values.chunks], kind)
@@ -541,6 +548,19 @@ def rebased(values: ArrowArray, of: Hybrid) -> ArrowArray:
     return _times(values.view(pa.int64()), _UNITS[kind.unit], of.zone).view(kind)
 
 
+def without_old_times(values: ArrowArray) -> ArrowArray:
+    """Return times, or structs of them at any depth, with null instead of each time before 1900."""
+    kind = values.type
+    if pa.types.is_struct(kind):
+        parts = [without_old_times(values.field(place)) for place in range(kind.num_fields)]
+        mask = pc.is_null(values) if values.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
+    if not pa.types.is_timestamp(kind) or not is_old(values):
+        return values
+    first = pa.scalar(_FIRST_SECOND * _UNITS[kind.unit], pa.int64())
+    return pc.if_else(pc.less(values.view(pa.int64()), first), pa.scalar(None, kind), values)
+
+
 def _gregorian_days(days: ArrowArray) -> ArrowArray:
     """Return days of the hybrid calendar as the days with the same year, month and day. A 29th of February that the
     other calendar lacks is the 1st of March. In both, years that begin in March differ in their last day alone.
@@ -557,42 +577,93 @@ def _gregorian_days(days: ArrowArray) -> ArrowArray:
 
 
 def _times(times: ArrowArray, unit: int, zone: str) -> ArrowArray:
-    """Return times as those with the same local date and time in the zone, before 1900."""
+    """Return times as those with the same local date and time in the zone, before 1900.
+
+    Raises DataUnreadable for a time zone that is not known.
+    """
+    offsets = _find_offsets(zone)
+    if offsets is None:
+        raise _unknown_zone(zone)
+
     day = pa.scalar(86_400 * unit, pa.int64())
-    standard, offset_of = _offsets(zone)
-    local = pc.add(times, pa.scalar(standard * unit, pa.int64()))
+    standard = pa.scalar(offsets.standard * unit, pa.int64())
+    local = pc.add(times, standard)
     days = pc.divide(local, day)
     rest = pc.subtract(local, pc.multiply(days, day))
     is_before = pc.cast(pc.less(rest, pa.scalar(0, pa.int64())), pa.int64())
     days, rest = pc.subtract(days, is_before), pc.add(rest, pc.multiply(is_before, day))
     moved = pc.add(pc.multiply(_gregorian_days(days), day), rest)
     is_early = pc.less(times, pa.scalar(_FIRST_SECOND * unit, pa.int64()))
-    if offset_of is not None:
+    if offsets.at_local_time is None:
+        moved = pc.subtract(moved, standard)
+    else:
         old = pc.if_else(is_early, moved, pa.scalar(None, pa.int64())).to_pylist()
-        known = {value: offset_of(value // unit) * unit for value in {*old} - {None}}
-        offsets = pa.array([known.get(value, 0) for value in old], pa.int64())
-        moved = pc.subtract(moved, offsets)
+        known = {value: offsets.at_local_time(value // unit) * unit for value in {*old} - {None}}
+        moved = pc.subtract(moved, pa.array([known.get(value, 0) for value in old], pa.int64()))
     return pc.if_else(is_early, moved, times)
 
 
-def _offsets(zone: str) -> tuple[int, Any]:
-    """Return the offset in seconds that Java's older calendar has before 1900, which is the standard one of today, and
-    a function for the offset at a local time, which was that of the place; None for UTC, and where a zone is not known.
+class _Offsets(NamedTuple):
+    """The offsets of a time zone from UTC before 1900, in seconds.
+
+    Attributes:
+        standard: The offset in Java's older calendar, which is the standard one of today.
+        at_local_time: Returns the offset in the calendar of today, which was that of the place, at a local time in
+            epoch seconds; None if it is the standard one at all times.
     """
-    from zoneinfo import ZoneInfo
+
+    standard: int
+    at_local_time: Callable[[int], int] | None = None
+
+
+def is_known_zone(zone: str) -> bool:
+    """Return True if times before 1900 that were written in a time zone can be rebased."""
+    return _find_offsets(zone) is not None
+
+
+def _find_offsets(zone: str) -> _Offsets | None:
+    """Return the offsets of a time zone, which is a name of the IANA or an offset such as `+01:00`.
+
+    Returns:
+        None for a name that is not known here. It may be one of another program, or this machine has no time zones.
+    """
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     if zone in ("UTC", "Z", "GMT", "Etc/UTC"):
-        return 0, None
+        return _Offsets(0)
+    if (fixed := _FIXED_OFFSET.fullmatch(zone)) is not None:
+        return _parse_offset(fixed)
     try:
         found = ZoneInfo(zone)
-    except (ValueError, OSError):  # an offset such as +01:00 is the same before and after
-        return 0, None
+    # A text that cannot be the path of a file is a ValueError, and the name of a directory such as America an OSError.
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
     winter = datetime(2020, 1, 1, tzinfo=found)
     standard = int(((winter.utcoffset() or timedelta()) - (winter.dst() or timedelta())).total_seconds())
     first = -62_135_596_800  # 0001-01-01
 
-    def offset_of(local: int) -> int:
+    def offset_at(local: int) -> int:
         at = datetime(1, 1, 2) + timedelta(seconds=max(local - first - 86_400, 0))
         return int((at.replace(tzinfo=found).utcoffset() or timedelta()).total_seconds())
 
-    return standard, offset_of
+    return _Offsets(standard, offset_at)
+
+
+def _parse_offset(fixed: re.Match[str]) -> _Offsets | None:
+    """Return a fixed offset; None for one of more than 18 hours, which Java does not accept."""
+    sign, *parts = fixed.groups()
+    hours, minutes, seconds = (int(part or 0) for part in parts)
+    offset = 3_600 * hours + 60 * minutes + seconds
+    if max(minutes, seconds) > 59 or offset > _LARGEST_OFFSET:
+        return None
+    return _Offsets(-offset if sign == "-" else offset)
+
+
+def _unknown_zone(zone: str) -> DataUnreadable:
+    """Return the error for times of which only the time zone tells which ones are meant."""
+    return DataUnreadable(
+        "it has times before 1900 in the calendar of early versions of Spark, and their time zone is not known",
+        code=ZONE_UNKNOWN,
+        facts={"time zone": zone[:100], "next": "if it is a name of the IANA: install the time zones of this system"},
+    )

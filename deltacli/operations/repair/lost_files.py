@@ -404,7 +404,8 @@ class DamagedFile(NamedTuple):
 def salvage(run: Run, files: tuple[DamagedFile, ...]) -> int:
     """Write the readable rows of files below `rows/` of the backup, and return their number.
 
-    A file is passed over where its footer or its vector cannot be read: then it is not known which rows it had.
+    A file is passed over where its footer or its vector cannot be read: then it is not known which rows it had. The
+    same holds for one whose times before 1900 are of an unknown time zone: the backup has the file itself.
     """
     return sum(_salvaged(run, file) for file in files)
 

@@ -46,7 +46,7 @@ from deltacli.delta.log.file_actions import (
     tight_column,
 )
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, CheckpointInstance, LogFile
-from deltacli.delta.schema.file_columns import Hybrid, hybrid_column, rebased
+from deltacli.delta.schema.file_columns import Hybrid, hybrid_column, is_known_zone, rebased, without_old_times
 from deltacli.storage import ReadStorage
 from deltacli.work.task import TableStores, TaskContext, light
 
@@ -587,8 +587,27 @@ def _with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pya
 
 
 def _rebase(batch: pyarrow.RecordBatch, hybrid: Hybrid) -> pyarrow.RecordBatch:
-    """Return a batch with its dates and times in the calendar of today."""
-    return pa.RecordBatch.from_arrays([rebased(column, hybrid) for column in batch.columns], names=batch.schema.names)
+    """Return a batch with its dates and times in the calendar of today.
+
+    Statistics lack the bounds that cannot be rebased, because the time zone of a session is not known here: readers
+    would skip rows by them. Parsed partition values stay as they are, of which nothing but the nulls is examined.
+    """
+    columns = batch.columns
+    if hybrid.times and not is_known_zone(hybrid.zone):
+        hybrid = hybrid._replace(times=False)
+        columns = [_without_old_bounds(column, name) for column, name in zip(columns, batch.schema.names, strict=True)]
+    return pa.RecordBatch.from_arrays([rebased(column, hybrid) for column in columns], names=batch.schema.names)
+
+
+def _without_old_bounds(column: ArrowArray, name: str) -> ArrowArray:
+    """Return the actions of a kind with null instead of each time before 1900 in their statistics."""
+    place = column.type.get_field_index("stats_parsed") if name == "add" and pa.types.is_struct(column.type) else -1
+    if place < 0:
+        return column
+    parts = [column.field(index) for index in range(column.type.num_fields)]
+    parts[place] = without_old_times(parts[place])
+    mask = pc.is_null(column) if column.null_count else None
+    return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=mask)
 
 
 def _below(paths: Collection[_Path], name: str) -> list[_Path]:
