@@ -499,23 +499,32 @@ def require_derivable(snapshot: Snapshot) -> None:
     """Raise Refused where the protocol of a version, or of the newest one, does not allow writing files of the log, or
     where the newest one is of another table than its name in a catalog.
 
-    A newest version that is damaged forbids nothing.
+    A newest version that is damaged forbids nothing by itself: the version at hand is asked instead.
     """
     require_files_of_log(snapshot.protocol, snapshot.version)
-    now = snapshot
-    newest = snapshot.listing.newest_version
-    if newest > snapshot.version:
-        try:
-            now = rebuild(snapshot.table, Log(snapshot.listing), newest)
-        except errors.ProtocolUnsupported:
-            raise
-        except errors.Unreadable:
-            return
-        require_files_of_log(now.protocol, newest)
+    now = _newest_readable(snapshot)
+    if now is not snapshot:
+        require_files_of_log(now.protocol, now.version)
 
     # Versions from before a catalog managed the table do not name it, so only the newest one counts.
     if (managed := managed_store(now.table.storage)) is not None:
         managed.require_no_other_table(now.properties, now.version)
+
+
+def _newest_readable(snapshot: Snapshot) -> Snapshot:
+    """Return the newest version, or the version at hand if that is damaged.
+
+    Raises ProtocolUnsupported where the newest one needs a feature that is not supported.
+    """
+    newest = snapshot.listing.newest_version
+    if newest <= snapshot.version:
+        return snapshot
+    try:
+        return rebuild(snapshot.table, Log(snapshot.listing), newest)
+    except errors.ProtocolUnsupported:
+        raise
+    except errors.Unreadable:
+        return snapshot
 
 
 @contextmanager

@@ -61,6 +61,28 @@ def test_nothing_is_written_where_the_log_is_that_of_another_table(writer: str) 
     assert (names_in_log(table), catalog.reported) == (before, [])
 
 
+def test_no_file_of_the_log_is_written_behind_a_damaged_version_of_another_table() -> None:
+    table = ManagedTable(range(4), [])
+    table.memory.write(commit_path(3), b"{")
+    table.now.uuid = OTHER
+    before = names_in_log(table)
+
+    with pytest.raises(Refused) as raised:
+        table.open()[0].checkpoint(version=2)
+
+    assert ("catalog.diverged", OTHER) == (raised.value.code, raised.value.facts["catalog"])
+    assert before == names_in_log(table)
+
+
+def test_a_damaged_newest_version_keeps_no_file_of_the_right_table_from_being_written() -> None:
+    table = ManagedTable(range(4), [])
+    table.memory.write(commit_path(3), b"{")
+
+    table.open()[0].checkpoint(version=2)
+
+    assert any(name.startswith(f"{2:020}.checkpoint.") for name in names_in_log(table))
+
+
 def test_a_plan_to_publish_says_that_the_table_is_another_one() -> None:
     table = ManagedTable(range(3), [3, 4])
     table.now.uuid = OTHER
