@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import Spelling, spelled
 from tests.cli.support import Result, deltacli, make_sample
 from tests.cli.test_documents import lines_of
 from tests.docs.test_schemas import faults
 from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, DamagedTable
+from tests.support.two_spellings import DIFFERING, write_two_spellings
 
 NOW = ("--now", "2026-01-10T12:00:00Z")
 Json = dict[str, Any]  # Any: JSON values
@@ -222,3 +224,20 @@ def test_paimon_tables_and_shares_are_other_things(tmp_path: Path) -> None:
 
     assert (2, 2) == (paimon.code, share.code)
     assert "deltacli validate p" in paimon.err
+
+
+def test_a_reason_names_the_table_in_the_command_that_helps(tmp_path: Path) -> None:
+    """A command within a sentence is filled in where the sentence is made."""
+    table = write_two_spellings(tmp_path / "tbl", *DIFFERING["removed with a dot"])
+    table.checkpoint(force=True)
+    (tmp_path / "tbl" / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"damaged")
+
+    outputs = [repair(tmp_path, "--dry-run", *form) for form in ((), ("--json",), ("--format", "csv"))]
+    with spelled(Spelling()):
+        reasons = [left.reason for left in table.repair(dry_run=True).plan.unrepaired]
+
+    assert all("{table}" not in output.out + output.err for output in outputs)
+    left = document(outputs[1])["unrepaired"]
+    assert any(f"deltacli checkpoint file://{tmp_path}/tbl --version 1 --force" in one["reason"] for one in left)
+    assert any(f"open_table('file://{tmp_path}/tbl').checkpoint(version=1, force=True)" in one for one in reasons)
+    assert not any("{table}" in one for one in reasons)

@@ -662,7 +662,7 @@ def _of_spellings(snapshot: Snapshot, *, has_other_files: bool) -> str | None:
             f"{refusal.message} [{refusal.code}]; the checkpoint has other live files, which are "
             "those that engines read"
         )
-    accepted = command("checkpoint", version=snapshot.version, force=True)
+    accepted = command("checkpoint", table=snapshot.table.address, version=snapshot.version, force=True)
     return f"{refusal.message} [{refusal.code}]; to accept that: {accepted}"
 
 
