@@ -695,9 +695,10 @@ class Undo(Changes):
     def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:
         """Put back, at once, the files that a repair replaced or moved; `dry_run=True` returns the plan.
 
-        Raises Refused where others have committed since (`repair.log-moved-on`), where versions could not be rebuilt
-        any more (`repair.undo-loses-versions`), and where others change the files meanwhile; Unreadable for a damaged
-        backup; PartlyDone for what fails once a file was put.
+        Raises Refused where others have committed since (`repair.log-moved-on`), where a file is not known to be what
+        the repair left (`repair.not-as-left`), where versions could not be rebuilt any more
+        (`repair.undo-loses-versions`), and where others change the files meanwhile; Unreadable for a damaged backup;
+        PartlyDone for what fails once a file was put.
         """
         from deltacli.operations.repair.backup import Undo
 

@@ -314,12 +314,13 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     """Return what would be put back of a backup; files that are there unchanged stay, and so do commits away that have
     expired since.
 
-    A hint that others have written since the repair stays: it is newer than what the repair replaced.
+    A hint that others may have written since the repair stays: it is newer than what the repair replaced.
 
     Raises Unreadable for a directory without a manifest and for a damaged backup; Refused where another writer has
-    committed since and the backup has files of the log, or where another file is in the place of one than the repair
-    left there (`repair.log-moved-on`), where versions could not be rebuilt any more (`repair.undo-loses-versions`), and
-    for the backup of another table.
+    committed since and the backup has files of the log, or where a file of the log is another one than the repair left
+    there (`repair.log-moved-on`), where a data file is another one, or what was left is not known
+    (`repair.not-as-left`), where versions could not be rebuilt any more (`repair.undo-loses-versions`), and for the
+    backup of another table.
     """
     require_writable(table.storage)
     table, store = table.held(), table.open_other(uri)
@@ -335,11 +336,14 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
         for one in noted.files
         if not _has_expired(one, noted, listing, oldest)
     }
-    waiting = [
-        one
-        for one in noted.files
-        if one.path in present and present[one.path] != one.sha256 and _is_as_left(noted, one, present[one.path])
-    ]
+    waiting = list[BackupFile]()
+    for one in noted.files:
+        if one.path not in present or present[one.path] == one.sha256:
+            continue
+        if one.path == log_location(HINT_NAME) and _may_be_of_others(noted, one, present[one.path]):
+            continue
+        _require_as_left(noted, one, present[one.path], uri)
+        waiting.append(one)
     _require_no_gap(newest, waiting)
     for one in waiting:
         if digest_at(store, one.kept) != one.sha256:
@@ -352,8 +356,17 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
 
 
-def _is_as_left(noted: BackupManifest, kept: BackupFile, present: str | None) -> bool:
-    """Return True if the place of a file is as the repair left it; False for a hint that others have written since.
+def _may_be_of_others(noted: BackupManifest, hint: BackupFile, present: str | None) -> bool:
+    """Return True if others may have written the hint since the repair, which then stays.
+
+    An interrupted repair has not recorded what it left. Readers list the log if a hint is missing or behind.
+    """
+    left = noted.left_at(hint.path)
+    return left is Unrecorded.INTERRUPTED or (not isinstance(left, Unrecorded) and left != present)
+
+
+def _require_as_left(noted: BackupManifest, kept: BackupFile, present: str | None, uri: str) -> None:
+    """Require that the place of a file is as the repair left it.
 
     A manifest that was edited could name any file of the table, also one that nothing is wrong with.
 
@@ -361,22 +374,37 @@ def _is_as_left(noted: BackupManifest, kept: BackupFile, present: str | None) ->
         noted: The manifest of the backup.
         kept: The file that was replaced or moved.
         present: The SHA-256 of what is in its place now; None for nothing.
+        uri: The address of the backup.
 
     Raises:
-        Refused: If another file is there, or if it is not known what the repair left there.
+        Refused: If another file is there, or none, or if it is not known what the repair left there.
     """
     left = noted.left_at(kept.path)
     if left is Unrecorded.INTERRUPTED:
         # The digest of the manifest proves that the repair was about to replace this file.
-        return True
+        return
     if left is Unrecorded.OLDER_RELEASE and not kept.is_of_log and present is None:
         # Nothing is replaced, and a data file that no version has is read by nobody.
-        return True
+        return
     if isinstance(left, Unrecorded):
-        raise _log_moved_on(f"what the repair left at {kept.path} is not known: {left.value}")
-    if left != present and kept.path != log_location(HINT_NAME):
-        raise _log_moved_on(f"{kept.path} is another file than the repair left")
-    return left == present
+        raise _not_as_left(f"what the repair left at {kept.path} is not known: {left.value}", kept, uri)
+    if left == present:
+        return
+    what = f"{kept.path}, which the repair left, is gone"
+    if present is not None:
+        what = f"{kept.path} is another file than the repair left"
+    raise _log_moved_on(what) if kept.is_of_log else _not_as_left(what, kept, uri)
+
+
+def _not_as_left(what: str, kept: BackupFile, uri: str) -> Refused:
+    """Return the refusal to replace a file of which nothing proves that it is the one of the repair."""
+    return Refused(
+        what,
+        said_first=NOTHING_CHANGED,
+        code="repair.not-as-left",
+        facts={"kept copy": f"{uri.rstrip('/')}/{kept.kept}"},
+        hint=command("validate", level="footers"),
+    )
 
 
 def _has_expired(kept: BackupFile, noted: BackupManifest, listing: LogListing, oldest: int) -> bool:

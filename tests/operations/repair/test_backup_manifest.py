@@ -65,7 +65,7 @@ def test_a_path_that_the_repair_did_not_replace_is_refused(path: str, with_diges
     with pytest.raises(Refused if with_digest else Unreadable) as error:
         put_back(opened(table), kept)
 
-    assert ("repair.log-moved-on" if with_digest else "repair.backup-damaged") == error.value.code
+    assert ("repair.not-as-left" if with_digest else "repair.backup-damaged") == error.value.code
     assert before == content_of(table.root)
 
 
@@ -84,7 +84,8 @@ def test_an_older_backup_does_not_replace_what_it_has_no_record_of(path: str, tm
     with pytest.raises(Refused) as error:
         put_back(opened(table), kept)
 
-    assert "repair.log-moved-on" == error.value.code
+    assert "repair.not-as-left" == error.value.code
+    assert f"{kept}/{name_in_backup(path)}" == error.value.facts["kept copy"]
     assert before == content_of(table.root)
 
 
@@ -187,13 +188,28 @@ def test_a_replaced_data_file_is_put_back(tmp_path: Path) -> None:
 
 
 def test_a_data_file_that_others_replaced_since_the_repair_stays(tmp_path: Path) -> None:
+    """The refusal names the copy in the backup, so that it can be compared, and copied by hand."""
     table, kept = replaced_data_file(tmp_path / "t")
     data_file(table).write_bytes(b"another writer's")
 
-    with pytest.raises(Refused) as error:
+    with pytest.raises(Refused, match="another file") as error:
         put_back(opened(table), kept)
 
-    assert ("repair.log-moved-on", b"another writer's") == (error.value.code, data_file(table).read_bytes())
+    assert ("repair.not-as-left", b"another writer's") == (error.value.code, data_file(table).read_bytes())
+    copy = Path(error.value.facts["kept copy"].removeprefix("file://"))
+    assert b"damaged" == copy.read_bytes()
+    assert "why" not in error.value.facts
+
+
+def test_a_data_file_that_was_deleted_since_the_repair_is_said_to_be_gone(tmp_path: Path) -> None:
+    table, kept = replaced_data_file(tmp_path / "t")
+    path = data_file(table)
+    path.unlink()
+
+    with pytest.raises(Refused, match="is gone") as error:
+        put_back(opened(table), kept)
+
+    assert ("repair.not-as-left", False) == (error.value.code, path.exists())
 
 
 def test_a_backup_that_lacks_a_name_of_unicode_is_put_back(tmp_path: Path) -> None:
@@ -215,21 +231,49 @@ def test_a_backup_that_lacks_a_name_of_unicode_is_put_back(tmp_path: Path) -> No
 
 
 def test_what_an_interrupted_repair_replaced_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = grown(tmp_path / "t", 5)
+    table, kept = interrupted_repair(tmp_path / "t", monkeypatch)
+    assert b"PAR1 damaged PAR1" != (table.root / CHECKPOINT).read_bytes()
+
+    put_back(opened(table), kept)
+
+    assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
+
+
+def interrupted_repair(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Branch, str]:
+    """A table whose damaged checkpoint and hint were replaced by a repair that could not record what it left."""
+    table = grown(root, 5)
     opened(table).checkpoint(version=3)
     (table.root / CHECKPOINT).write_bytes(b"PAR1 damaged PAR1")
+    (table.root / HINT).write_bytes(b"{")
     plan = plan_repair(opened(table), request(level="log"))
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Backup, "note_left", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Backup, "note_end", interrupted)
+        patched.setattr(Backup, "note_left", lambda _: None)
         execute_repair(plan)
-    monkeypatch.undo()
-    (manifest,) = table.root.rglob("manifest.json")
-    assert b"PAR1 damaged PAR1" != (table.root / CHECKPOINT).read_bytes()
+    (manifest,) = root.rglob("manifest.json")
+    return table, manifest.parent.as_uri()
 
-    put_back(opened(table), manifest.parent.as_uri())
 
+@pytest.mark.parametrize("hint", [None, b'{"version":3,"size":4}'], ids=["of the repair", "of another writer"])
+def test_the_hint_behind_an_interrupted_repair_stays(
+    hint: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing records which hint the repair left, and one of another writer is newer than the one that was kept."""
+    table, kept = interrupted_repair(tmp_path / "t", monkeypatch)
+    assert HINT in {file["path"] for file in json.loads((held_in(kept) / "manifest.json").read_text())["files"]}
+    if hint is not None:
+        (table.root / HINT).write_bytes(hint)
+    before = (table.root / HINT).read_bytes()
+
+    done = put_back(opened(table), kept)
+
+    assert (1, before) == (done.files, (table.root / HINT).read_bytes())
     assert b"PAR1 damaged PAR1" == (table.root / CHECKPOINT).read_bytes()
+
+
+def held_in(backup: str) -> Path:
+    return Path(backup.removeprefix("file://"))
