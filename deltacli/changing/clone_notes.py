@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, unquote
 
-from deltacli.changing.recorded_fields import read_time_ms, read_version
+from deltacli.changing.recorded_fields import read_time_ms, read_uri, read_version
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
@@ -162,7 +162,7 @@ def _read_note(storage: ReadStorage, path: str) -> _ReadNote | None:
         content = json.loads(data)
         note = CloneNote(
             content["tableId"],
-            content["clone"],
+            read_uri(content["clone"], "clone"),
             read_version(content["version"], "version", least=-1),
             read_time_ms(content["createdTime"], "createdTime"),
         )
@@ -171,8 +171,7 @@ def _read_note(storage: ReadStorage, path: str) -> _ReadNote | None:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _unreadable(storage, path) from error
 
-    has_texts = isinstance(note.table_id, str) and isinstance(note.uri, str)
-    if not has_texts or "://" not in note.uri or path not in (note.path, note.path_by_address):
+    if not isinstance(note.table_id, str) or path not in (note.path, note.path_by_address):
         raise _unreadable(storage, path)
     return _ReadNote(note, data)
 

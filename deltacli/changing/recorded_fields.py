@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from urllib.parse import unquote
 
+from deltacli.core.typing import Json
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
 
 MAX_SIZE_BYTES = 2**63 - 1
@@ -29,11 +31,40 @@ def read_path(value: object, field: str) -> str:
     """Return a path below a directory. Raises ValueError for anything else, with the name of the field."""
     if not isinstance(value, str):
         raise _wrong(value, field, "a path")
-    if any(part in ("", ".", "..") for part in value.split("/")) or "\0" in value:
+    if any(part in ("", ".", "..") for part in value.split("/")) or not _can_be_named(value):
         raise _wrong(value, field, "a path below the directory")
-    # A name that is not UTF-8 has its bytes as halves of surrogate pairs; other halves are in no name.
-    value.encode("utf-8", "surrogateescape")
     return value
+
+
+def read_uri(value: object, field: str) -> str:
+    """Return the URI of a directory, as stores have it. Raises ValueError for anything else."""
+    if not isinstance(value, str) or "://" not in value:
+        raise _wrong(value, field, "a URI")
+    # Local paths are decoded before they are opened.
+    if not _can_be_named(value) or not _can_be_named(unquote(value, errors="surrogateescape")):
+        raise _wrong(value, field, "a URI that a directory can have")
+    return value
+
+
+def read_array(value: object, field: str) -> list[Json]:
+    """Return a list, whose entries are not checked. Raises ValueError: a text or an object has entries, too."""
+    if not isinstance(value, list):
+        raise _wrong(value, field, "a list")
+    return value
+
+
+def read_object(value: object, field: str) -> dict[str, Json]:
+    """Return a JSON object, whose fields are not checked. Raises ValueError."""
+    if not isinstance(value, dict):
+        raise _wrong(value, field, "an object")
+    return value
+
+
+def read_field(content: Mapping[str, Json], name: str) -> Json:
+    """Return a field that must be there. Raises ValueError."""
+    if name not in content:
+        raise ValueError(f"{name} is missing")
+    return content[name]
 
 
 def read_sha256(value: object, field: str) -> str:
@@ -65,6 +96,16 @@ def is_field(read: Callable[[object, str], object], value: object) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _can_be_named(text: str) -> bool:
+    """Return True if a store can have a file or a directory of this name."""
+    try:
+        # A name that is not UTF-8 has its bytes as halves of surrogate pairs; other halves are in no name.
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def _read_integer(value: object, field: str, least: int, most: int) -> int:

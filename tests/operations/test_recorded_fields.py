@@ -12,10 +12,13 @@ from deltacli.changing.clone_notes import NOTES, CloneNote, read_notes
 from deltacli.changing.recorded_fields import (
     MAX_SIZE_BYTES,
     digest_content,
+    read_array,
+    read_object,
     read_path,
     read_sha256,
     read_size_bytes,
     read_time_ms,
+    read_uri,
     read_version,
 )
 from deltacli.core.errors import Unreadable, UsageError
@@ -30,6 +33,19 @@ from tests.support.in_memory import MemoryStorage
 
 DIGEST = "0" * 64
 WRONG_TIMES: list[object] = [None, True, "5", 1.5, [], float("inf"), MAX_TIME_MS + 1, 2**63, 10**30, -(10**30)]
+
+WRONG_URIS: list[object] = [
+    None,
+    5,
+    [],
+    "",
+    "/a",
+    "a",
+    "file:///a\0b",
+    "file:///a%00b",
+    "file:///\ud800",
+    "s3://b/\ud800",
+]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +75,27 @@ def test_paths_below_a_directory_are_read(path: str) -> None:
 def test_paths_that_lead_elsewhere_are_refused(path: object) -> None:
     with pytest.raises(ValueError):
         read_path(path, "path")
+
+
+@pytest.mark.parametrize("uri", ["file:///a", "file:///a%20b/%E9", "file:///caf\udce9", "s3://bucket/a", "memory://t"])
+def test_uris_of_directories_are_read(uri: str) -> None:
+    assert uri == read_uri(uri, "table")
+
+
+@pytest.mark.parametrize("uri", WRONG_URIS)
+def test_uris_that_no_directory_has_are_refused(uri: object) -> None:
+    with pytest.raises(ValueError, match=r"^table is "):
+        read_uri(uri, "table")
+
+
+@pytest.mark.parametrize(("read", "right"), [(read_array, [1]), (read_object, {"a": 1})])
+def test_containers_are_not_taken_for_each_other(read: Callable[[object, str], object], right: object) -> None:
+    assert right == read(right, "files")
+    others: list[object] = [None, "", "ab", 5, (), [1], {"a": 1}]
+    for wrong in others:
+        if wrong != right:
+            with pytest.raises(ValueError, match=r"^files is "):
+                read(wrong, "files")
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 63, "0" * 65, "G" * 64, "A" * 64, DIGEST + "\n", None, 0, []])
@@ -100,6 +137,12 @@ def test_a_list_of_a_version_that_no_log_has_is_corrupt(version: object) -> None
         read_list(edited_list(lambda lines: lines[0].update(version=version)))
 
 
+@pytest.mark.parametrize("uri", WRONG_URIS)
+def test_a_list_of_a_table_that_no_store_has_is_corrupt(uri: object) -> None:
+    with pytest.raises(Unreadable, match="cannot be read"):
+        read_list(edited_list(lambda lines: lines[0].update(table=uri)))
+
+
 def test_a_list_with_the_extremes_of_its_fields_is_read() -> None:
     files = {
         name: BackedUp(name, size, DIGEST, time) for name, size, time in (("a", 0, -MAX_TIME_MS), ("b", 1, MAX_TIME_MS))
@@ -121,6 +164,7 @@ NOTE = CopyNote("memory://source", "an-id", True, True, 0, 1, 5, {0: CopiedCommi
         {"lastVersion": float("inf")},
         {"lastVersion": -1},
         {"ownId": 5},
+        *({"source": uri} for uri in WRONG_URIS),
     ],
 )
 def test_a_note_of_a_copy_that_no_copy_has_written_is_refused(edit: dict[str, Any]) -> None:
@@ -136,7 +180,13 @@ def test_a_note_of_a_copy_that_no_copy_has_written_is_refused(edit: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "edit", [*({"createdTime": time_ms} for time_ms in WRONG_TIMES), {"version": 10**30}, {"version": -2}, {"clone": 5}]
+    "edit",
+    [
+        *({"createdTime": time_ms} for time_ms in WRONG_TIMES),
+        {"version": 10**30},
+        {"version": -2},
+        *({"clone": uri} for uri in WRONG_URIS),
+    ],
 )
 def test_a_note_of_a_clone_that_no_clone_has_written_is_refused(edit: dict[str, Any]) -> None:
     storage, note = MemoryStorage("source"), CloneNote("an-id", "memory://clone", 3, 5)

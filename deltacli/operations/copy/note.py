@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from deltacli.changing.recorded_fields import read_sha256, read_size_bytes, read_time_ms, read_version
+from deltacli.changing.recorded_fields import read_sha256, read_size_bytes, read_time_ms, read_uri, read_version
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_timestamp
@@ -88,7 +88,7 @@ def read_note(storage: ReadStorage) -> CopyNote | None:
     try:
         found = json.loads(data)
         note = CopyNote(
-            str(found["source"]),
+            read_uri(found["source"], "source"),
             str(found["tableId"]),
             found["replica"] is True,
             found["complete"] is True,

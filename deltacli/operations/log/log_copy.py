@@ -14,7 +14,14 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any, cast
 
-from deltacli.changing.recorded_fields import read_path, read_sha256, read_size_bytes, read_time_ms, read_version
+from deltacli.changing.recorded_fields import (
+    read_path,
+    read_sha256,
+    read_size_bytes,
+    read_time_ms,
+    read_uri,
+    read_version,
+)
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, Step, weighed
@@ -265,7 +272,7 @@ def _read_first(first: Json, files: Mapping[str, BackedUp]) -> BackupList:
     if not (table_id is None or isinstance(table_id, str)):
         raise ValueError("tableId is not a text")
     return BackupList(
-        str(first["table"]),
+        read_uri(first["table"], "table"),
         table_id,
         None if version is None else read_version(version, "version"),
         read_time_ms(first["timestampMs"], "timestampMs"),

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 
 from deltacli.changing.recorded_fields import (
     digest_content,
+    read_array,
+    read_field,
+    read_object,
     read_path,
     read_sha256,
     read_size_bytes,
     read_time_ms,
+    read_uri,
     read_version,
 )
 from deltacli.core.errors import FileMissing, Refused, Unreadable
@@ -144,17 +148,16 @@ def read_backup_manifest(storage: ReadStorage, store: ReadStorage, uri: str) -> 
     """
     try:
         content = json.loads(store.read(MANIFEST))
-        manifest = _parse(content)
-        of_table = str(content["table"])
+        manifest, of_table = _parse(content)
     except FileMissing:
         message = f"{uri} is not the backup of a repair: it has no {MANIFEST}"
         raise Unreadable(message, code="repair.backup-missing") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        raise Unreadable(
-            f"{MANIFEST} of {uri} is not as a repair has written it",
-            code="repair.backup-damaged",
-            facts={"reason": str(fault)[:200]},
-        ) from fault
+    except RecursionError as fault:
+        raise _damaged(uri, "it is nested too deeply") from fault
+    except (json.JSONDecodeError, UnicodeDecodeError) as fault:
+        raise _damaged(uri, f"it is not JSON: {fault}") from fault
+    except ValueError as fault:
+        raise _damaged(uri, str(fault)) from fault
     if not is_address_of(storage, of_table):
         raise Refused(
             f"{uri} is the backup of another table",
@@ -164,50 +167,73 @@ def read_backup_manifest(storage: ReadStorage, store: ReadStorage, uri: str) -> 
     return manifest
 
 
-def _parse(content: Json) -> BackupManifest:
-    """Return the manifest in a JSON value. Raises ValueError, KeyError, TypeError and AttributeError."""
+def _damaged(uri: str, reason: str) -> Unreadable:
+    return Unreadable(
+        f"{MANIFEST} of {uri} is not as a repair has written it",
+        code="repair.backup-damaged",
+        facts={"reason": reason[:200]},
+    )
+
+
+def _parse(value: Json) -> tuple[BackupManifest, str]:
+    """Return the manifest in a JSON value, and the URI of its table. Raises ValueError, naming the field."""
+    content = read_object(value, "the manifest")
     digest = content.pop(_DIGEST, None)
     if digest is not None and digest != digest_content(content):
         raise ValueError("it was changed: its digest does not match")
-    if content["kind"] != KIND:
-        raise ValueError(f"its kind is {str(content['kind'])[:80]}, not {KIND}")
+    kind = read_field(content, "kind")
+    if kind != KIND:
+        raise ValueError(f"its kind is {str(kind)[:80]}, not {KIND}")
 
-    version = content["version"]
-    files = [_parse_file(entry) for entry in content["files"]]
+    version = read_field(content, "version")
+    committed = read_array(read_field(content, "committedVersions"), "committedVersions")
+    files = [_parse_file(entry) for entry in read_array(read_field(content, "files"), "files")]
     if len({file.path for file in files}) < len(files):
         raise ValueError("it has a path twice")
     log_files, past = content.get("logFiles"), content.get("past")
-    return BackupManifest(
+    manifest = BackupManifest(
         None if version is None else read_version(version, "version"),
-        [read_version(number, "committedVersions") for number in content["committedVersions"]],
+        [read_version(number, "committedVersions") for number in committed],
         files,
-        None if log_files is None else frozenset(read_path(name, "logFiles") for name in log_files),
+        None if log_files is None else _parse_names(log_files),
         None if past is None else _parse_past(past),
-        {
-            read_path(path, "left"): None if sha256 is None else read_sha256(sha256, "left")
-            for path, sha256 in content.get("left", {}).items()
-        },
+        _parse_left(content.get("left", {})),
         is_verified=digest is not None,
     )
+    return manifest, read_uri(read_field(content, "table"), "table")
 
 
-def _parse_file(entry: Json) -> BackupFile:
-    path = read_path(entry["path"], "path")
-    if entry["kept"] != name_in_backup(path):
-        raise ValueError(f"kept is {str(entry['kept'])[:80]!r}, not {name_in_backup(path)!r}")
+def _parse_names(log_files: Json) -> frozenset[str]:
+    return frozenset(read_path(name, "logFiles") for name in read_array(log_files, "logFiles"))
+
+
+def _parse_left(left: Json) -> dict[str, str | None]:
+    return {
+        read_path(path, "left"): None if sha256 is None else read_sha256(sha256, "left")
+        for path, sha256 in read_object(left, "left").items()
+    }
+
+
+def _parse_file(value: Json) -> BackupFile:
+    entry = read_object(value, "files")
+    path = read_path(read_field(entry, "path"), "path")
+    kept = read_field(entry, "kept")
+    if kept != name_in_backup(path):
+        raise ValueError(f"kept is {str(kept)[:80]!r}, not {name_in_backup(path)!r}")
     return BackupFile(
         path,
-        entry["kept"],
-        read_size_bytes(entry["sizeBytes"], "sizeBytes"),
-        read_sha256(entry["sha256"], "sha256"),
-        read_time_ms(entry["modificationTimeMs"], "modificationTimeMs"),
+        kept,
+        read_size_bytes(read_field(entry, "sizeBytes"), "sizeBytes"),
+        read_sha256(read_field(entry, "sha256"), "sha256"),
+        read_time_ms(read_field(entry, "modificationTimeMs"), "modificationTimeMs"),
     )
 
 
-def _parse_past(past: Json) -> Past:
-    name, sha256 = past["name"], past["sha256"]
+def _parse_past(value: Json) -> Past:
+    past = read_object(value, "past")
+    name, sha256 = read_field(past, "name"), read_field(past, "sha256")
     return Past(
-        read_version(past["version"], "past.version", least=-1),
+        read_version(read_field(past, "version"), "past.version", least=-1),
         None if name is None else read_path(name, "past.name"),
         None if sha256 is None else read_sha256(sha256, "past.sha256"),
     )

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.changing.plan import Amount, OnTable
-from deltacli.changing.recorded_fields import digest_content
+from deltacli.changing.recorded_fields import digest_content, read_uri
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -422,7 +422,7 @@ def read_repair_plan(path: str) -> SavedPlan:
         if found["kind"] != KIND or seen != digest_content(found):
             raise ValueError("its digest does not match")
         return SavedPlan(
-            str(found["table"]),
+            read_uri(found["table"], "table"),
             found["tableId"],
             RepairRequest(**found["request"]),
             frozenset(_text(one["rule"], one["location"], one["action"]) for one in found["steps"]),
@@ -434,7 +434,7 @@ def read_repair_plan(path: str) -> SavedPlan:
             code="repair.plan-missing",
             hint=command("repair", save_plan=path),
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise Unreadable(
             f"{path} is not a saved plan of a repair",
             code="repair.plan-unreadable",

@@ -121,6 +121,7 @@ def test_a_field_of_a_file_that_no_repair_has_written_is_refused(field: str, val
         put_back(opened(table), kept)
 
     assert "repair.backup-damaged" == error.value.code
+    assert str(error.value.facts["reason"]).startswith(f"{field} is ")
     assert before == content_of(table.root)
 
 
@@ -142,10 +143,24 @@ def test_a_field_of_a_file_that_no_repair_has_written_is_refused(field: str, val
         {"left": {"": None}},
         {"left": [CHECKPOINT]},
         {"logFiles": [None]},
+        {"logFiles": "abc"},
+        {"logFiles": {"a": 1}},
         {"files": None},
+        {"files": ""},
+        {"files": {}},
         {"files": [None]},
+        {"files": ["x"]},
+        {"committedVersions": ""},
+        {"committedVersions": {}},
+        {"left": ""},
+        {"left": None},
         {"kind": None},
         {"table": None},
+        {"table": 5},
+        {"table": "/tmp/a"},
+        {"table": "file:///tmp/a\0b"},
+        {"table": "file:///tmp/a%00b"},
+        {"table": "file:///\ud800"},
     ],
 )
 def test_a_manifest_that_no_repair_has_written_is_refused(edit: Content, tmp_path: Path) -> None:
@@ -153,11 +168,24 @@ def test_a_manifest_that_no_repair_has_written_is_refused(edit: Content, tmp_pat
     before = content_of(table.root)
     edit_manifest(kept, lambda content: content.update(edit))
 
-    with pytest.raises((Unreadable, Refused)) as error:
+    with pytest.raises(Unreadable) as error:
         put_back(opened(table), kept)
 
-    assert str(error.value.code) in ("repair.backup-damaged", "repair.backup-of-another")
+    (field,) = edit
+    assert "repair.backup-damaged" == error.value.code
+    assert field in str(error.value.facts["reason"])
     assert before == content_of(table.root)
+
+
+@pytest.mark.parametrize("field", ["kind", "version", "committedVersions", "files", "table"])
+def test_a_field_that_is_missing_is_named(field: str, tmp_path: Path) -> None:
+    table, kept = repaired(tmp_path / "t")
+    edit_manifest(kept, lambda content: content.pop(field))
+
+    with pytest.raises(Unreadable) as error:
+        put_back(opened(table), kept)
+
+    assert f"{field} is missing" == error.value.facts["reason"]
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"5", b'"x"', b"{}", b"\xff", b"[" * 100_000, b'{"kind":'])
@@ -169,6 +197,7 @@ def test_a_manifest_that_is_no_object_is_refused(data: bytes, tmp_path: Path) ->
         put_back(opened(table), kept)
 
     assert "repair.backup-damaged" == error.value.code
+    assert "object has no attribute" not in str(error.value.facts["reason"])
 
 
 def test_a_path_that_a_manifest_names_twice_is_refused(tmp_path: Path) -> None:
@@ -250,10 +279,11 @@ def interrupted_repair(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Bra
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(Backup, "note_end", interrupted)
         patched.setattr(Backup, "note_left", lambda _: None)
-        execute_repair(plan)
+        with pytest.raises(KeyboardInterrupt):
+            execute_repair(plan)
     (manifest,) = root.rglob("manifest.json")
     return table, manifest.parent.as_uri()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.recorded_fields import digest_content
 from deltacli.core.errors import PartlyDone, Refused, Unreadable
 from deltacli.operations.repair import backup, repair
 from deltacli.operations.repair.backup import Put, plan_undo
@@ -291,3 +293,20 @@ def test_the_saved_plan_of_a_copy_is_refused(tmp_path: Path) -> None:
     saved.require_covers(plan_repair(opened(linked), saved.request))
 
     assert "repair.plan-of-another" == error.value.code
+
+
+@pytest.mark.parametrize("uri", [None, 5, "file:///a\0b", "file:///a%00b", "file:///\ud800"])
+def test_a_saved_plan_of_a_table_that_no_store_has_is_refused(uri: object, tmp_path: Path) -> None:
+    table = grown(tmp_path / "t", 3)
+    (table.root / HINT).write_bytes(b"{")
+    path = tmp_path / "plan.json"
+    save_repair_plan(plan_repair(opened(table), request(level="log")), str(path))
+    content = json.loads(path.read_text()) | {"table": uri}
+    del content["sha256"]
+    path.write_text(json.dumps(content | {"sha256": digest_content(content)}))
+
+    with pytest.raises(Unreadable) as error:
+        read_repair_plan(str(path))
+
+    assert "repair.plan-unreadable" == error.value.code
+    assert "table is " in str(error.value.facts["reason"])
