@@ -422,6 +422,18 @@ def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
     return [keys[place] for place in types.places_of(name, keys)]
 
 
+def find_without_values(maps: ArrowArray, names: Sequence[str]) -> ArrowArray:
+    """Return which maps lack a value, also a null one, of one of these columns (physical names), ignoring case.
+
+    A map that is null itself is not among them.
+    """
+    keys = _KeysOf(maps)
+    lacking = pa.repeat(False, len(maps))
+    for name in names:
+        lacking = pc.or_(lacking, keys.lacking(name))
+    return pc.and_(lacking, pc.is_valid(maps))
+
+
 def with_spelled_keys(maps: ArrowArray, names: Sequence[str]) -> ArrowArray:
     """Return partition values with the keys of these columns (physical names) spelled as the table spells them."""
     return _KeysOf(maps).spelled(names)
@@ -440,8 +452,7 @@ class _KeysOf:
 
     def require(self, name: str, paths: Any) -> None:
         """Raise unless every map has the key, ignoring case if none has it exactly."""
-        count = pc.sum(pc.is_in(self._keys, value_set=pa.array(self._spellings(name), pa.string()))).as_py() or 0
-        if count >= len(self._maps):
+        if self._have_all(name):
             return
         lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
         for row, known in enumerate(lists.to_pylist()):
@@ -452,6 +463,19 @@ class _KeysOf:
                     facts={"file": paths[row].as_py(), "keys": ", ".join(known or ()) or "none"},
                     hint=command("validate", select=["partition.*"]),
                 )
+
+    def lacking(self, name: str) -> ArrowArray:
+        """Return which maps lack the key, ignoring case if none has it exactly."""
+        if self._have_all(name):
+            return pa.repeat(False, len(self._maps))
+        spellings = set(self._spellings(name))
+        lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
+        return pa.array([spellings.isdisjoint(known or ()) for known in lists.to_pylist()], pa.bool_())
+
+    def _have_all(self, name: str) -> bool:
+        """Return True if there are as many keys of this name as maps, so that each has one."""
+        count = pc.sum(pc.is_in(self._keys, value_set=pa.array(self._spellings(name), pa.string()))).as_py() or 0
+        return count >= len(self._maps)
 
     def _spellings(self, name: str) -> list[str]:
         return [self._distinct[place] for place in types.places_of(name, self._distinct)]

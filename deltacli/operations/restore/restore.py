@@ -35,6 +35,7 @@ from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
+from deltacli.delta.partitions.values import find_without_values
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import metadata
@@ -463,21 +464,30 @@ def _removal_refusals(now: Snapshot, found: Difference) -> Iterator[Refusal]:
 
 
 def _refuse_without_partition_values(target: Snapshot, found: Difference, where: Mask | None) -> Iterator[Refusal]:
-    """Refuse adds without partition values in a partitioned table: no reader can know the values of their rows."""
+    """Refuse adds without all partition values in a partitioned table: no reader can know the values of their rows.
+
+    Some readers fail at a value that is missing, others take it for null. A null value is stated in the map.
+    """
     columns = target.metadata.partition_columns
     if not columns or not found.added_amount.files:
         return
-    paths: list[str] = []
+    without_map, without_value = list[str](), list[str]()
     for adds in chosen_actions(target, found.target.keys, found.added, where, ("path", "partitionValues")):
-        paths += pc.filter(adds.column("path"), pc.is_null(adds.column("partitionValues"))).to_pylist()
-    if paths:
-        yield Refusal(
-            "action.missing-required",
-            f"{plural(len(paths), 'file')} of version {target.version} cannot come back, first {paths[0]}: the log has "
-            f"no partition values, and the table is partitioned by {', '.join(columns)}",
-            command("validate", select=["action.missing-required"]),
-            files=tuple(paths),
-        )
+        paths, maps = adds.column("path"), adds.column("partitionValues")
+        without_map += pc.filter(paths, pc.is_null(maps)).to_pylist()
+        without_value += pc.filter(paths, find_without_values(maps, [*target.config.partition_columns])).to_pylist()
+
+    by_code = {"action.missing-required": without_map, "partition.key-missing": without_value}
+    for code, files in by_code.items():
+        if files:
+            amount = "no partition values" if files is without_map else "not all partition values"
+            yield Refusal(
+                code,
+                f"{plural(len(files), 'file')} of version {target.version} cannot come back, first {files[0]}: the log "
+                f"has {amount}, and the table is partitioned by {', '.join(columns)}",
+                command("validate", select=[code]),
+                files=tuple(files),
+            )
 
 
 def _file_refusals(plan: RestorePlan) -> Iterator[Refusal]:

@@ -233,3 +233,38 @@ def test_an_add_without_partition_values_does_not_come_back_to_a_partitioned_tab
         restoring.restore(0)
 
     assert ("action.missing-required", 1) == (caught.value.code, restoring.table.snapshot().version)
+
+
+def _long(name: str) -> Action:
+    return {"name": name, "type": "long", "nullable": True, "metadata": {}}
+
+
+PARTITIONED: Action = {
+    "partition_columns": ["id", "day"],
+    "schema_string": json.dumps({"type": "struct", "fields": [_long(name) for name in ("id", "day", "value")]}),
+}
+
+
+@pytest.mark.parametrize("values", [{}, {"id": "1"}, {"other": "1", "id": "1"}])
+def test_an_add_that_lacks_a_partition_value_does_not_come_back(values: Action) -> None:
+    complete: Action = {"id": "1", "day": None}
+    lines = [*birth(**PARTITIONED), add("b", partition_values=complete), add("a", partition_values=values)]
+    builder = removed(removed(TableBuilder().commit(commit_info(), *lines), "a"), "b")
+    restoring = Restoring(builder)
+
+    with pytest.raises(Refused) as caught:
+        restoring.restore(0)
+
+    assert ("partition.key-missing", 2) == (caught.value.code, restoring.table.snapshot().version)
+    assert "first a:" in caught.value.message
+
+
+@pytest.mark.parametrize("values", [{"id": "1", "day": None}, {"ID": "1", "Day": "2"}])
+def test_an_add_with_null_values_or_other_letters_comes_back(values: Action) -> None:
+    lines = [*birth(**PARTITIONED), add("a", partition_values=values)]
+    restoring = Restoring(removed(TableBuilder().commit(commit_info(), *lines), "a"))
+
+    restoring.restore(0)
+
+    [action] = restoring.newest_commit()["add"]
+    assert values == action["partitionValues"]
