@@ -158,6 +158,28 @@ def logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
     return pc.bit_wise_xor(paths, pc.take(pa.array(ids, pa.int64()), encoded.indices))
 
 
+def logical_keys_of(
+    keys: PathKeys, paths: pyarrow.Array, hashes: pyarrow.Array, vectors: pyarrow.Array
+) -> pyarrow.Array:
+    """Return the keys (int64) of logical files, also of files outside the table whose vector may be in it.
+
+    Args:
+        keys: The keys of the paths of the table.
+        paths: Raw paths of the log. Outside the table they are compared as text, so that a vector is not taken for
+            removed by an action that some engine relates to another file.
+        hashes: Their hashes by `keys`; null outside the table.
+        vectors: The ids of their deletion vectors, "" for none.
+
+    Returns:
+        Null for files outside the table without a vector.
+    """
+    if hashes.null_count:
+        is_outside = pc.and_(pc.is_null(hashes), pc.not_equal(vectors, ""))
+        outside = keys.of_listing(pc.cast(pc.filter(paths, is_outside), pa.binary()))
+        hashes = pc.replace_with_mask(hashes, is_outside, outside)
+    return logical_keys(hashes, vectors)
+
+
 class _Rows:
     """Collects named files into one table of columns."""
 
@@ -197,8 +219,8 @@ class FileHistory:
         self._vectors.add(rows.where(pc.is_valid(rows.files)))
 
     def take_removes(self, rows: NamedKeys) -> None:
-        """Remove data files."""
-        self._removes.add(rows.where(pc.is_valid(rows.files)))
+        """Remove data files. Of those outside the table, only the ones with vectors have keys."""
+        self._removes.add(rows.where(pc.is_valid(rows.keys)))
 
     def take_tombstones(self, keys: ArrowArray) -> None:
         """Remove data files in an unknown version."""

@@ -25,7 +25,7 @@ from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
-from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys, named_files
+from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys_of, named_files
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import last_commit_before, read_snapshot
 from deltacli.table.walk import TableWalk
@@ -277,7 +277,8 @@ class ReferenceCollector:
 
     def _take_added(self, part: FileReferences, keys: LogKeys) -> ArrowArray:
         """Record added files in the history, and return the hashes of the files of their deletion vectors."""
-        rows = NamedKeys(keys.hashes, logical_keys(keys.hashes, part.vector), part.version)
+        logical = logical_keys_of(self._keys, _flat(part.path), keys.hashes, _flat(part.vector))
+        rows = NamedKeys(keys.hashes, logical, part.version)
         self.history.take_adds(rows)
         self.history.take_other_spellings(keys.spare, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
@@ -348,7 +349,7 @@ class ReferenceCollector:
         removed_keys = self._of_log(paths)
         if is_protected:
             self._take_lookalikes(removed_keys, sizes)
-        keys = logical_keys(removed_keys.hashes, _flat(vectors))
+        keys = logical_keys_of(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
         if versions is None:
             self.history.take_tombstones(keys)
         else:

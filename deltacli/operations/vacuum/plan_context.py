@@ -79,7 +79,7 @@ from deltacli.operations.vacuum.plan import (
 )
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import contradiction
-from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys
+from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys_of
 from deltacli.table.find_log import Log, find_hint, has_clone_notes, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
@@ -482,9 +482,10 @@ def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> N
         if batch.adds is None or not batch.adds.num_rows:
             continue
         ids = batch.adds.column("dv_id")
-        paths = keys.of_log(batch.adds.column("path")).hashes
+        texts = batch.adds.column("path")
+        paths = keys.of_log(texts).hashes
         versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
-        rows = NamedKeys(paths, logical_keys(paths, ids), versions)
+        rows = NamedKeys(paths, logical_keys_of(keys, texts, paths, ids), versions)
         history.take_adds(rows.where(pc.is_in(paths, value_set=files)))
         vectors = keys.of_vectors(ids).hashes
         history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
