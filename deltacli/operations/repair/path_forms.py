@@ -18,7 +18,6 @@ Spec: Action Reconciliation; Deletion Vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -26,7 +25,8 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.clone_notes import CloneNote, address_of
 from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
-from deltacli.core.errors import StorageFailed
+from deltacli.changing.new_files import NewFiles
+from deltacli.core.errors import ConflictLost, FileMissing, Refused, StorageFailed
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
@@ -65,7 +65,11 @@ class _Misspelled(NamedTuple):
     def __add__(self, other: object) -> _Misspelled:
         if not isinstance(other, _Misspelled):
             return NotImplemented
-        return _Misspelled(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return _Misspelled(
+            files=self.files + other.files,
+            with_inline_vectors=self.with_inline_vectors + other.with_inline_vectors,
+            without_row_counts=self.without_row_counts + other.without_row_counts,
+        )
 
     @property
     def obstacle(self) -> str | None:
@@ -95,13 +99,19 @@ def plan_path_forms(table: TableHandle, findings: Sequence[Finding], now: Snapsh
 
 
 def _count_misspelled(now: Snapshot) -> _Misspelled:
+    """Count the files to add again, and what stands against it."""
+
     def count(adds: RecordBatch) -> _Misspelled:
         chosen = adds.filter(_find_misspelled(adds))
-        ids = unique_id_column(chosen.column("deletionVector"))
-        is_inline = pc.starts_with(ids, "i")
-        has_no_vector = pc.equal(ids, "")
+        vector_ids = unique_id_column(chosen.column("deletionVector"))
+        is_inline = pc.starts_with(vector_ids, "i")
+        has_no_vector = pc.equal(vector_ids, "")
         is_uncounted = pc.and_(has_no_vector, pc.is_null(num_records_column(chosen.column("stats"))))
-        return _Misspelled(chosen.num_rows, pc.sum(is_inline).as_py() or 0, pc.sum(is_uncounted).as_py() or 0)
+        return _Misspelled(
+            files=chosen.num_rows,
+            with_inline_vectors=pc.sum(is_inline).as_py() or 0,
+            without_row_counts=pc.sum(is_uncounted).as_py() or 0,
+        )
 
     counts = now.file_actions.map_actions("add", count, fields=_FIELDS)
     return sum(counts, _Misspelled())
@@ -138,36 +148,77 @@ class RespellPaths:
         put_notes(self.owners.tables, note)
 
         own_vectors = dict[str, JsonObject | None]()
-        # A file without a vector may come up until the commit, so that the plan does not decide whether one is needed.
-        write_empty_vector = cache(lambda: _write_empty_vector(run.gate.store, UUID(table.machine.new_uuid())))
+        empty_vector = _EmptyVector(table)
 
         def change_vectors(adds: RecordBatch) -> RecordBatch:
-            return _respell(adds, root, write_empty_vector, own_vectors)
+            return _respell(adds, root, empty_vector.write, own_vectors)
 
         def take_vectors_back(adds: RecordBatch) -> RecordBatch:
             return _take_vectors_back(adds, own_vectors)
 
-        first = run.commit(lambda now: _request(now, table.clock(), _find_misspelled, change_vectors))
+        try:
+            first = run.commit(lambda now: _request(now, table.clock(), _find_misspelled, change_vectors))
+        except (ConflictLost, Refused) as fault:
+            # Certainly no version names the file. After a failure of the store one might: then a vacuum decides.
+            fault.facts |= empty_vector.discard()
+            raise
+        if first is None:
+            empty_vector.discard()
+
+        # From here on a version names the vector, also if the second commit fails.
         second = run.commit(
             lambda now: _request(now, table.clock(), lambda adds: _find_changed(adds, own_vectors), take_vectors_back)
         )
         return first if second is None else second
 
 
-def _write_empty_vector(storage: Storage, uuid: UUID) -> JsonObject:
-    """Write the file of a vector that deletes no row, for all files without a vector, and return its descriptor.
+class _EmptyVector:
+    """The vector that deletes no row, in one file for all files without a vector.
 
-    If no commit follows, a vacuum deletes it like any file that no version names.
-
-    Raises:
-        StorageFailed: If it is not known whether the file was written.
+    A file without a vector may come up until the commit, so the plan does not decide whether it is needed.
     """
-    vector = describe_empty_vector(uuid)
-    path = vector_file(str(vector["pathOrInlineDv"]))
-    assert path is not None
-    if storage.put_if_absent(path, empty_vector_bytes()) != Created():
-        raise StorageFailed(f"{path} may not have been written")
-    return vector
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+        self._descriptor = describe_empty_vector(UUID(table.machine.new_uuid()))
+        self._has_begun = False
+        self._is_written = False
+
+    def write(self) -> JsonObject:
+        """Write the file, unless it was written, and return the descriptor of the vector.
+
+        If the run ends before it commits, a vacuum deletes the file like any other that no version names.
+
+        Raises:
+            StorageFailed: If the file is not there, or if that is not known.
+        """
+        if not self._is_written:
+            self._has_begun = True
+            path, storage, data = self._find_path(), self._table.writable(), empty_vector_bytes()
+            # The answer may be lost. The name is of this run, so the content tells whether the file was written.
+            if storage.put_if_absent(path, data) != Created() and not _is_stored(storage, path, data):
+                raise StorageFailed(f"{path} may not have been written")
+            self._is_written = True
+        return self._descriptor
+
+    def discard(self) -> dict[str, str]:
+        """Delete the file if no version names it, and return what could not be deleted as facts of an error."""
+        files = NewFiles(self._table)
+        if self._has_begun:
+            files.delete([self._find_path()])
+        return files.facts
+
+    def _find_path(self) -> str:
+        path = vector_file(str(self._descriptor["pathOrInlineDv"]))
+        assert path is not None
+        return path
+
+
+def _is_stored(storage: Storage, path: str, data: bytes) -> bool:
+    try:
+        return storage.read(path) == data
+    except FileMissing:
+        return False
 
 
 def _request(
@@ -211,7 +262,7 @@ def _respell(
     Args:
         adds: Live files in another spelling.
         root: The URI of the table, as absolute paths begin.
-        write_empty_vector: Returns the vector that stands in where a file has none.
+        write_empty_vector: Writes the vector that stands in where a file has none, and returns its descriptor.
         own_vectors: Gets the id of each vector that stands in for another one -> that vector, in its own spelling.
     """
     paths = adds.column("path")

@@ -169,6 +169,8 @@ class Run:
     put: Journal
     unneeded: dict[str, str] = field(default_factory=dict)
     """Key of a place -> why a change that was made left it out."""
+    committed: list[int] = field(default_factory=list)
+    """The versions that the change that is being made has committed so far."""
 
     @property
     def table(self) -> TableHandle:
@@ -179,7 +181,10 @@ class Run:
         from deltacli.changing.commit import Committed
 
         done = self.gate.commit_one(make, commit_metadata=self.request.commit_metadata)
-        return done.version if isinstance(done, Committed) else None
+        if not isinstance(done, Committed):
+            return None
+        self.committed.append(done.version)
+        return done.version
 
     def move(self, paths: Sequence[str]) -> None:
         """Keep files, then delete them from the table. Raises StorageFailed."""

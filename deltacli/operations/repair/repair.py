@@ -591,6 +591,7 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
     is_whole = True
     for number, positions in sorted(by_work.items()):
         state, reason, version = StepState.DONE, None, None
+        run.committed.clear()
         try:
             version = plan.work[number].run(run)
             gate.has_begun = True
@@ -608,9 +609,11 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
             raise
         finally:
             gate.has_begun = gate.has_begun or run.put.files > 0
-        if version is not None:
-            outcome.versions.append(version)
-            run.backup.note_versions([version])
+            # A change may have committed one version, and failed at the next one.
+            versions = [*dict.fromkeys([*run.committed, *([] if version is None else [version])])]
+            outcome.versions += versions
+        if versions:
+            run.backup.note_versions(versions)
         for position in positions:
             step = outcome.steps[position]
             unneeded = run.unneeded.get(step.place.key or "") if state is StepState.DONE else None

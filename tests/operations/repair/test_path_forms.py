@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,12 +16,20 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
+from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
-from deltacli.delta.data_files import canonical, describe_empty_vector, unique_id, vector_file
+from deltacli.core.units import DAY_MS
+from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY, canonical, describe_empty_vector, unique_id, vector_file
 from deltacli.delta.log.segment import commit_name
-from tests.support.actions import commit_info, metadata, protocol
+from deltacli.operations.repair.plan import StepState
+from deltacli.operations.repair.repair import RepairOutcome, plan_repair
+from deltacli.storage import LocalStorage
+from tests.support.actions import commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
+from tests.support.effort import InTurn
+from tests.support.faulty import Fault, FaultyStorage
 from tests.support.peers import Task, ask_for_rows, has_peer, peer_python
+from tests.support.repairing import execute_repair, request
 
 NOW_MS = 1_800_000_000_000
 RULE = "path.file-uri-form"
@@ -296,3 +306,164 @@ def test_two_spellings_without_a_change_of_the_vector_are_still_an_error(tmp_pat
     commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     assert "path.same-file-two-spellings" in findings(tmp_path)
+
+
+CREATIONS = {"put_if_absent", "publish"}
+WRITES = {"put_if_absent", "publish", "put", "begin", "replace", "delete_many"}
+
+
+def repair_with(home: Path, storage: FaultyStorage) -> RepairOutcome:
+    """Repair the clone through a store that may fail at a call."""
+    table = opened(home)
+    faulty = Table(storage, clock=fixed_clock(NOW_MS), open_other=table.open_other, allowed=table.allowed)
+    return execute_repair(plan_repair(faulty, request(level="log")))
+
+
+def faulty_store(home: Path, at: int = 0, fault: Fault = Fault.BEFORE) -> FaultyStorage:
+    return FaultyStorage(LocalStorage(str(home / "clone")), at, fault)
+
+
+def vector_files(home: Path) -> list[Path]:
+    return list((home / "clone" / EMPTY_VECTOR_DIRECTORY).glob("*")) if has_vectors(home) else []
+
+
+def has_vectors(home: Path) -> bool:
+    return (home / "clone" / EMPTY_VECTOR_DIRECTORY).is_dir()
+
+
+def named_vectors(home: Path) -> set[str]:
+    """The files of vectors that some version of the clone names."""
+    commits = (home / "clone" / "_delta_log").glob("*.json")
+    vectors = [
+        action["deletionVector"]
+        for commit in commits
+        for _, action in actions_of(home, int(commit.stem))
+        if action.get("deletionVector")
+    ]
+    return {str(vector_file(vector["pathOrInlineDv"])) for vector in vectors}
+
+
+def test_a_fault_at_a_call_leaves_the_rows_and_the_next_run_ends_the_work(tmp_path: Path, in_turn: InTurn) -> None:
+    """Each version that there is reads alike by both keys, and names no vector that is not there."""
+    write_old_clone(tmp_path)
+    untouched = tmp_path / "untouched"
+    shutil.copytree(tmp_path / "clone", untouched)
+    rows = rows_of(tmp_path)
+    counting = faulty_store(tmp_path)
+    repair_with(tmp_path, counting)
+    calls = counting.calls
+    assert any(verb == "put_if_absent" and EMPTY_VECTOR_DIRECTORY in path for verb, path in calls)
+    faults = [Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT]
+    cases = [(at, fault) for at, (verb, _) in enumerate(calls, 1) if verb in WRITES for fault in faults]
+    cases = [case for case in cases if case[1] in faults[:2] or calls[case[0] - 1][0] in CREATIONS]
+    cases += [(at, Fault.BEFORE) for at, (verb, _) in enumerate(calls, 1) if verb not in WRITES]
+
+    for at, fault in in_turn(cases):
+        shutil.rmtree(tmp_path / "clone")
+        shutil.copytree(untouched, tmp_path / "clone")
+
+        with suppress(DeltacliError):
+            repair_with(tmp_path, faulty_store(tmp_path, at, fault))
+
+        newest = opened(tmp_path).snapshot().version
+        for version in range(newest + 1):
+            assert rows == rows_of(tmp_path, version), (calls[at - 1], fault)
+            assert {len(FILES)} == {len(replay(tmp_path, version, key)) for key in (by_text, by_meaning)}
+        assert named_vectors(tmp_path) <= {f"{path.parent.name}/{path.name}" for path in vector_files(tmp_path)}
+        opened(tmp_path).repair(allow_in_use=True)
+        assert RULE not in findings(tmp_path), (calls[at - 1], fault)
+        assert rows == rows_of(tmp_path)
+        assert 2 == opened(tmp_path).snapshot().version, (calls[at - 1], fault)
+
+
+def call_of_commit(home: Path, version: int) -> int:
+    """The number of the call that makes a version of the clone, from 1; the clone is as before afterwards."""
+    untouched = home / "untouched"
+    shutil.copytree(home / "clone", untouched)
+    counting = faulty_store(home)
+    repair_with(home, counting)
+    shutil.rmtree(home / "clone")
+    untouched.rename(home / "clone")
+    names = [path for verb, path in counting.calls if verb in ("publish", "put_if_absent")]
+    assert f"_delta_log/{commit_name(version)}" in names
+    return next(
+        at
+        for at, (verb, path) in enumerate(counting.calls, 1)
+        if verb in ("publish", "put_if_absent") and path.endswith(commit_name(version))
+    )
+
+
+class Overtaken(FaultyStorage):
+    """A store in which another writer commits version 1 while the file of the vector is written."""
+
+    def __init__(self, home: Path, *lines: Action) -> None:
+        super().__init__(LocalStorage(str(home / "clone")))
+        self._commit = home / "clone" / "_delta_log" / commit_name(1)
+        self._data = "".join(json.dumps(line) + "\n" for line in lines)
+
+    def step(self, verb: str, path: str, call: Callable[[], Any]) -> Any:  # Any: as of the call
+        if path.startswith(EMPTY_VECTOR_DIRECTORY) and verb == "put_if_absent":
+            self._commit.write_text(self._data)
+        return super().step(verb, path, call)
+
+
+def test_no_vector_is_left_behind_where_another_writer_removed_the_files(tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    removes = [remove(action["path"], data_change=True) for kind, action in actions_of(tmp_path, 0) if kind == "add"]
+
+    repair_with(tmp_path, Overtaken(tmp_path, commit_info("DELETE"), *removes))
+
+    assert (1, []) == (opened(tmp_path).snapshot().version, vector_files(tmp_path))
+
+
+def test_no_vector_is_left_behind_by_a_refused_commit(tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    upgrade = protocol(3, 7, reader_features=["deletionVectors"], writer_features=["deletionVectors", "fromTheFuture"])
+
+    with pytest.raises(DeltacliError):
+        repair_with(tmp_path, Overtaken(tmp_path, commit_info("UPGRADE"), upgrade))
+
+    assert [] == vector_files(tmp_path)
+
+
+def test_a_lost_answer_about_the_vector_is_resolved_by_reading_it(tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    untouched = tmp_path / "untouched"
+    shutil.copytree(tmp_path / "clone", untouched)
+    counting = faulty_store(tmp_path)
+    repair_with(tmp_path, counting)
+    (at,) = [at for at, (_, path) in enumerate(counting.calls, 1) if path in named_vectors(tmp_path)]
+    shutil.rmtree(tmp_path / "clone")
+    untouched.rename(tmp_path / "clone")
+
+    done = repair_with(tmp_path, faulty_store(tmp_path, at, Fault.LOST))
+
+    assert [1, 2] == done.versions
+    assert {StepState.DONE} == {step.state for step in done.steps}
+
+
+def test_a_version_that_was_committed_before_a_fault_is_named(tmp_path: Path) -> None:
+    """The next run takes the vectors away; a vacuum deletes their file later."""
+    write_old_clone(tmp_path)
+    at = call_of_commit(tmp_path, 2)
+
+    done = repair_with(tmp_path, faulty_store(tmp_path, at, Fault.BEFORE))
+
+    assert [1] == done.versions
+    assert done.failed
+    assert 1 == len(vector_files(tmp_path))
+    opened(tmp_path).repair(allow_in_use=True)
+    assert [None] * len(FILES) == [action.get("deletionVector") for action in replay(tmp_path, 2, by_text)]
+
+
+def test_a_vacuum_deletes_the_vector_once_no_version_names_it(tmp_path: Path) -> None:
+    write_old_clone(tmp_path)
+    opened(tmp_path).repair(allow_in_use=True)
+    (vector,) = vector_files(tmp_path)
+    later = open_table(tmp_path / "clone", allow_external=[tmp_path.as_uri()], clock=fixed_clock(NOW_MS + 30 * DAY_MS))
+
+    opened(tmp_path).vacuum()
+    assert vector.exists()
+    later.vacuum(max_delete="100%")
+
+    assert not vector.exists()
