@@ -87,7 +87,15 @@ def require_takes_commits(table: CatalogTable) -> None:
 
 
 def named_other_table(properties: Mapping[str, str], uuid: str) -> str | None:
-    """Return the id that the properties of a log name where it is not this one; None also where they name no table."""
+    """Return the id of another table that the properties of a log name.
+
+    Args:
+        properties: The properties of a version.
+        uuid: The id of the table in the catalog.
+
+    Returns:
+        None if the properties name this table, or none: versions from before a catalog managed the table do not.
+    """
     named = named_table(properties)
     return None if named == uuid else named
 

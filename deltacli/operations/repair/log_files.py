@@ -561,7 +561,12 @@ def plan_checksums(
 
 
 def find_unreadable(findings: Sequence[Finding], stuck: frozenset[str]) -> frozenset[str]:
-    """Return the names of checkpoint files that cannot be read and, being `stuck`, are not repaired."""
+    """Return the names of checkpoint files that cannot be read, and that this repair leaves as they are.
+
+    Args:
+        findings: The findings about checkpoints.
+        stuck: The names of files of the log that the repair does not repair.
+    """
     paths = (one.place.path for one in findings if one.rule.id == UNREADABLE.id)
     return stuck.intersection(path.removeprefix(f"{LOG_DIRECTORY}/") for path in paths)
 
@@ -583,9 +588,10 @@ def plan_hint(
     if not findings:
         return Planned()
     listing = versioned(files.values())
-    newest = max((one.version for one in listing.checkpoints), default=None)
-    lost = [file.name for one in listing.checkpoints if one.version == newest for file in one.files]
-    if not unreadable.isdisjoint(lost):
+    newest = max((checkpoint.version for checkpoint in listing.checkpoints), default=None)
+    newest_checkpoints = (checkpoint for checkpoint in listing.checkpoints if checkpoint.version == newest)
+    names_of_newest = [file.name for checkpoint in newest_checkpoints for file in checkpoint.files]
+    if not unreadable.isdisjoint(names_of_newest):
         obstacle = obstacle or f"the newest checkpoint, of version {newest}, cannot be read"
     if newest is not None and newest not in listing.commits:
         obstacle = obstacle or f"commit {newest}, that of the newest checkpoint, is missing"
