@@ -13,6 +13,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count, takewhile
 from threading import Lock
@@ -293,6 +294,8 @@ def _make(
         raise ValueError("there is no table to commit to")
     if request is None:
         return NothingToDo(read_version)
+    if snapshot is not None:
+        request = _with_table_id(request, snapshot, table)
     past: LogFile | OwnCommit | None
     if before is not None:
         past, looked_at = before.past, 0.0
@@ -301,6 +304,17 @@ def _make(
     else:
         past, looked_at = None, 0.0
     return _Made(request, read_version, _base(snapshot, request, before), snapshot, past, looked_at)
+
+
+def _with_table_id(request: CommitRequest, snapshot: Snapshot, table: TableHandle) -> CommitRequest:
+    """Return a request whose metaData gives a table an id that has none.
+
+    Without one, deltalake cannot open the table, and Delta for Spark makes up another one at each reading, which it
+    writes into its next metaData. An empty id would stay for good, as that of many tables.
+    """
+    if request.metadata is None or request.metadata.get("id") or snapshot.metadata.id:
+        return request
+    return replace(request, metadata={**request.metadata, "id": table.machine.new_uuid()}, gives_id=True)
 
 
 def _require_free_versions(table: TableHandle, snapshot: Snapshot) -> None:

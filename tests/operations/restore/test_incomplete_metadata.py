@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from typing import Any
+from uuid import UUID
 
 import pyarrow.parquet as pq
 import pytest
@@ -155,10 +156,26 @@ def test_a_table_keeps_its_id_where_the_older_version_has_none() -> None:
     assert metadata()["metaData"]["id"] == restored_metadata(changed_after(without("id")))["id"]
 
 
-def test_a_table_that_never_had_an_id_gets_the_one_that_readers_assume() -> None:
+def test_a_table_that_never_had_an_id_gets_one_by_a_restore() -> None:
     action = restored_metadata(changed_after(without("id"), without("id", configuration={"owner": "loader"})))
 
-    assert "" == action["id"]
+    assert str(UUID(action["id"])) == action["id"]
+
+
+@pytest.mark.parametrize(
+    "nameless", [without("id"), metadata(id=""), metadata(id=None)], ids=["missing", "empty", "null"]
+)
+def test_a_table_without_an_id_gets_one_by_the_first_change_of_its_metadata(nameless: Line) -> None:
+    restoring = Restoring(changed_after(nameless, nameless))
+
+    restoring.table.set_properties({"owner": "first"})
+    [first] = restoring.newest_commit()["metaData"]
+    restoring.table.set_properties({"owner": "second"})
+    [second] = restoring.newest_commit()["metaData"]
+
+    assert str(UUID(first["id"])) == first["id"] == second["id"]
+    findings = restoring.table.validate(level="log").findings
+    assert not any(finding.rule.id.startswith("metadata.") for finding in findings if finding.place.version == 4)
 
 
 @pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.V2_PARQUET])
