@@ -277,8 +277,7 @@ class ReferenceCollector:
 
     def _take_added(self, part: FileReferences, keys: LogKeys) -> ArrowArray:
         """Record added files in the history, and return the hashes of the files of their deletion vectors."""
-        logical = logical_keys_of(self._keys, _flat(part.path), keys.hashes, _flat(part.vector))
-        rows = NamedKeys(keys.hashes, logical, part.version)
+        rows = NamedKeys(keys.hashes, logical_keys_of(self._keys, part.path, keys.hashes, part.vector), part.version)
         self.history.take_adds(rows)
         self.history.take_other_spellings(keys.spare, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
