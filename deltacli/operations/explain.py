@@ -35,6 +35,7 @@ from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import (
     ABSOLUTE_PATHS,
     OTHERS,
+    TIMES_BEYOND_NANOSECONDS,
     USED,
     Blocker,
     Client,
@@ -45,7 +46,7 @@ from deltacli.delta.protocol.clients import (
 )
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
-from deltacli.delta.schema.types import PrimitiveType, parse_schema
+from deltacli.delta.schema.types import PrimitiveType, has_timestamps, parse_schema
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -168,8 +169,9 @@ class Explained(NamedTuple):
 
     @property
     def loses(self) -> bool:
+        """Return whether the changes stop the client, also one whose access depends on the data now."""
         pairs = ((self.before.reads, self.access.reads), (self.before.writes, self.access.writes))
-        return any(old is True and new is False for old, new in pairs)
+        return any(old is not False and new is False for old, new in pairs)
 
     def as_json(self) -> JsonObject:
         found, client = self.access, self.access.client
@@ -304,6 +306,8 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
     traits = traits_of(config, [one.domain for one in snapshot.domains])
     if _has_files_elsewhere(snapshot):
         traits |= {ABSOLUTE_PATHS}
+    if _may_have_times_beyond_nanoseconds(snapshot):
+        traits |= {TIMES_BEYOND_NANOSECONDS}
     spelled = {
         name: field.data_type.name
         for name, field in config.partition_columns.items()
@@ -338,6 +342,19 @@ def _has_files_elsewhere(snapshot: Snapshot) -> bool:
         return bool(PathKeys((storage.uri, *storage.aliases)).of_log(absolute).keys.null_count)
 
     return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
+
+
+def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
+    """Return whether the statistics of a live file allow a timestamp that does not fit into 64-bit nanoseconds."""
+    fields = snapshot.config.schema.fields if snapshot.config.schema else ()
+    if not any(has_timestamps(field.data_type) for field in fields):
+        return False
+    from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
+
+    def may_exceed(adds: RecordBatch) -> bool:
+        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), snapshot.config)).as_py())
+
+    return any(snapshot.file_actions.map_actions("add", may_exceed, fields=["stats"]))
 
 
 def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:

@@ -73,7 +73,7 @@ def test_a_supposed_change_is_not_made(home: Path) -> None:
     added = clients(document(home, "--if", "add=columnMapping"))
     widened = clients(document(home, "--if", "widen=trip:decimal(20,0)"))
 
-    assert [added["duckdb"][name] for name in ("readsNow", "writesNow", "reads", "writes")] == [True, True, True, False]
+    assert [added["duckdb"][name] for name in ("readsNow", "writesNow", "reads", "writes")] == [True, None, True, False]
     assert (widened["deltalake"]["reads"], widened["deltalake"]["readsNow"]) == (False, True)
     assert before == open_table(home / "tbl").snapshot().version
 
@@ -335,3 +335,92 @@ def test_a_column_in_double_quotes_is_not_known_to_be_written(
     assert (True, is_written is True) == (found["spark"]["reads"], found["spark"]["writes"])  # it was measured
     assert (True, is_written) == (found["trino"]["reads"], found["trino"]["writes"])
     assert (True, True) == (found["deltalake"]["reads"], found["deltalake"]["writes"])
+
+
+def partitioned(place: Path, *columns: Json, partitions: list[str], **configuration: str) -> Path:
+    """Write a table with some partition columns and without files, and return the directory that it is in."""
+    schema = json.dumps({"type": "struct", "fields": columns})
+    versions = protocol(2, 5) if configuration else protocol()
+    meta = metadata(schema_string=schema, partition_columns=partitions, configuration=configuration)
+    TableBuilder().commit(versions, meta).write(place / "tbl")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("data_type", "client", "expected"),
+    [
+        ("decimal(5,2)", "deltalake", None),
+        ("decimal(38,2)", "deltalake", None),
+        ("decimal(5,2)", "polars", None),
+        ("decimal(5,2)", "chdb", None),
+        ("decimal(5,2)", "spark", True),
+        ("string", "deltalake", True),
+        ("string", "duckdb", None),
+        ("integer", "duckdb", None),
+        ("timestamp", "duckdb", False),
+        ("timestamp", "deltalake", True),
+        ("binary", "deltalake", False),
+        ("binary", "polars", False),
+        ("binary", "duckdb", None),
+        ("binary", "spark", True),
+        ("binary", "trino", None),
+    ],
+)
+def test_whether_partition_values_are_written_rightly_depends_on_their_type(
+    data_type: str, client: str, expected: bool | None, tmp_path: Path
+) -> None:
+    home = partitioned(tmp_path, column("a", "long"), column("p", data_type), partitions=["p"])
+
+    found = document(home, "--client", client)["clients"][0]
+
+    assert expected == found["writes"]
+
+
+def test_where_access_depends_on_the_data_each_form_says_why(tmp_path: Path) -> None:
+    home = partitioned(tmp_path, column("a", "long"), column("p", "decimal(5,2)"), partitions=["p"])
+
+    texts = [explain(home, "--client", "deltalake", "--format", form).out for form in ("csv", "markdown")]
+    notes = document(home, "--client", "deltalake")["clients"][0]["notes"]
+
+    (reason,) = (note for note in notes if "-1.50" in note)
+    for text in texts:
+        assert f"depends on the data: {reason}" in text
+
+
+def test_a_table_without_partitions_says_nothing_of_them(tmp_path: Path) -> None:
+    home = partitioned(tmp_path, column("a", "long"), column("b", "binary"), partitions=[])
+
+    found = clients(document(home))
+
+    assert {True} == {found[name]["writes"] for name in ("deltalake", "duckdb", "polars", "chdb", "spark")}
+
+
+def mapped(name: str, number: int, physical: str, data_type: str = "string") -> Json:
+    field = column(name, data_type)
+    field["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return field
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+@pytest.mark.parametrize(
+    ("columns", "partitions", "is_read"),
+    [
+        ([mapped("a", 1, "col-a"), mapped("p", 2, "col-p")], ["p"], False),
+        ([mapped("a", 1, "col-a"), mapped("p", 2, "p")], ["p"], False),
+        ([mapped("a", 1, "a"), mapped("p", 2, "col-p")], ["p"], True),
+        ([mapped("a", 1, "a"), mapped("p", 2, "p")], ["p"], True),
+        ([mapped("p", 1, "col-p"), mapped("a", 2, "col-a")], ["p"], True),
+        ([mapped("p", 1, "col-p"), mapped("q", 2, "col-q"), mapped("a", 3, "col-a")], ["p", "q"], True),
+        ([mapped("p", 1, "col-p"), mapped("a", 2, "col-a"), mapped("q", 3, "q")], ["p", "q"], False),
+    ],
+)
+def test_duckdb_reads_null_behind_a_column_with_another_physical_name(
+    mode: str, columns: list[Json], partitions: list[str], is_read: bool, tmp_path: Path
+) -> None:
+    configuration = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "3"}
+    home = partitioned(tmp_path, *columns, partitions=partitions, **configuration)
+
+    found = document(home, "--client", "duckdb")["clients"][0]
+
+    assert is_read == found["reads"]
+    assert (not is_read) == (f"columnMapping.by-{mode}-partition" in {one["trait"] for one in found["blockers"]})

@@ -17,7 +17,7 @@ from deltacli import open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.protocol.clients import feature_of
 from deltacli.operations.explain import traits_of_version
-from tools.clients.measure import Access, measure
+from tools.clients.measure import DEPENDS, Access, measure
 from tools.clients.tables import Case, cases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,10 +38,15 @@ Pair = list[bool | None]
 
 
 class Measured(NamedTuple):
-    """The version of a client, and its facts by trait."""
+    """The version of a client, and its facts by trait.
+
+    `depends` are the traits and kinds of access of which some rows were right and others wrong: the table of facts has
+    to say why.
+    """
 
     version: str
     facts: dict[str, Pair]
+    depends: frozenset[tuple[str, str]] = frozenset()
 
 
 def measure_client(name: str, python: Path, chosen: Sequence[Case] | None = None) -> Measured:
@@ -57,7 +62,14 @@ def measure_client(name: str, python: Path, chosen: Sequence[Case] | None = None
     facts: dict[str, Pair] = {}
     for place in sorted(range(len(tried)), key=lambda one: len(traits[one])):
         facts[tried[place].trait] = _attributed(tried[place].trait, traits[place], found[place], facts)
-    return Measured(version, {name: facts[name] for name in sorted(facts) if facts[name] != [None, None]})
+    depends = {
+        (case.trait, kind)
+        for case, access in zip(tried, found, strict=True)
+        for kind, why in zip(ACCESSES, (access.why_not_read, access.why_not_written), strict=True)
+        if (why or "").startswith(DEPENDS)
+    }
+    known = {name: facts[name] for name in sorted(facts) if facts[name] != [None, None]}
+    return Measured(version, known, frozenset(depends))
 
 
 def _traits(case: Case, path: Path) -> frozenset[str]:
@@ -89,9 +101,13 @@ def written(document: Any, measured: Mapping[str, Measured], day: str) -> str:  
         if client["name"] not in measured:
             continue
         newest = measured[client["name"]]
+        reasons = client.get("dependsOnData", {})
+        if unexplained := sorted(newest.depends - {(trait, kind) for trait in reasons for kind in reasons[trait]}):
+            raise ValueError(f"{client['name']}: dependsOnData has no reason for {unexplained}")
         facts = {trait: list(pair) for trait, pair in newest.facts.items()}
-        for trait, told in client.get("dependsOnData", {}).items():
-            facts[trait][ACCESSES.index(told["access"])] = None
+        for trait in reasons:
+            for kind in reasons[trait]:
+                facts.setdefault(trait, [None, None])[ACCESSES.index(kind)] = None
         found = {"version": newest.version, "measuredOn": day, "facts": facts}
         if "measuredOn" in client:
             client |= found

@@ -141,7 +141,12 @@ class KernelClient:
         if name == "DecimalType":
             return literals.ofDecimal(value, kind.getPrecision(), kind.getScale())
         makers = {"StringType": "ofString", "LongType": "ofLong", "IntegerType": "ofInt", "DateType": "ofDate"}
-        makers |= {"TimestampType": "ofTimestamp", "TimestampNTZType": "ofTimestampNtz", "BooleanType": "ofBoolean"}
+        makers |= {
+            "BinaryType": "ofBinary",
+            "TimestampType": "ofTimestamp",
+            "TimestampNTZType": "ofTimestampNtz",
+            "BooleanType": "ofBoolean",
+        }
         return getattr(literals, makers[name])(value)
 
 

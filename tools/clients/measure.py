@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from deltacli import open_table
+from deltacli import Table, open_table
 from deltacli.core.errors import DeltacliError
+from deltacli.rules.framework.base import Severity
 from tests.support.row_counts import Rows, count_rows
 from tools.clients.asking import Question, ask, served
 from tools.clients.probe import NOT_CONVERTED
 
 OF_SHARES = "delta-sharing"
 """The client that reads tables from a server, and writes none."""
+DEPENDS = "depends on the data: "
+"""How the reason begins where a client does right with some rows of a table, and wrong with others."""
 _EXACT_FLOATS = 2**53
 _Verdict = tuple[bool | None, str | None]
 
@@ -65,10 +71,15 @@ class Content(NamedTuple):
         return list(self.schema.names)
 
 
+def open_at(path: Path) -> Table:
+    """Open a table, whose files may be beside it."""
+    return open_table(path, allow_external=[path.parent.as_uri()])
+
+
 def rows_of(path: Path) -> Content | None:
     """Return what deltacli reads in the newest version; None where it reads nothing."""
     try:
-        scan = open_table(path, allow_external=[path.parent.as_uri()]).snapshot().scan()
+        scan = open_at(path).snapshot().scan()
         schema, batches = scan.schema, list(scan)
     except DeltacliError:
         return None
@@ -147,22 +158,96 @@ _WITHOUT: Mapping[str, Callable[[object], object]] = {"chdb": _without_nulls, OF
 def _written(
     python: Path, client: str, tables: Sequence[Path], before: Sequence[Content | None], work: Path
 ) -> list[_Verdict]:
-    """Return for each table whether a row that was appended to what was in it `before` is in it, and why not."""
-    asked, questions = [], []
-    for number, (path, content) in enumerate(zip(tables, before, strict=True)):
-        if content is None or not content.rows:
-            continue
-        row = pa.Table.from_batches([one for one in content.batches if one.num_rows][:1]).slice(0, 1)
-        place = work / f"{number}.rows.arrow"
-        with pa.OSFile(str(place), "wb") as sink, pa.ipc.new_file(sink, row.schema) as writer:
-            writer.write_table(row)
-        asked.append((number, count_rows([row], content.names)))
-        questions.append(Question(path, append=place))
-    found: list[_Verdict] = [(None, None)] * len(tables)
+    """Return for each table whether the client appends its rows, and why not.
+
+    One row of each data file is appended, each to a copy of the table as it was `before`: an append that leaves a
+    damaged table says nothing about the next one.
+    """
+    appends = [
+        append
+        for number, (path, content) in enumerate(zip(tables, before, strict=True))
+        for append in _prepare_appends(number, path, content, work)
+    ]
+    questions = [Question(append.copy, append=append.file) for append in appends]
     _, refusals = ask(python, client, questions)
-    for (number, added), refusal in zip(asked, refusals, strict=True):
-        old, new = before[number], rows_of(tables[number])
-        assert old is not None
-        same = new is not None and new.rows == old.rows + added
-        found[number] = same and refusal is None, refusal or (None if same else "another row")
-    return found
+
+    outcomes: list[list[tuple[str, str | None]]] = [[] for _ in tables]
+    for append, refusal in zip(appends, refusals, strict=True):
+        content = before[append.table]
+        assert content is not None
+        outcomes[append.table].append((append.values, refusal or find_write_fault(append, content)))
+    return [summarize(found) for found in outcomes]
+
+
+class Append(NamedTuple):
+    """A row to append: the number of its table, a copy of this table, an Arrow file with the row, and the row itself.
+
+    `values` are its values in words. `version` is that of the table before.
+    """
+
+    table: int
+    copy: Path
+    file: Path
+    row: Rows
+    values: str
+    version: int
+
+
+def _prepare_appends(number: int, path: Path, content: Content | None, work: Path) -> Iterator[Append]:
+    """Write the first row of each data file of a table into an Arrow file, and yield it with a copy of the table."""
+    batches = [] if content is None else [batch for batch in content.batches if batch.num_rows]
+    for place, batch in enumerate(batches):
+        assert content is not None
+        row = pa.Table.from_batches([batch]).slice(0, 1)
+        file = work / f"{number}-{place}.rows.arrow"
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, row.schema) as writer:
+            writer.write_table(row)
+        # Beside the table, as files outside of it may be read there.
+        copy = shutil.copytree(path, path.with_name(f"{path.name}-append-{place}"))
+        version = open_at(copy).snapshot().version
+        yield Append(number, copy, file, count_rows([row], content.names), repr(row.to_pylist()[0]), version)
+
+
+def find_write_fault(append: Append, before: Content) -> str | None:
+    """Return what is wrong with a table after a row was appended to what was in it before; None if nothing is.
+
+    Our own reader is lenient: it finds a file whose path is spelled otherwise, and takes an empty text for null. Other
+    engines are not. So what the client wrote has to be right by the protocol, too.
+    """
+    content = rows_of(append.copy)
+    if content is None or content.rows != before.rows + append.row:
+        return "other rows"
+    return next(_find_odd_adds(append.copy, since=append.version), None)
+
+
+def _find_odd_adds(path: Path, *, since: int) -> Iterator[str]:
+    """Yield what engines do not agree on in the files that were added after version `since`.
+
+    Their paths have to name them after one decoding, as the protocol defines it, and `validate` must not warn of their
+    paths and partition values.
+    """
+    for version in range(since + 1, open_at(path).snapshot().version + 1):
+        lines = (path / "_delta_log" / f"{version:020}.json").read_text("utf-8").splitlines()
+        for add in (json.loads(line)["add"] for line in lines if '"add"' in line):
+            if not (path / unquote(add["path"])).is_file():
+                yield f"the log names a file that is not there: {add['path']}"
+    found = open_at(path).validate(level="log", select=["partition.*", "path.*"]).findings
+    for finding in found:
+        is_new = finding.place.version is not None and finding.place.version > since
+        if is_new and finding.severity is not Severity.INFO:
+            yield f"{finding.rule.id}: {finding.seen}"
+
+
+def summarize(outcomes: Sequence[tuple[str, str | None]]) -> _Verdict:
+    """Return whether all rows were appended rightly, and why not.
+
+    Where some were and others were not, it depends on the data.
+    """
+    faults = [(values, fault) for values, fault in outcomes if fault is not None]
+    if not faults:
+        return (True, None) if outcomes else (None, None)
+    values, fault = faults[0]
+    why = f"{values}: {fault}"
+    if len(faults) < len(outcomes):
+        return None, f"{DEPENDS}{why}"
+    return False, why

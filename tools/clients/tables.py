@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deltacli.delta.partitions.values import directory_of
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.schema.to_arrow import table_schema
 from tests.support.small_vectors import inline
@@ -25,7 +27,8 @@ Column = dict[str, Json]
 class Case:
     """A table that has one trait. `features` are listed by its protocol; None: it has the version pair `versions`.
 
-    `schema` changes the fields of the schema; `stored` is the content of the data file where it is not `rows`.
+    `schema` changes the fields of the schema; `stored` is the content of the data file where it is not `rows`. With
+    `partitions` each row is in a file of its own, with these partition values, in the directory that Hive gives it.
     """
 
     trait: str
@@ -35,10 +38,13 @@ class Case:
     properties: Mapping[str, str] = field(default_factory=dict)
     schema: Callable[[list[Column]], object] = lambda _: None
     partition: Mapping[str, str] = field(default_factory=dict)
+    partitions: Sequence[Mapping[str, str | None]] = ()
     stored: pa.Table | None = None
     lines: Sequence[Json] = ()
     of_add: Mapping[str, Json] = field(default_factory=dict)
     with_checkpoint: bool = False
+    written_as: Mapping[str, bool] = field(default_factory=dict)
+    """Options by which pyarrow writes the data files."""
     outside: bool = False
     """Its data file is beside the table, and named by its absolute path."""
 
@@ -47,29 +53,17 @@ class Case:
         place = root / self.trait
         log = place / "_delta_log"
         log.mkdir(parents=True)
-        content = self.rows if self.stored is None else self.stored
-        stored = content.drop_columns([one for one in self.partition if one in content.column_names])
-        file = (root if self.outside else place) / "part-0.parquet"
-        pq.write_table(stored, file)
         fields: list[Column] = table_schema(self.rows.schema)["fields"]
         for one in fields:
             one["nullable"] = True
         self.schema(fields)
         names = {one["name"]: _physical(one) for one in fields}
-        add = {
-            "path": file.as_uri() if self.outside else file.name,
-            "partitionValues": {names[name]: value for name, value in self.partition.items()},
-            "size": file.stat().st_size,
-            "modificationTime": _AT_MS,
-            "dataChange": True,
-            "stats": json.dumps({"numRecords": self.rows.num_rows}),
-            **self.of_add,
-        }
+        adds = [{"add": add} for add in self._write_files(root if self.outside else place, names)]
         metadata = {
             "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9",
             "format": {"provider": "parquet", "options": {}},
             "schemaString": json.dumps({"type": "struct", "fields": fields}),
-            "partitionColumns": list(self.partition),
+            "partitionColumns": list(self._partition_values()[0]),
             "configuration": dict(self.properties),
             "createdTime": _AT_MS,
         }
@@ -78,7 +72,7 @@ class Case:
             {"commitInfo": info},
             {"protocol": self._protocol()},
             {"metaData": metadata},
-            {"add": add},
+            *adds,
             *self.lines,
         ]
         (log / f"{0:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -87,6 +81,30 @@ class Case:
 
             open_table(place).checkpoint(layout="v2")
         return place
+
+    def _partition_values(self) -> Sequence[Mapping[str, str | None]]:
+        """Return the partition values of each data file."""
+        return self.partitions or [self.partition]
+
+    def _write_files(self, directory: Path, names: Mapping[str, str]) -> Iterator[Json]:
+        """Write the data files, and yield the add of each. `names` are the physical names of the columns."""
+        content = self.rows if self.stored is None else self.stored
+        for number, values in enumerate(self._partition_values()):
+            rows = content.slice(number, 1) if self.partitions else content
+            path = f"{directory_of(values) if self.partitions else ''}/part-{number}.parquet".lstrip("/")
+            file = directory / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            stored = rows.drop_columns([name for name in values if name in rows.column_names])
+            pq.write_table(stored, file, **self.written_as)
+            yield {
+                "path": file.as_uri() if self.outside else quote(path),
+                "partitionValues": {names[name]: value for name, value in values.items()},
+                "size": file.stat().st_size,
+                "modificationTime": _AT_MS,
+                "dataChange": True,
+                "stats": json.dumps({"numRecords": rows.num_rows}),
+                **self.of_add,
+            }
 
     def _protocol(self) -> Json:
         if self.features is None:
@@ -228,6 +246,24 @@ def _widened_partition(kind: str, data_type: Any, text: str, value: Any) -> Case
     )
 
 
+def _in_partitions(
+    kind: str, data_type: Any, values: Mapping[str, Any], features: tuple[str, ...] | None = None
+) -> Case:  # Any: pyarrow has no types
+    """Return a table with a file for each value of a partition column, by the text of the value in the log."""
+    rows = pa.table({"id": pa.array(range(len(values)), pa.int64()), "p": pa.array(list(values.values()), data_type)})
+    return Case(f"partition.{kind}", rows, features, partitions=[{"p": text} for text in values])
+
+
+def _decimals(*texts: str) -> dict[str, Decimal]:
+    return {text: Decimal(text) for text in texts}
+
+
+def _times(zone: tzinfo | None, form: str) -> dict[str, datetime]:
+    """Return times of today and of a year that few clients have in nanoseconds, by their texts."""
+    times = (datetime(2024, 1, 2, 3, 4, 5, 6000, zone), datetime(1500, 1, 2, 3, 4, 5, 0, zone))
+    return {time.strftime(form): time for time in times}
+
+
 _TRACKED = {
     "delta.enableRowTracking": "true",
     "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1",
@@ -258,6 +294,15 @@ USED: tuple[Case, ...] = (
         _partitioned("x", pa.string()),
         "by-id-partition",
         properties=_BY_ID,
+        schema=_mapped,
+        partition={"p": "x"},
+        stored=_stored(([1, 2], pa.int64(), 1)),
+    ),
+    _used(
+        "columnMapping",
+        _partitioned("x", pa.string()),
+        "by-name-partition",
+        properties=_MAPPING,
         schema=_mapped,
         partition={"p": "x"},
         stored=_stored(([1, 2], pa.int64(), 1)),
@@ -295,9 +340,34 @@ USED: tuple[Case, ...] = (
     Case("type.interval", _WIDE.append_column("v", _MONTHS), None, schema=_typed("v", "interval year to month")),
     Case("columns.letter-case", _WIDE.append_column("N", pa.array(["x", "y"])), None),
     Case("paths.absolute", PLAIN, None, outside=True),
-    Case("partition.decimal", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.50"}),
-    Case("partition.large-decimal", _partitioned(Decimal(12), pa.decimal128(38, 2)), None, partition={"p": "12.00"}),
+    Case(
+        "partition.columns",
+        pa.table(
+            {
+                "id": pa.array(range(5), pa.int64()),
+                "p": ["x", "a b", "é", "a/b", None],
+                "n": pa.array([1, -1, 2, 3, 4], pa.int64()),
+            }
+        ),
+        None,
+        partitions=[
+            {"p": text, "n": number}
+            for text, number in (("x", "1"), ("a b", "-1"), ("é", "2"), ("a/b", "3"), (None, "4"))
+        ],
+    ),
+    _in_partitions("binary", pa.binary(), {"A": b"A", "a b": b"a b", "é": "é".encode(), "\1": b"\1"}),
+    _in_partitions("decimal", pa.decimal128(5, 2), _decimals("1.50", "-1.50", "-0.01", "-2.00")),
+    _in_partitions("large-decimal", pa.decimal128(38, 2), _decimals("12.00", "-12.34", f"{10**30}.01")),
+    _in_partitions("timestamp", pa.timestamp("us", "UTC"), _times(UTC, "%Y-%m-%dT%H:%M:%S.%fZ")),
+    _in_partitions("timestamp-ntz", pa.timestamp("us"), _times(None, "%Y-%m-%d %H:%M:%S.%f"), ("timestampNtz",)),
     Case("values.kernel-unreadable", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.5"}),
+    Case(
+        "values.times-beyond-nanoseconds",
+        pa.table({"id": _IDS, "t": pa.array([0, 253_402_214_400_000_000], pa.timestamp("us", "UTC"))}),
+        None,
+        # As Spark writes them. Arrow's schema in the footer tells some readers the unit, and hides what they do.
+        written_as={"use_deprecated_int96_timestamps": True, "store_schema": False},
+    ),
     Case("sql.quoted-column", PLAIN, None, (1, 3), {"delta.constraints.positive": '"id" > 0'}),
     _widened_partition("date", pa.timestamp("us"), "2021-09-08", datetime(2021, 9, 8)),
     _widened_partition("decimal", pa.decimal128(7, 4), "1.50", Decimal("1.5")),

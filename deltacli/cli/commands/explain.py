@@ -100,8 +100,17 @@ def _style_of_writes(one: Explained) -> Style:
 
 def _because(one: Explained) -> str | None:
     parts = [_blocker(blocker, one) for blocker in one.access.blockers]
-    if one.access.unknown:
-        parts.append(f"unknown: {', '.join(_words(one).get(name, name) for name in one.access.unknown)}")
+    reasons = {name: one.access.client.why_it_depends(name) for name in one.access.unknown}
+    unknown = [_words(one).get(name, name) for name in reasons if not reasons[name]]
+    if unknown:
+        parts.append(f"unknown: {', '.join(unknown)}")
+    # What stops a client in any case needs no word on what may stop it.
+    open_questions = {"reads": one.access.reads, "writes": one.access.writes}
+    depending = [
+        why for name in reasons for kind, why in reasons[name].items() if open_questions.get(kind, False) is None
+    ]
+    if depending:
+        parts.append(f"depends on the data: {', '.join(dict.fromkeys(depending))}")
     return "; ".join(parts) or None
 
 

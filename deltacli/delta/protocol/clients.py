@@ -58,7 +58,7 @@ class Client(NamedTuple):
         facts: The facts by trait, which hold from the version on that each names.
         day: The day of the newest fact.
         notes: What holds for every table.
-        reasons: Why access depends on the data, by trait.
+        reasons: Why `reads` or `writes` depends on the data, by trait; under an empty name, what has to be known.
         measured: Of a client whose facts are documented: what was measured with `version`, and holds for it only.
     """
 
@@ -71,7 +71,7 @@ class Client(NamedTuple):
     facts: Mapping[str, Fact]
     day: str
     notes: tuple[str, ...] = ()
-    reasons: Mapping[str, str] = {}
+    reasons: Mapping[str, Mapping[str, str]] = {}
     measured: Mapping[str, Fact] = {}
 
     def fact(self, trait: str, version: str | None = None) -> Fact | None:
@@ -89,6 +89,10 @@ class Client(NamedTuple):
         if documented is None or measured.contradicts(documented):
             return measured
         return documented
+
+    def why_it_depends(self, feature: str) -> Mapping[str, str]:
+        """Return why `reads` or `writes` depends on the data with a feature, or with a trait that is about none."""
+        return self.reasons.get(feature) or self.reasons.get(feature + USED, {})
 
     def is_newest(self, version: str | None) -> bool:
         """Return whether a version is the newest one that the facts are about; without a version, True."""
@@ -172,7 +176,7 @@ def _read_client(one: Json) -> Client:
         facts=measured if is_measured else documented,
         day=max(fact.day for fact in (*documented.values(), *measured.values())),
         notes=tuple(one.get("notes", ())),
-        reasons=one.get("why", {}) | {name: told["why"] for name, told in one.get("dependsOnData", {}).items()},
+        reasons={trait: {"": why} for trait, why in one.get("why", {}).items()} | one.get("dependsOnData", {}),
         measured={} if is_measured else measured,
     )
 
@@ -216,7 +220,7 @@ def access(client: Client, traits: Collection[str], version: str | None = None) 
     if client.is_exact and reads:
         since = client.version
     shown = version if version is not None else client.version
-    reasons = dict.fromkeys(client.reasons[trait] for trait in sorted(traits) if trait in client.reasons)
+    reasons = dict.fromkeys(why for trait in sorted(traits) for why in client.reasons.get(trait, {}).values())
     notes = () if is_other else (*client.notes, *reasons)
     told_of = _by_feature(blockers), tuple(dict.fromkeys(map(feature_of, unknown))), () if is_other else sources
     return ClientAccess(client, shown, reads, writes, since, *told_of, notes, not is_other)
@@ -301,11 +305,15 @@ USED = ".used"
 WRITER_ONLY = ".writer-only"
 """Follows the name of an unknown feature that is not a reader feature: the protocol lets every reader ignore it."""
 ABSOLUTE_PATHS = "paths.absolute"
+TIMES_BEYOND_NANOSECONDS = "values.times-beyond-nanoseconds"
 OTHERS: Mapping[str, str] = {
     "features.reader": "the protocol lists reader features",
     "features.writer": "the protocol lists writer features",
     "columnMapping.by-id": "columns are mapped by id",
-    "columnMapping.by-id-partition": "columns are mapped by id, and a partition column follows another column",
+    "columnMapping.by-id-partition": "columns are mapped by id, and one with another physical name stands before a "
+    "partition column",
+    "columnMapping.by-name-partition": "columns are mapped by name, and one with another physical name stands before a "
+    "partition column",
     "columnMapping.in-arrays": "columns are mapped, and arrays or maps have structs",
     "type.map": "a column has the type map",
     "type.void": "a column has the type void",
@@ -313,9 +321,14 @@ OTHERS: Mapping[str, str] = {
     "type.unlisted": "a column has a type that the protocol does not list",
     "columns.letter-case": "names of columns differ only by case",
     ABSOLUTE_PATHS: "files of another table are named by absolute paths",
+    "partition.columns": "the table has partition columns",
+    "partition.binary": "a partition column has the type binary",
     "partition.decimal": "a partition column has the type decimal",
     "partition.large-decimal": "a partition column has a decimal type of more than 18 digits",
+    "partition.timestamp": "a partition column has the type timestamp",
+    "partition.timestamp-ntz": "a partition column has the type timestamp_ntz",
     "values.kernel-unreadable": "a partition value has a spelling that readers built on a Delta kernel refuse",
+    TIMES_BEYOND_NANOSECONDS: "a timestamp is outside of 1677-09-21 to 2262-04-11, or statistics do not rule it out",
     "sql.quoted-column": "the SQL of a constraint or a generated column has the name of a column in double quotes",
     "widen.partition-date": "a partition column was widened from date to timestamp_ntz",
     "widen.partition-decimal": "a partition column was widened to a decimal type of more decimal places",
@@ -324,7 +337,7 @@ OTHERS: Mapping[str, str] = {
 _UNCOMMON = frozenset(
     {
         *("type.void", "type.interval", "type.unlisted", "columns.letter-case"),
-        *("values.kernel-unreadable", "sql.quoted-column", ABSOLUTE_PATHS),
+        *("partition.binary", "values.kernel-unreadable", "sql.quoted-column", ABSOLUTE_PATHS),
     }
 )
 """What the protocol does not have, or forbids, or does not define: a client without a fact may refuse the table, or
@@ -417,11 +430,10 @@ def invalid_versions(protocol: features.Protocol) -> dict[str, str]:
 
 def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
     partitions = {name.lower() for name in (config.metadata.partition_columns if config.metadata else ())}
-    is_partition = [field.name.lower() in partitions for field in schema.fields]
     if config.mapping_mode == "id":
         yield "columnMapping.by-id"
-        if any(is_partition[place] and not all(is_partition[:place]) for place in range(len(is_partition))):
-            yield "columnMapping.by-id-partition"
+    if config.mapping_mode in ("id", "name") and _is_partition_behind_renamed(config, schema, partitions):
+        yield f"columnMapping.by-{config.mapping_mode}-partition"
     if config.mapping_mode in ("id", "name") and _has_structs_within(schema):
         yield "columnMapping.in-arrays"
     if any(isinstance(one, MapType) for one in types_within(schema)):
@@ -429,9 +441,27 @@ def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
     yield from {_of_type(one) for one in types_within(schema)} - {""}
     if any(_differ_by_case(one.fields) for one in types_within(schema) if isinstance(one, StructType)):
         yield "columns.letter-case"
+    if partitions:
+        yield "partition.columns"
     for field in schema.fields:
         if field.name.lower() in partitions:
             yield from _of_partition(field)
+
+
+def _is_partition_behind_renamed(config: TableConfiguration, schema: StructType, partitions: Collection[str]) -> bool:
+    """Return whether a partition column follows a column of the files whose physical name differs from its name.
+
+    DuckDB reads null for such a partition column. Measured: the physical name of the partition column itself does not
+    matter, and neither do those of nested fields.
+    """
+    is_behind = False
+    for field in schema.fields:
+        if field.name.lower() in partitions:
+            if is_behind:
+                return True
+        elif config.physical_name(field) != field.name:
+            is_behind = True
+    return False
 
 
 def _of_type(data_type: DataType) -> str:
@@ -451,8 +481,14 @@ def _differ_by_case(fields: Sequence[StructField]) -> bool:
     return len({field.name.lower() for field in fields}) < len({field.name for field in fields})
 
 
+_PARTITION_TYPES = {"binary": "binary", "timestamp": "timestamp", "timestamp_ntz": "timestamp-ntz"}
+"""Types of partition columns of which values are written wrongly by some client, and their names in traits."""
+
+
 def _of_partition(field: StructField) -> Iterator[str]:
     name = field.data_type.name if isinstance(field.data_type, PrimitiveType) else ""
+    if name in _PARTITION_TYPES:
+        yield f"partition.{_PARTITION_TYPES[name]}"
     if name.startswith("decimal"):
         yield "partition.decimal"
         digits = name.partition("(")[2].partition(",")[0].strip()

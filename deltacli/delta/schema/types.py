@@ -202,6 +202,13 @@ def types_within(data_type: DataType) -> Iterator[DataType]:
         yield from types_within(part.data_type)
 
 
+def has_timestamps(data_type: DataType) -> bool:
+    """Return True for a type of timestamps, and for one that contains some."""
+    return any(
+        isinstance(one, PrimitiveType) and one.name in ("timestamp", "timestamp_ntz") for one in types_within(data_type)
+    )
+
+
 def struct_fields(data_type: DataType) -> Iterator[StructField]:
     """Yield every field of every struct, parents first."""
     for part in parts_of(data_type):
