@@ -64,6 +64,23 @@ def decimal_that_is_an_empty_text() -> TableBuilder:
     return table_by("amount", "decimal(10,2)", "")
 
 
+@damage("partition.binary-altered")
+def bytes_as_deltalake_writes_them() -> TableBuilder:
+    return table_by("key", "binary", r"\u0041\u00C3")
+
+
+@damage("partition.binary-altered")
+def bytes_as_duckdb_writes_them() -> TableBuilder:
+    return table_by("key", "binary", r"a\xC3\xA9")
+
+
+@damage("partition.binary-altered")
+def bytes_that_are_no_text() -> TableBuilder:
+    table = table_by("key", "binary", "a")
+    table.add(3)["partitionValues"] = {"key": "a\ufffd"}
+    return table
+
+
 @damage("partition.key-missing")
 def add_without_its_partition_value() -> TableBuilder:
     table = TableBuilder()

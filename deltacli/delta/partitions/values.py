@@ -38,6 +38,8 @@ class Spelling(StrEnum):
     DATE_ONLY = "date only"
     REFUSED_BY_KERNEL = "refused by kernels"
     EMPTY = "empty"
+    ESCAPED_BYTES = "escaped bytes"
+    REPLACED_BYTES = "replaced bytes"
     UNPARSABLE = "unparsable"
 
 
@@ -50,6 +52,8 @@ _PLAIN_DATE = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]
 _PLAIN_NTZ = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
 _WITHOUT_ZONE = pattern(r"[^T]* [0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?")
 _WITH_ZONE = pattern(r"[^T]*[T ][0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?(Z| UTC|[+-][0-9]{2}:?[0-9]{2})")
+_ESCAPED_BYTES = pattern(r"\A(\\u00[0-9A-Fa-f]{2})+\Z|\\x[0-9A-F]{2}")
+_REPLACEMENT = "\ufffd"
 _SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
 _OTHER_FLOATS = {"nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
 
@@ -122,6 +126,22 @@ def java_kernel_refuses(type_name: str, text: str) -> bool:
     Java does so for text columns only.
     """
     return not text and not is_text(type_name)
+
+
+def altered_bytes(texts: Iterable[str]) -> dict[str, Spelling]:
+    r"""Return the binary values among some texts that a writer has probably altered, and how.
+
+    deltalake writes each byte as an escape (`A` as `\u0041`), DuckDB those beyond ASCII (`\xC3\xA9`). The protocol
+    calls such values escaped, but all readers take the text as UTF-8, hence they read the letters of the escapes. Spark
+    puts U+FFFD in place of bytes that are not UTF-8, which are lost.
+    """
+    found = {}
+    for text in texts:
+        if _ESCAPED_BYTES.search(text):
+            found[text] = Spelling.ESCAPED_BYTES
+        elif _REPLACEMENT in text:
+            found[text] = Spelling.REPLACED_BYTES
+    return found
 
 
 def best_spelling(type_name: str, texts: Sequence[str | None]) -> str | None:

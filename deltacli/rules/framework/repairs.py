@@ -72,7 +72,7 @@ RULES: Mapping[Risk, str] = {
         mapping.mode-without-protocol mapping.id-duplicate mapping.physical-path-duplicate
         mapping.file-without-field-ids mapping.field-id-mismatch mapping.file-with-logical-names
         partition.key-missing partition.unparsable partition.key-case partition.empty-string
-        partition.null-in-not-null partition.hive-default
+        partition.binary-altered partition.null-in-not-null partition.hive-default
         stats.num-records-negative stats.cardinality-exceeds stats.null-count-range stats.min-greater-max
         stats.interval-bounds stats.tight-with-dv stats.records-disagree stats.num-records-mismatch
         stats.null-count-mismatch
@@ -512,7 +512,8 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case
         partition.unparsable
         partition.kernel-unreadable partition.empty-string partition.timestamp-zoneless partition.noncanonical
-        partition.hive-default partition.values-on-unpartitioned partition.ntz-date-only dv.inline-with-offset
+        partition.binary-altered partition.hive-default partition.values-on-unpartitioned
+        partition.ntz-date-only dv.inline-with-offset
         dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.random-prefix-dir dv.absolute-in-root
         rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.base-row-id-missing
         rowtracking.high-water-mark rowtracking.high-water-mark-decreased rowtracking.materialised-beyond-mark""",

@@ -19,6 +19,7 @@ from deltacli.delta.data_files import decode
 from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
     Spelling,
+    altered_bytes,
     is_text,
     java_kernel_refuses,
     kernel_refuses,
@@ -208,6 +209,18 @@ KERNEL_REFUSES = AREA.warning(
     repair=_RECOMMIT,
     example='"partitionValues":{"p":"1.5"} where p is a decimal(10,2)',
 )
+BINARY_ALTERED = AREA.warning(
+    "partition.binary-altered",
+    "A binary partition value looks like the text that a writer puts in place of bytes: escapes, or replacement "
+    "characters.",
+    broken="every engine reads the letters of the escapes, or the replacement characters, and not the bytes that were "
+    "written; deltalake and polars write escapes for all bytes, DuckDB for bytes beyond ASCII, Spark replaces what is "
+    "not UTF-8",
+    repair="commit the same add again with the bytes as UTF-8 text for the value and dataChange=false; bytes that are "
+    "not UTF-8 need another column",
+    loss="nothing, if the bytes are UTF-8 or the escapes name them",
+    example=r'"partitionValues":{"p":"\\u0041"} where p is binary',
+)
 HIVE_DEFAULT_USED = AREA.warning(
     "partition.hive-default",
     "A partition value is Hive's directory name for null.",
@@ -296,6 +309,7 @@ def _judge_keys(
     TIMESTAMP_ZONELESS,
     NOT_CANONICAL,
     KERNEL_REFUSES,
+    BINARY_ALTERED,
     HIVE_DEFAULT_USED,
     NTZ_DATE_ONLY,
 )
@@ -335,7 +349,12 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
                 message = f"the value of partition column {column.name} is not a valid {type_name}"
                 yield UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
         else:
-            if spelling in (Spelling.REFUSED_BY_KERNEL, Spelling.EMPTY):
+            if spelling in (
+                Spelling.REFUSED_BY_KERNEL,
+                Spelling.EMPTY,
+                Spelling.ESCAPED_BYTES,
+                Spelling.REPLACED_BYTES,
+            ):
                 rule, message, expected = _WORDS[spelling.value]
             else:
                 rule, message, expected = _WORDS[text if text in _WORDS else "other"]
@@ -362,6 +381,16 @@ _WORDS = {
         "partition column {column} is an empty text: Delta Kernel for Java cannot parse it, other readers read null",
         "null",
     ),
+    Spelling.ESCAPED_BYTES.value: (
+        BINARY_ALTERED,
+        "binary partition column {column} holds escapes, which engines read as letters",
+        "the bytes as UTF-8 text",
+    ),
+    Spelling.REPLACED_BYTES.value: (
+        BINARY_ALTERED,
+        "binary partition column {column} holds replacement characters, in whose place there were other bytes",
+        "the bytes as UTF-8 text",
+    ),
     Spelling.NO_ZONE.value: (
         TIMESTAMP_ZONELESS,
         "the value of partition column {column} is a timestamp without a zone",
@@ -379,10 +408,13 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
     """Return the distinct texts of a column that need a finding."""
     type_name = column.type_name or ""
     distinct = pc.unique(column.values)
+    spellings: dict[str, Spelling] = {}
     if is_text(type_name):
         odd = pc.is_in(distinct, value_set=pa.array(["", HIVE_DEFAULT], pa.string()))
-        return dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL)
-    spellings: dict[str, Spelling] = {}
+        spellings.update(dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL))
+        if type_name == "binary":
+            spellings.update(altered_bytes(pc.drop_null(distinct).to_pylist()))
+        return spellings
     is_refused_if_empty = java_kernel_refuses(type_name, "")
     if is_refused_if_empty and pc.any(pc.equal(distinct, "")).as_py():
         spellings[""] = Spelling.EMPTY
