@@ -451,10 +451,10 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         Each group of files is one commit. The parameters are the fields of `OptimizeRequest`.
         `where` is a condition on partition columns. Files below `min_size` (default: half of the target) become files
         of `target_size` (default: `delta.targetFileSize`, else 128 MiB), and so do files of which more than
-        `purge_ratio` of the rows are deleted. With `purge` only files with deleted rows, with dropped columns, or with
-        NaN beyond the bounds in their footers are rewritten. At most `max_bytes` are rewritten, and no commit begins
-        after `time_budget_ms`. `commit_metadata` are keys for the commitInfo. `verify` compares all rows once more
-        after the commits. `dry_run` only plans.
+        `purge_ratio` of the rows are deleted. With `purge` only files with deleted rows, with dropped columns, with NaN
+        beyond the bounds in their footers, or with timestamps that some engines misread as INT96 are rewritten. At most
+        `max_bytes` are rewritten, and no commit begins after `time_budget_ms`. `commit_metadata` are keys for the
+        commitInfo. `verify` compares all rows once more after the commits. `dry_run` only plans.
 
         Files that another writer touches meanwhile are left alone: `skipped` of the result counts them. A file whose
         values cannot be kept exactly is in `refused`.

@@ -76,6 +76,12 @@ def timestamps_as_int96() -> DataTable:
     return other_x(table_with_x("timestamp", TIMES), TIMES, use_deprecated_int96_timestamps=True)
 
 
+@damage("data.int96-beyond-nanoseconds", also=("data.timestamp-unit",))
+def sentinel_as_int96() -> DataTable:
+    times = pa.array([datetime(9999, 12, 31, tzinfo=UTC)] * 10, pa.timestamp("us", "UTC"))
+    return other_x(table_with_x("timestamp", times), times, use_deprecated_int96_timestamps=True, store_schema=False)
+
+
 @damage("data.column-missing")
 def file_without_a_column() -> DataTable:
     table = DataTable()

@@ -42,6 +42,7 @@ ADDED = {
     "stats.text-too-long": (Severity.WARNING, Level.LOG),
     "schema.collation-of-another": (Severity.WARNING, Level.LOG),
     "data.nan-beyond-bounds": (Severity.WARNING, Level.DATA),
+    "data.int96-beyond-nanoseconds": (Severity.WARNING, Level.DATA),
     "partition.binary-altered": (Severity.WARNING, Level.LOG),
     "data.archived": (Severity.ERROR, Level.STORAGE),
     "commit.number-not-finite": (Severity.ERROR, Level.LOG),

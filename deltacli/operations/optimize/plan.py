@@ -354,7 +354,7 @@ def plan_optimize(
 ) -> OptimizePlan:
     """Choose the files to rewrite of the newest version, or of one that was rebuilt already. Reads the log and a few
     data files, and with `purge` the footers of all. `find` says what a purge is for besides deleted rows; without it:
-    dropped columns, and bounds in footers that leave NaN out.
+    dropped columns, bounds in footers that leave NaN out, and times that engines misread as INT96.
 
     Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
     deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
@@ -528,7 +528,7 @@ def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None
     columns, table = live.columns, snapshot.table
     unknown = pc.invert(pc.or_(columns.has_vector, columns.is_excluded))
     places = pc.indices_nonzero(unknown)
-    adds = chosen_actions(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector"))
+    adds = chosen_actions(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector", "stats"))
     pieces = chain.from_iterable(map(_pieces, adds))
     found: list[bool] = []
     with table.progress.step("reading footers", unit="files", total=len(places)) as step:
@@ -541,8 +541,8 @@ def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None
 
 
 def _pieces(adds: RecordBatch) -> Iterator[list[DataFile]]:
-    paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
-    files = [DataFile(path, size) for path, size in zip(paths, sizes, strict=True)]
+    columns = (adds.column(name).to_pylist() for name in ("path", "size", "stats"))
+    files = [DataFile(path, size, stats=stats) for path, size, stats in zip(*columns, strict=True)]
     yield from (files[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(files), _FILES_PER_PIECE))
 
 

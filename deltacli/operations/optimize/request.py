@@ -27,9 +27,9 @@ _DEFAULT = f"{TARGET_SIZE}, else {format_limit(DEFAULT_TARGET_BYTES).replace(' '
 class OptimizeRequest:
     """Which files are rewritten, and how. Sizes are texts such as `128MiB`, or bytes.
 
-    `where` is a condition on partition columns. With `purge`, files with deletion vectors, with dropped columns, or
-    with NaN beyond the bounds in their footers are rewritten, and no others. `zorder` and `cluster` sort rows, so that
-    queries on the columns skip more files.
+    `where` is a condition on partition columns. With `purge`, files with deletion vectors, with dropped columns, with
+    NaN beyond the bounds in their footers, or with timestamps that some engines misread as INT96 are rewritten, and no
+    others. `zorder` and `cluster` sort rows, so that queries on the columns skip more files.
     """
 
     where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
@@ -48,7 +48,8 @@ class OptimizeRequest:
     )
     cluster: bool = option("Sort new rows by the clustering columns of the table.", default=False)
     purge: bool = option(
-        "Rewrite every file with deleted rows, dropped columns or NaN beyond bounds, and no others.", default=False
+        "Rewrite every file with deleted rows, dropped columns, NaN beyond bounds or misread INT96, and no others.",
+        default=False,
     )
     purge_ratio: float = option(
         "Share of deleted rows above which a file of any size is rewritten.  [default: 5%]",

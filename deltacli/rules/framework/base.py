@@ -343,6 +343,7 @@ CATALOGUE = Catalogue(
         "files.deletion_vectors": "CommitView FilesView StorageView",
         "files.vector_contents": "VectorsView",
         "files.nan_bounds": "AnswersView",
+        "files.int96_times": "AnswersView",
         "actions.row_contents": "AllFootersView AnswersView ChangeFileView ChangedVersionView FootersView",
         "actions.change_data": "CommitView StorageView",
         "expressions.texts": "FilesView MetadataView TableConfigurationView",

@@ -89,7 +89,7 @@ RULES: Mapping[Risk, str] = {
         typewidening.not-supported typewidening.lost-history typewidening.bad-path typewidening.chain-broken
         data.type-mismatch data.type-widening-unrecorded data.decimal-mismatch data.timestamp-not-utc
         data.timestamp-unit data.required-mismatch data.partition-column-differs data.case-mismatch
-        data.nan-beyond-bounds
+        data.nan-beyond-bounds data.int96-beyond-nanoseconds
         constraint.violated invariant.violated generated.violated
         """,
     Risk.FILES_DELETED: """
@@ -195,6 +195,7 @@ _REMOTE = pattern(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 _REPAIRS: Mapping[str, Callable[..., str]] = {
     "data.expired-tombstone-present": _VACUUM,
     "data.orphan": _VACUUM,
+    "data.int96-beyond-nanoseconds": partial(command, "optimize", purge=True),
     "data.nan-beyond-bounds": partial(command, "optimize", purge=True),
     "data.small-files": partial(command, "optimize"),
     "dv.orphan": _VACUUM,
@@ -486,7 +487,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         "commit.lone-surrogate commit.number-not-finite",
     ),
     ("optimize compacts small files", "data.small-files partition.cardinality"),
-    ("optimize with a purge writes such files again", "data.nan-beyond-bounds"),
+    ("optimize with a purge writes such files again", "data.nan-beyond-bounds data.int96-beyond-nanoseconds"),
     ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),
     ("the store restores the files, with its own tools", ARCHIVED_FILES),
     ("the next checkpoint ends it, and every reader opens one that is complete", "checkpoint.several-forms"),

@@ -458,11 +458,15 @@ def find_dropped_columns(piece: Sequence[DataFile], context: TaskContext) -> lis
 
 
 def find_files_to_purge(piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
-    """Return for each file whether it has columns that the shared configuration does not have, or NaN in row groups
-    whose bounds in the footer leave it out; True also where it cannot be read. A task. Raises PathExternal.
+    """Return for each file whether it has columns that the shared configuration does not have, NaN in row groups whose
+    bounds in the footer leave it out, or times that engines misread as INT96; True also where it cannot be read. A
+    task. Raises PathExternal.
     """
     dropped = find_dropped_columns(piece, context)
-    return [is_named or _has_bounds_beside_nan(file, context) for file, is_named in zip(piece, dropped, strict=True)]
+    return [
+        is_named or _has_bounds_beside_nan(file, context) or _has_misread_times(file, context)
+        for file, is_named in zip(piece, dropped, strict=True)
+    ]
 
 
 def _has_bounds_beside_nan(file: DataFile, context: TaskContext) -> bool:
@@ -477,6 +481,33 @@ def _has_bounds_beside_nan(file: DataFile, context: TaskContext) -> bool:
                 return False
             leaves = find_leaves(FileColumns(config.mapping_mode, config.physical_name), opened.schema, fields)
             return bool(find_bounds_beside_nan(opened, leaves))
+    except DataUnreadable:
+        return True
+
+
+def _has_misread_times(file: DataFile, context: TaskContext) -> bool:
+    """Return whether a file has timestamps of the type INT96 that some engines read as other times.
+
+    Its values are read only if the statistics in the log allow such times, which they rarely do.
+    """
+    from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
+    from deltacli.work.rows.int96_times import (
+        find_int96_columns,
+        find_timestamp_columns,
+        has_arrow_schema,
+        has_times_beyond_nanoseconds,
+    )
+
+    config: TableConfiguration = context.shared(CONFIG)
+    fields = find_timestamp_columns(config)
+    if not fields or not may_exceed_nanoseconds(pa.array([file.stats], pa.string()), config)[0].as_py():
+        return False
+    try:
+        with open_data_file(context.files, file) as opened:
+            if has_arrow_schema(opened):
+                return False
+            columns = FileColumns(config.mapping_mode, config.physical_name)
+            return has_times_beyond_nanoseconds(opened, find_int96_columns(opened, columns, fields))
     except DataUnreadable:
         return True
 

@@ -203,6 +203,8 @@ class DataFile:
     base_row_id: int | None = None
     row_commit_version: int | None = None
     """The id of the first row, and the version of rows, of its add, with row tracking."""
+    stats: str | None = field(default=None, compare=False, repr=False)
+    """The statistics of its add, where a task asks for them."""
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         """Return what is pickled: times as arrays, because Arrow's scalars beyond Python's calendar cannot be."""

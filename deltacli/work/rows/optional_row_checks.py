@@ -1,5 +1,5 @@
-"""Row checks of some tables only: row ids and their duplicates, identity columns, partition values stored in files, and
-bounds of floating-point columns in footers.
+"""Row checks of some tables only: row ids and their duplicates, identity columns, partition values stored in files,
+bounds of floating-point columns in footers, and times of the physical type INT96.
 
 The id of a row is the value in the row id column of its file or, if that is null, the base row id of the file plus the
 number of the row.
@@ -29,10 +29,12 @@ from deltacli.rules.actions.row_contents import ROW_ID_QUESTION, RowIdFacts
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.rules.expressions import row_values
 from deltacli.rules.expressions.row_values import Identity, IdentityFacts, identities
+from deltacli.rules.files.int96_times import INT96_QUESTION
 from deltacli.rules.files.nan_bounds import NAN_BOUNDS_QUESTION
 from deltacli.rules.partitions.contents import PARTITION_QUESTION, PartitionDifference, are_materialised
 from deltacli.work.file_facts import AskingBeside, OpenFileContext, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
+from deltacli.work.rows.int96_times import Int96Check, find_timestamp_columns
 from deltacli.work.rows.nan_bounds import find_float_fields
 from deltacli.work.rows.nan_bounds_check import NanBoundsCheck
 from deltacli.work.rows.row_reader import find_beside
@@ -298,8 +300,10 @@ class OptionalRowChecks:
             checks.questions[ROW_ID_QUESTION] = RowIdCheck(wanted, stored)
         if (identity := identity_check(config)) is not None:
             checks.questions[row_values.IDENTITIES] = identity
+        columns_in_file = FileColumns(config.mapping_mode, config.physical_name)
+        if timestamp_columns := find_timestamp_columns(config):
+            checks.questions[INT96_QUESTION] = Int96Check(timestamp_columns, columns_in_file)
         if float_fields := find_float_fields(config):
-            columns_in_file = FileColumns(config.mapping_mode, config.physical_name)
             checks.questions[NAN_BOUNDS_QUESTION] = NanBoundsCheck(tuple(float_fields), columns_in_file)
         checks.too_far = [each.name for each in row_values.identities(config) if not each.is_judged]
         return checks
