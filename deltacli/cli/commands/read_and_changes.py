@@ -15,6 +15,7 @@ from deltacli.cli.running.run import (
     note_catalog,
     note_findings,
     note_misnamed_columns,
+    note_padded_columns,
     note_what_is_missing,
     require_file,
     settle_limit,
@@ -107,6 +108,7 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
     else:
         _write(run, _rows_result(found, scan, where, most), most)
     note_misnamed_columns(run, scan.misnamed, opened.address)
+    note_padded_columns(run, scan)
 
 
 def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
@@ -133,6 +135,7 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
         scan = snapshot.scan(columns=_narrowest(snapshot, where), where=where)
         rows = scan.count()
         note_misnamed_columns(run, scan.misnamed, snapshot.table.address)
+        note_padded_columns(run, scan)
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
     run.write(Outcome("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
@@ -211,6 +214,7 @@ def changes(
         for note in found.notes:
             run.note(f"note: {note}")
         note_misnamed_columns(run, found.misnamed, opened.address)
+        note_padded_columns(run, found)
         return
     about = {
         "fromVersion": found.from_version,
@@ -223,6 +227,7 @@ def changes(
     for note in found.notes:
         run.note(f"note: {note}")
     note_misnamed_columns(run, found.misnamed, opened.address)
+    note_padded_columns(run, found)
     note_what_is_missing(run, result.written, most)
 
 

@@ -651,6 +651,21 @@ def note_misnamed_columns(run: Run, fields: Sequence[MisnamedField], table: str)
         run.note(f"to see which files: {command('validate', table=table, level='footers')}")
 
 
+def note_padded_columns(run: Run, rows: ArrowRows) -> None:
+    """Note which columns Spark shows, and compares, with blanks that files do not have.
+
+    Args:
+        run: The run that shows the notes.
+        rows: The rows that are read. Columns of a condition count, too.
+    """
+    from deltacli.delta.schema.types import declared_type, is_padded
+
+    padded = [column for column in rows.wanted.columns if is_padded(column)]
+    if padded:
+        names = ", ".join(f"{column.name} ({declared_type(column) or 'char'})" for column in padded)
+        run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")
+
+
 def require_all_columns(rows: ArrowRows) -> None:
     """Raise Refused where columns are left out because of their types, with the command that names the others."""
     try:

@@ -319,6 +319,43 @@ def decimal_parts(name: str) -> tuple[int, int] | None:
     return (precision, scale) if 1 <= precision <= 38 and scale <= precision else None
 
 
+# -- names of primitive types ------------------------------------------------------------------------------------------
+
+_PRIMITIVES = PLAIN_TYPES | {"decimal", "void", "variant"}
+
+_DECIMAL_NAME = pattern(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
+_CHAR_NAME = pattern(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)
+_OTHER_NAME = pattern(
+    r"(?:geometry|geography)(?:\(.*\))?|timestamp(?:_ntz|_ltz)?\(\s*\d\s*\)|"
+    r"timestamp_(?:ltz|nanos|ntz_nanos|nanos_ntz)|string collate \S+",
+    re.ASCII,
+)
+"Types of newer proposals and their engines. Other rules check which feature they need."
+
+
+def is_type_name(name: str) -> bool:
+    """Return True if a primitive type has exactly that name in a schema, or in a proposal for the protocol."""
+    return (
+        name in _PRIMITIVES
+        or name == "null"  # written by Spark 2 for void
+        or _DECIMAL_NAME.fullmatch(name) is not None
+        or is_char(name)
+        or interval_name(name) is not None
+        or _OTHER_NAME.fullmatch(name) is not None
+    )
+
+
+def is_char(name: str) -> bool:
+    """Return True for `char(n)` and `varchar(n)`."""
+    return _CHAR_NAME.fullmatch(name) is not None
+
+
+def decimal_digits(name: str) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type as written, valid or not."""
+    match = _DECIMAL_NAME.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
 # -- names of columns and fields as engines compare them ---------------------------------------------------------------
 
 MODE = "delta.columnMapping.mode"
@@ -329,6 +366,25 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 COLLATIONS = "__COLLATIONS"
 """The key of a field's metadata that names the collations of its strings: of `tags.element` in a field `tags`."""
+
+
+_PADDED = pattern(r"(?<!var)char\s*\(")
+
+
+def declared_type(field: StructField) -> str | None:
+    """Return the type by which a field with strings of a length was declared; None for other fields.
+
+    Engines keep it in the metadata, because the type in the schema is `string`: `char(5)`, or `struct<c:char(3)>` of a
+    struct.
+    """
+    declared = field.metadata.get(CHAR_VARCHAR_KEY)
+    return declared.strip().lower() if isinstance(declared, str) else None
+
+
+def is_padded(field: StructField) -> bool:
+    """Return whether a field was declared as char(n), or has such a field, whose values Spark pads with blanks."""
+    declared = declared_type(field) or simple_name(field.data_type)
+    return _PADDED.search(declared) is not None
 
 
 def physical_name(field: StructField, mode: str) -> str:

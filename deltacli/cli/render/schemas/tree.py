@@ -49,7 +49,7 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = 
         marks = "" if field.nullable else " not null"
         marks += "  (partition)" if depth == 0 and field.name in partitions else ""
         comment = field.metadata.get("comment")
-        text = f"{field.name}: {types.simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else "")
+        text = f"{field.name}: {type_text(field)}{marks}" + (f"  -- {comment}" if comment else "")
         entries.append((depth, text if mapping is None else f"{text}  [{mapping}]"))
     return rooted(branches(entries), terminal)
 
@@ -83,6 +83,14 @@ def _are_last(depths: list[int]) -> list[bool]:
     return flags[::-1]
 
 
+def type_text(field: types.StructField) -> str:
+    """Return the type of a field for people: `char(5)` for a string that was declared so."""
+    declared, name = types.declared_type(field), types.simple_name(field.data_type)
+    if declared is None:
+        return name
+    return declared if name == "string" else f"{name} declared as {declared}"
+
+
 def _mapping_of(field: types.StructField) -> str | None:
     """Return the id and the physical name that column mapping gave a field: `id 3, physical name col-1a2b`."""
     number = field.metadata.get("delta.columnMapping.id")
@@ -105,7 +113,7 @@ def _drawing(canvas: Canvas, snapshot: Snapshot, *, with_mapping: bool) -> Tree:
             [
                 (field.name, Style.HEADING),
                 ": ",
-                (types.simple_name(field.data_type), Style.TYPE),
+                (type_text(field), Style.TYPE),
                 "" if field.nullable else (" not null", Style.WARNING),
                 ("  (partition)", Style.GOOD) if is_partition else "",
                 (f"  [{mapping}]", Style.QUIET) if mapping is not None else "",
@@ -122,11 +130,14 @@ def schema_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, bool, bool]]:
     path: list[str] = []
     for depth, field in types.walk(snapshot.schema):
         path[depth:] = [field.name]
-        yield ".".join(path), _type_text(field.data_type), field.nullable, depth == 0 and field.name in partitions
+        yield ".".join(path), _type_of_row(field), field.nullable, depth == 0 and field.name in partitions
 
 
-def _type_text(data_type: types.DataType) -> str:
-    return data_type.name if isinstance(data_type, types.PrimitiveType) else types.simple_name(data_type)
+def _type_of_row(field: types.StructField) -> str:
+    """Return the type of a field for a program: that of a string as declared, and others as in the schema."""
+    if not isinstance(field.data_type, types.PrimitiveType):
+        return types.simple_name(field.data_type)
+    return type_text(field) if field.data_type.name == "string" else field.data_type.name
 
 
 def schema_columns() -> list[Column[tuple[str, str, bool, bool]]]:

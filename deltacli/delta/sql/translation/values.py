@@ -390,7 +390,7 @@ class ColumnNames:
         for name in column.path:
             assert isinstance(data_type, types.StructType)
             field = next(field for field in data_type.fields if field.name == name)
-            if _PADDED.search(str(field.metadata.get(types.CHAR_VARCHAR_KEY, ""))):
+            if types.declared_type(field) is not None and types.is_padded(field):
                 return True
             data_type = field.data_type
         return False
