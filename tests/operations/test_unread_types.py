@@ -316,3 +316,21 @@ def _plain(values: Any) -> list[Any]:
 )
 def test_texts_of_intervals_and_nanoseconds(parse: Callable[[str], int | None], text: str, wanted: int | None) -> None:
     assert wanted == parse(text)
+
+
+@pytest.mark.parametrize(("name", "is_defined"), [(GEOMETRY, True), (NEWER, False), ("bigint", False)])
+def test_a_type_outside_of_the_protocol_is_no_gap_of_deltacli(name: str, is_defined: bool, tmp_path: Path) -> None:
+    table = str(make(tmp_path / "t", NEWER))
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text("utf-8").replace(NEWER, name), "utf-8")
+
+    texts = [
+        deltacli("read", table).err,
+        deltacli("read", table, "--columns", "g").err,
+        deltacli("read", table, "--where", "g IS NULL").err,
+    ]
+
+    for text in texts:
+        assert name in text
+        assert is_defined == ("version of deltacli" in text), text
+        assert (not is_defined) == ("Delta" in text.replace("_delta_log", "")), text

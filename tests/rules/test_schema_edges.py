@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.schema.types import MAX_DEPTH, interval_name
-from deltacli.rules.schema.schema import is_type_name, shown_path, walk_parts
+from deltacli.delta.schema.types import MAX_DEPTH, interval_name, is_type_name
+from deltacli.rules.schema.schema import shown_path, walk_parts
 from tests.rules.corruptions_schema import array_of, changed_schema, map_of, usual_fields, with_columns
 from tests.rules.corruptions_widening import ARRAY_OF_MAPS, change, changed, table_with
 from tests.rules.edges import Edges, Make, assert_reports, found_by

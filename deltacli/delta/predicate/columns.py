@@ -11,7 +11,7 @@ from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
 from deltacli.delta.schema import types
-from deltacli.delta.schema.to_arrow import Judge, typed, unread_type
+from deltacli.delta.schema.to_arrow import Judge, typed, unread_type, why_unread
 from deltacli.delta.sql.parser import Form, parse_expression
 
 CODE = "usage.where"
@@ -203,7 +203,7 @@ class PredicateColumns:
                 fields = self._fields_below(field, ".".join(names[:depth]), name, position)
             field = self._field(fields, name, tuple(path), position)
             if not path and (unread := self._judge(field.data_type)) is not None:
-                reason = f"column {field.name} has type {unread}, which this version of deltacli does not read"
+                reason = f"column {field.name} has type {unread}, {why_unread(unread)}"
                 fault = refuse_value(self._text, position, reason)
                 fault.facts |= {"column": field.name, "type": unread}
                 raise fault

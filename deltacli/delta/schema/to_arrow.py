@@ -93,7 +93,7 @@ def arrow_type(data_type: types.DataType, path: str = "") -> pa.DataType:
             primitive = _primitive(name)
             if primitive is None:
                 raise Refused(
-                    f"column {path} has type {name[:80]}, which this version of deltacli does not read",
+                    f"column {path} has type {name[:80]}, {why_unread(name)}",
                     code="type.unsupported",
                     facts={"column": path, "type": name[:80]},
                     hint=command("snapshot", schema=True),
@@ -112,6 +112,13 @@ def unread_type(data_type: types.DataType) -> str | None:
             return name[:80] if _primitive(name) is None else None
         case _:
             return next((found for part in types.parts_of(data_type) if (found := unread_type(part.data_type))), None)
+
+
+def why_unread(name: str) -> str:
+    """Return why the values of a type are not read, for a sentence behind its name."""
+    if types.is_type_name(name):
+        return "which this version of deltacli does not read"
+    return "which Delta does not define"
 
 
 @lru_cache(maxsize=256)
@@ -370,7 +377,7 @@ def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[types.StructF
     if left_out[1:]:
         facts["also"] = some_of(list(map(str, left_out[1:])), _NAMED)
     return Refused(
-        f"column {first.name} has type {first.type}, which this version of deltacli does not read",
+        f"column {first.name} has type {first.type}, {why_unread(first.type)}",
         code=UNSUPPORTED,
         facts=facts | ({"columns that are read": some_of(names, _NAMED)} if names else {}),
     )
@@ -379,7 +386,8 @@ def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[types.StructF
 def note_of(left_out: Sequence[UnreadColumn]) -> str:
     shown = some_of(list(map(str, left_out)), _NAMED)
     what = "column {} is left out: its type is" if len(left_out) == 1 else "columns {} are left out: their types are"
-    return f"{what.format(shown)} not read by this version of deltacli"
+    are_undefined = not any(types.is_type_name(column.type) for column in left_out)
+    return f"{what.format(shown)} not {'defined by Delta' if are_undefined else 'read by this version of deltacli'}"
 
 
 def typed(data_type: types.DataType) -> ArrowType:

@@ -10,28 +10,23 @@ Spec: Schema Serialization Format.
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.segment import Place
 from deltacli.delta.schema.type_changes import canonical_name
-from deltacli.delta.schema.types import COLLATIONS, MAX_DEPTH, PLAIN_TYPES, interval_name
+from deltacli.delta.schema.types import (
+    COLLATIONS,
+    MAX_DEPTH,
+    decimal_digits,
+    interval_name,
+    is_char,
+    is_type_name,
+)
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import MetadataView, TableConfigurationView
-
-PRIMITIVES = PLAIN_TYPES | {"decimal", "void", "variant"}
-
-_DECIMAL = pattern(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
-_CHAR = pattern(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)
-_OTHER = pattern(
-    r"(?:geometry|geography)(?:\(.*\))?|timestamp(?:_ntz|_ltz)?\(\s*\d\s*\)|"
-    r"timestamp_(?:ltz|nanos|ntz_nanos|nanos_ntz)|string collate \S+",
-    re.ASCII,
-)
-"Types of newer proposals and their engines. Other rules check which feature they need."
 
 
 class TypePart(NamedTuple):
@@ -129,31 +124,8 @@ def shown_path(path: str) -> str:
 # -- names of types --------------------------------------------------------------------------------------------------
 
 
-def is_type_name(name: str) -> bool:
-    """Return True if a primitive type has exactly that name in a schema."""
-    return (
-        name in PRIMITIVES
-        or name == "null"  # written by Spark 2 for void
-        or _DECIMAL.fullmatch(name) is not None
-        or is_char(name)
-        or interval_name(name) is not None
-        or _OTHER.fullmatch(name) is not None
-    )
-
-
-def is_char(name: str) -> bool:
-    """Return True for `char(n)` and `varchar(n)`."""
-    return _CHAR.fullmatch(name) is not None
-
-
 def is_void(value: object) -> bool:
     return value in ("void", "null") if isinstance(value, str) else False
-
-
-def decimal_digits(name: str) -> tuple[int, int] | None:
-    """Return precision and scale of a decimal type as written, valid or not."""
-    match = _DECIMAL.fullmatch(name)
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def same_name(name: str) -> str:

@@ -16,9 +16,10 @@ from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
+from deltacli.delta.schema.types import decimal_digits, is_type_name
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import CommitView, LiveFile, MetadataView
-from deltacli.rules.schema.schema import decimal_digits, is_type_name, joined, same_name, shown_path
+from deltacli.rules.schema.schema import joined, same_name, shown_path
 
 
 def replaces_all_files(commit: CommitView) -> bool:
