@@ -366,7 +366,8 @@ class LineScanner:
             run.report(NOT_UTF8.at(place, message, seen=seen))
             return _UNREADABLE
         if line.startswith(_BOM):
-            run.report(NOT_UTF8.at(place, "the line begins with a byte order mark", seen="EF BB BF"))
+            message = "the line begins with a byte order mark, which Spark skips and other engines refuse"
+            run.report(NOT_UTF8.at(place, message, seen="EF BB BF"))
             text = text[1:]
         twice: dict[str, None] = {}
 
