@@ -18,6 +18,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import (
     EMPTY_VECTOR_DIRECTORY,
+    IS_ABSOLUTE,
     are_absolute,
     canonical,
     canonical_column,
@@ -545,7 +546,8 @@ def paths_encoded_twice(view: views.StorageView) -> Iterator[Finding]:
     names = canonical_column(pc.take(paths, rows)).to_pylist()
     for row, data in zip(rows.to_pylist(), names, strict=True):
         name = data.decode("utf-8", "surrogateescape")
-        if name in view.files or name.startswith("/") or ":" in name:
+        # A colon alone makes no URI: directories of times have some.
+        if name in view.files or IS_ABSOLUTE.match(name):
             continue
         path = paths[row].as_py()
         other_path = next((other for other in reversed(other_readings(path)) if other in view.files), None)

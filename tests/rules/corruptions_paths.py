@@ -288,6 +288,14 @@ def path_encoded_twice() -> TableBuilder:
 
 
 @damage("path.double-encoded")
+def path_with_a_time_encoded_twice() -> TableBuilder:
+    """As DuckDB names the directory of a time: Hive's escapes are not encoded once more."""
+    table = with_path("p=b/part%2010%3A00.parquet")
+    table.edit_files(lambda root: rename(root, "p=b/part 10:00.parquet", b"p=b/part%2010%3A00.parquet"))
+    return table
+
+
+@damage("path.double-encoded")
 def path_never_encoded() -> TableBuilder:
     table = with_path("p=b/part%205.parquet")
     table.edit_files(lambda root: rename(root, "p=b/part 5.parquet", b"p=b/part%205.parquet"))
