@@ -11,15 +11,18 @@ Spec: Per-file Statistics.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
+from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import has_timestamps
-from deltacli.delta.stats.columns import CUT_MICROSECONDS, Leaf, StatsBlock, parse_stats
-from deltacli.delta.stats.schema import NULL_COUNT, ColumnPath, leaf_columns
+from deltacli.delta.stats.columns import CUT_MICROSECONDS, read_in_pieces, safe_lines
+from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, StatSchema, leaf_columns, stats_fields
 
 FIRST_MICROSECOND, LAST_MICROSECOND = -9_223_372_036_854_775, 9_223_372_036_854_775
 """The first and the last microsecond since 1970 whose nanoseconds fit into 64 bits."""
@@ -56,37 +59,60 @@ def may_exceed_nanoseconds(texts: ArrowArray, config: TableConfiguration) -> Arr
         arrays and maps have no bounds.
     """
     columns = [path for _, path, data_type in leaf_columns(config) if has_timestamps(data_type)]
-    if not columns:
+    if not columns or not len(texts):
         return pa.repeat(False, len(texts))
 
-    may_exceed = [True] * len(texts)
-    for block in parse_stats(texts, config).blocks:
-        for index, is_within in enumerate(_are_within(block, columns).to_pylist()):
-            may_exceed[block.row(index)] = not is_within
-    return pa.array(may_exceed, pa.bool_())
+    shape = _shape_of(columns)
+    fields = stats_fields(StatSchema(config), dict.fromkeys(PER_COLUMN, shape))
+    is_object = pc.fill_null(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), pa.scalar(False))
+    objects = pc.if_else(is_object, texts, "{}")
+    found = []
+    for _, piece, parsed in read_in_pieces(objects, partial(_read_bounds, fields)):
+        # What Arrow cannot read has no bounds that are trusted, such as years beyond 9999.
+        are_within = pa.repeat(False, len(piece)) if parsed is None else _are_within(parsed, columns)
+        found.append(pc.invert(are_within))
+    return pa.concat_arrays(found)
 
 
-def _are_within(block: StatsBlock, columns: Iterable[ColumnPath]) -> ArrowArray:
-    """Return for each row of a block whether the bounds of all columns are within the range."""
-    are_within = pa.repeat(True, len(block.records))
+def _shape_of(columns: Iterable[ColumnPath]) -> dict[str, Any]:
+    """Return the names along the paths of some columns as nested dictionaries."""
+    shape: dict[str, Any] = {}
+    for path in columns:
+        below = shape
+        for name in path[:-1]:
+            below = below.setdefault(name, {})
+        below[path[-1]] = None
+    return shape
+
+
+def _read_bounds(fields: pa.Schema, texts: ArrowArray) -> pa.Table | None:
+    """Read statistics that are JSON objects, without other columns. Return None if Arrow cannot read one of them."""
+    lines = safe_lines(texts)
+    parsed = None if lines is None else read_lines(lines, fields, infer=False)
+    return parsed if parsed is not None and parsed.num_rows == len(texts) else None
+
+
+def _are_within(parsed: pa.Table, columns: Iterable[ColumnPath]) -> ArrowArray:
+    """Return for each row whether the bounds of all columns are within the range, or the columns have no values."""
+    records = parsed.column("numRecords").combine_chunks()
+    are_within = pa.repeat(True, len(records))
     for column in columns:
-        are_within = pc.and_(are_within, _is_column_within(block, column))
+        low, high, nulls = (_find(parsed, part, column) for part in ("minValues", "maxValues", NULL_COUNT))
+        is_within = pc.fill_null(pc.equal(nulls, records), pa.scalar(False))
+        if low is not None and high is not None:
+            # Writers cut off the microseconds of bounds, so the greatest value may be above its bound.
+            last = pa.scalar(LAST_MICROSECOND - CUT_MICROSECONDS, low.type)
+            covers = pc.and_(pc.greater_equal(low, pa.scalar(FIRST_MICROSECOND, low.type)), pc.less_equal(high, last))
+            is_within = pc.or_(is_within, pc.fill_null(covers, pa.scalar(False)))
+        are_within = pc.and_(are_within, is_within)
     return are_within
 
 
-def _is_column_within(block: StatsBlock, column: ColumnPath) -> ArrowArray:
-    low, high, nulls = (_find(block.leaves[part], column) for part in ("minValues", "maxValues", NULL_COUNT))
-    is_within = pa.repeat(False, len(block.records))
-    if low is not None and high is not None and pa.types.is_timestamp(low.type) and pa.types.is_timestamp(high.type):
-        # Writers cut off the microseconds of bounds, so the greatest value may be above its bound.
-        last = pa.scalar(LAST_MICROSECOND - CUT_MICROSECONDS, low.type)
-        covers = pc.and_(pc.greater_equal(low, pa.scalar(FIRST_MICROSECOND, low.type)), pc.less_equal(high, last))
-        is_within = pc.fill_null(covers, pa.scalar(False))
-    if nulls is not None:
-        has_no_value = pc.fill_null(pc.equal(nulls, block.records), pa.scalar(False))
-        is_within = pc.or_(is_within, has_no_value)
-    return is_within
-
-
-def _find(leaves: Iterable[Leaf], path: ColumnPath) -> ArrowArray | None:
-    return next((leaf.values for leaf in leaves if leaf.path == path), None)
+def _find(parsed: pa.Table, part: str, path: ColumnPath) -> ArrowArray | None:
+    """Return a statistic of a column; None for bounds of arrays and maps, which have none."""
+    values = parsed.column(part).combine_chunks()
+    for name in path:
+        if name not in [field.name for field in values.type]:
+            return None
+        values = pc.struct_field(values, [name])
+    return values

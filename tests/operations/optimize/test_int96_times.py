@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.delta.stats.nanosecond_range import FIRST_MICROSECOND, LAST_MICROSECOND
+from deltacli.delta.stats.nanosecond_range import FIRST_MICROSECOND, LAST_MICROSECOND, may_exceed_nanoseconds
 from deltacli.rules.framework.base import Severity
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -186,3 +186,24 @@ def test_a_table_without_timestamps_has_no_such_times() -> None:
     table = open_at(TableBuilder().commit(*lines, add("a", partition_values={})).in_memory())
 
     assert table.explain().client("deltalake").access.reads is True
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([], []),
+        ([None, "", "[]", "{", " {}"], [True] * 5),
+        (['{"numRecords":0,"nullCount":{"xs":0}}', '{"numRecords":2,"nullCount":{"xs":2}}'], [False, False]),
+        (['{"numRecords":2,"nullCount":{"xs":1},"minValues":{"xs":1}}', '{"numRecords":2}'], [True, True]),
+        (['{"numRecords":2,"minValues":null}', '{"numRecords":null}', '{"numRecords":"2"}'], [True] * 3),
+    ],
+)
+def test_timestamps_in_arrays_are_within_only_where_there_are_none(
+    texts: list[str | None], expected: list[bool]
+) -> None:
+    xs = column("xs", {"type": "array", "elementType": "timestamp", "containsNull": True})
+    schema = json.dumps({"type": "struct", "fields": [column("id", "long"), xs]})
+    lines = (commit_info("CREATE TABLE"), protocol(1, 2), metadata(partition_columns=[], schema_string=schema))
+    config = open_at(TableBuilder().commit(*lines).in_memory()).snapshot().config
+
+    assert expected == may_exceed_nanoseconds(pa.array(texts, pa.string()), config).to_pylist()
