@@ -344,15 +344,20 @@ def _has_files_elsewhere(snapshot: Snapshot) -> bool:
     return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
 
 
+_STORED_AS_INT96 = frozenset({"timestamp"})
+"""Types of which writers of Delta tables store values as INT96: timestamps without a zone are INT64 by the protocol."""
+
+
 def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
     """Return whether the statistics of a live file allow a timestamp that does not fit into 64-bit nanoseconds."""
-    fields = snapshot.config.schema.fields if snapshot.config.schema else ()
-    if not any(has_timestamps(field.data_type) for field in fields):
+    config = snapshot.config
+    fields = config.schema.fields if config.schema else ()
+    if not any(has_timestamps(field.data_type, _STORED_AS_INT96) for field in fields):
         return False
     from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
 
     def may_exceed(adds: RecordBatch) -> bool:
-        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), snapshot.config)).as_py())
+        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), config, _STORED_AS_INT96)).as_py())
 
     return any(snapshot.file_actions.map_actions("add", may_exceed, fields=["stats"]))
 

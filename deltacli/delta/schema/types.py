@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import TypeAlias
@@ -202,11 +202,13 @@ def types_within(data_type: DataType) -> Iterator[DataType]:
         yield from types_within(part.data_type)
 
 
-def has_timestamps(data_type: DataType) -> bool:
-    """Return True for a type of timestamps, and for one that contains some."""
-    return any(
-        isinstance(one, PrimitiveType) and one.name in ("timestamp", "timestamp_ntz") for one in types_within(data_type)
-    )
+TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
+"""The types of timestamps in microseconds."""
+
+
+def has_timestamps(data_type: DataType, names: Collection[str] = TIMESTAMPS) -> bool:
+    """Return True for a type of timestamps with one of these names, and for one that contains some."""
+    return any(isinstance(one, PrimitiveType) and one.name in names for one in types_within(data_type))
 
 
 def struct_fields(data_type: DataType) -> Iterator[StructField]:

@@ -10,7 +10,7 @@ Spec: Per-file Statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.types import has_timestamps
+from deltacli.delta.schema.types import TIMESTAMPS, has_timestamps
 from deltacli.delta.stats.columns import CUT_MICROSECONDS, read_in_pieces, safe_lines
 from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, StatSchema, leaf_columns, stats_fields
 
@@ -47,18 +47,21 @@ class TimesBeyondNanoseconds(NamedTuple):
     has_arrow_schema: bool
 
 
-def may_exceed_nanoseconds(texts: ArrowArray, config: TableConfiguration) -> ArrowArray:
+def may_exceed_nanoseconds(
+    texts: ArrowArray, config: TableConfiguration, names: Collection[str] = TIMESTAMPS
+) -> ArrowArray:
     """Return for each file whether it may have a timestamp that does not fit into 64-bit nanoseconds.
 
     Args:
         texts: The statistics of the files, as in their adds; null if a file has none.
         config: The configuration of the table.
+        names: The types of timestamps that are looked at.
 
     Returns:
         An array of booleans. It is false only if bounds exclude such times in every column of timestamps. Timestamps in
         arrays and maps have no bounds.
     """
-    columns = [path for _, path, data_type in leaf_columns(config) if has_timestamps(data_type)]
+    columns = [path for _, path, data_type in leaf_columns(config) if has_timestamps(data_type, names)]
     if not columns or not len(texts):
         return pa.repeat(False, len(texts))
 

@@ -207,3 +207,12 @@ def test_timestamps_in_arrays_are_within_only_where_there_are_none(
     config = open_at(TableBuilder().commit(*lines).in_memory()).snapshot().config
 
     assert expected == may_exceed_nanoseconds(pa.array(texts, pa.string()), config).to_pylist()
+
+
+def test_a_sentinel_without_a_zone_is_no_int96_for_explain() -> None:
+    schema = json.dumps({"type": "struct", "fields": [column("t", "timestamp_ntz")]})
+    ntz = {"reader_features": ["timestampNtz"], "writer_features": ["timestampNtz"]}
+    lines = (commit_info("CREATE TABLE"), protocol(3, 7, **ntz), metadata(partition_columns=[], schema_string=schema))
+    table = open_at(TableBuilder().commit(*lines, add("a", partition_values={})).in_memory())
+
+    assert table.explain().client("deltalake").access.reads is True
