@@ -24,7 +24,7 @@ _MINUTES_FROM, _HOURS_FROM = 120, 7_200
 """Estimates are given in minutes and in hours from so many seconds on."""
 _REASONS = {
     "large-enough": "large enough",
-    "nothing-to-purge": "no deleted rows, no dropped columns, no NaN beyond bounds",
+    "nothing-to-purge": "no deleted rows, no dropped columns, no NaN beyond bounds, no misread INT96",
     "alone": "no other small file in the partition",
     "min-files": "too few for a new file",
     "sorted": "in this order already",
@@ -65,7 +65,7 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
     left_alone = [_skipped(reason, count) for reason, count in sorted(skipped.items(), key=lambda item: -item[1])]
     if plan.is_noop:
         what = (
-            "no file holds deleted rows, dropped columns or NaN beyond bounds"
+            "no file holds deleted rows, dropped columns, NaN beyond bounds or misread INT96"
             if plan.rules.purge
             else "no files to compact"
         )
