@@ -412,6 +412,8 @@ def mapped(name: str, number: int, physical: str, data_type: str = "string") -> 
         ([mapped("p", 1, "col-p"), mapped("a", 2, "col-a")], ["p"], True),
         ([mapped("p", 1, "col-p"), mapped("q", 2, "col-q"), mapped("a", 3, "col-a")], ["p", "q"], True),
         ([mapped("p", 1, "col-p"), mapped("a", 2, "col-a"), mapped("q", 3, "q")], ["p", "q"], False),
+        ([mapped("a", 1, "col-a"), mapped("b", 2, "b"), mapped("p", 3, "col-p")], ["p"], True),
+        ([mapped("a", 1, "a"), mapped("b", 2, "col-b"), mapped("p", 3, "col-p")], ["p"], False),
     ],
 )
 def test_duckdb_reads_null_behind_a_column_with_another_physical_name(

@@ -39,6 +39,7 @@ from deltacli.delta.evolution.draft import (
     require_no_identity,
 )
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.protocol.clients import is_partition_behind_mapped_name
 from deltacli.delta.protocol.feature_use import upgraded, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.schema.column_differences import differences, exchanged
@@ -274,29 +275,15 @@ def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
 
 
 def _of_partitions(before: Draft, after: Draft) -> Iterator[Caution]:
-    """Yield which partition columns DuckDB reads wrong from now on. It puts their values behind the column before them,
-    which it looks for by its name in files: without it they are null, or those of another partition column.
-    """
+    """Yield which partition columns DuckDB reads wrong from now on."""
     config = after.config
-    if _is_behind_mapped_name(config) and not _is_behind_mapped_name(before.config):
+    if is_partition_behind_mapped_name(config) and not is_partition_behind_mapped_name(before.config):
         named = ", ".join(field.name for field in config.partition_columns.values() if field is not None)
         message = (
             f"DuckDB 1.5.5 returns null or other values for the partition columns {named}, because the column before "
             "one has another name in files; it reads them right where all of them come first"
         )
         yield Caution("alter.reader-partitions", message)
-
-
-def _is_behind_mapped_name(config: TableConfiguration) -> bool:
-    """Return True if a partition column comes after a column that has another name in files."""
-    is_mapped = False
-    for field in config.schema.fields if config.schema else ():
-        physical = config.physical_name(field)
-        if physical in config.partition_columns and is_mapped:
-            return True
-        if physical not in config.partition_columns:
-            is_mapped = physical != field.name
-    return False
 
 
 def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterator[Caution]:

@@ -310,10 +310,10 @@ OTHERS: Mapping[str, str] = {
     "features.reader": "the protocol lists reader features",
     "features.writer": "the protocol lists writer features",
     "columnMapping.by-id": "columns are mapped by id",
-    "columnMapping.by-id-partition": "columns are mapped by id, and one with another physical name stands before a "
-    "partition column",
-    "columnMapping.by-name-partition": "columns are mapped by name, and one with another physical name stands before a "
-    "partition column",
+    "columnMapping.by-id-partition": "columns are mapped by id, and a partition column follows one with another name "
+    "in files",
+    "columnMapping.by-name-partition": "columns are mapped by name, and a partition column follows one with another "
+    "name in files",
     "columnMapping.in-arrays": "columns are mapped, and arrays or maps have structs",
     "type.map": "a column has the type map",
     "type.void": "a column has the type void",
@@ -432,7 +432,7 @@ def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
     partitions = {name.lower() for name in (config.metadata.partition_columns if config.metadata else ())}
     if config.mapping_mode == "id":
         yield "columnMapping.by-id"
-    if config.mapping_mode in ("id", "name") and _is_partition_behind_renamed(config, schema, partitions):
+    if config.mapping_mode in ("id", "name") and is_partition_behind_mapped_name(config):
         yield f"columnMapping.by-{config.mapping_mode}-partition"
     if config.mapping_mode in ("id", "name") and _has_structs_within(schema):
         yield "columnMapping.in-arrays"
@@ -448,19 +448,20 @@ def _of_schema(config: TableConfiguration, schema: StructType) -> Iterator[str]:
             yield from _of_partition(field)
 
 
-def _is_partition_behind_renamed(config: TableConfiguration, schema: StructType, partitions: Collection[str]) -> bool:
-    """Return whether a partition column follows a column of the files whose physical name differs from its name.
+def is_partition_behind_mapped_name(config: TableConfiguration) -> bool:
+    """Return whether the last column of the files before some partition column has another name in files.
 
-    DuckDB reads null for such a partition column. Measured: the physical name of the partition column itself does not
-    matter, and neither do those of nested fields.
+    DuckDB puts the values of a partition column behind that column, which it looks for by its name: without it they are
+    null, or those of another partition column. Measured: the name of the partition column itself does not matter, and
+    neither do those of nested fields.
     """
-    is_behind = False
-    for field in schema.fields:
-        if field.name.lower() in partitions:
-            if is_behind:
-                return True
-        elif config.physical_name(field) != field.name:
-            is_behind = True
+    has_mapped_name = False
+    for field in config.schema.fields if config.schema else ():
+        physical_name = config.physical_name(field)
+        if physical_name not in config.partition_columns:
+            has_mapped_name = physical_name != field.name
+        elif has_mapped_name:
+            return True
     return False
 
 
