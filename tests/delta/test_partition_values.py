@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.partitions.values import kernel_refuses, lacking_values
+from deltacli.delta.partitions.values import decimal_meant, kernel_refuses, lacking_values
 from deltacli.delta.schema import types
 
 
@@ -54,3 +54,24 @@ def test_spellings_that_deltalake_refuses(type_name: str, refused: list[str], re
     As deltalake 1.x, whose reader is the kernel, opened tables with them.
     """
     assert refused == [text for text in (*refused, *read) if kernel_refuses(type_name, text)]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text", "expected"),
+    [
+        ("decimal(5,2)", "-1.-50", "-1.50"),
+        ("decimal(5,2)", "-1.-5", "-1.05"),
+        ("decimal(5,2)", "0.-1", "-0.01"),
+        ("decimal(10,3)", "0.0-1", "-0.001"),
+        ("decimal(10,3)", "-12.-340", "-12.340"),
+        ("decimal(5,2)", "-1.-500", None),
+        ("decimal(5,2)", "-1.50", None),
+        ("decimal(5,2)", "1.5-0", None),
+        ("decimal(5,2)", "--1.-50", None),
+        ("string", "-1.-50", None),
+    ],
+)
+def test_a_decimal_that_deltalake_wrote_with_two_signs_is_known(
+    type_name: str, text: str, expected: str | None
+) -> None:
+    assert expected == decimal_meant(type_name, text)

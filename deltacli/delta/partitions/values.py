@@ -52,6 +52,7 @@ _PLAIN_DATE = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]
 _PLAIN_NTZ = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
 _WITHOUT_ZONE = pattern(r"[^T]* [0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?")
 _WITH_ZONE = pattern(r"[^T]*[T ][0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?(Z| UTC|[+-][0-9]{2}:?[0-9]{2})")
+_SIGNED_FRACTION = pattern(r"-?(?P<whole>[0-9]+)\.0*-(?P<fraction>[0-9]+)")
 _ESCAPED_BYTES = pattern(r"\A(\\u00[0-9A-Fa-f]{2})+\Z|\\x[0-9A-F]{2}")
 _REPLACEMENT = "\ufffd"
 _SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
@@ -126,6 +127,18 @@ def java_kernel_refuses(type_name: str, text: str) -> bool:
     Java does so for text columns only.
     """
     return not text and not is_text(type_name)
+
+
+def decimal_meant(type_name: str, text: str) -> str | None:
+    """Return the decimal that deltalake 1.6.6 wrote as a text that is none; None for any other text.
+
+    It writes the fraction of a negative number with a sign of its own: -1.50 as `-1.-50`, and -0.001 as `0.0-1`.
+    """
+    parts = types.decimal_parts(type_name)
+    match = _SIGNED_FRACTION.fullmatch(text)
+    if parts is None or match is None or len(match["fraction"]) > parts[1]:
+        return None
+    return f"-{match['whole']}.{match['fraction'].zfill(parts[1])}"
 
 
 def altered_bytes(texts: Iterable[str]) -> dict[str, Spelling]:

@@ -20,6 +20,7 @@ from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
     Spelling,
     altered_bytes,
+    decimal_meant,
     is_text,
     java_kernel_refuses,
     kernel_refuses,
@@ -347,7 +348,10 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
         elif spelling is Spelling.UNPARSABLE:
             for row in places:
                 message = f"the value of partition column {column.name} is not a valid {type_name}"
-                yield UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
+                meant = decimal_meant(type_name or "", text)
+                if meant is not None:
+                    message += f", but what deltalake writes for {meant}"
+                yield UNPARSABLE.at(view.place(row), message, seen=text, expected=meant or type_name)
         else:
             if spelling in (
                 Spelling.REFUSED_BY_KERNEL,
