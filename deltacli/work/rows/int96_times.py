@@ -86,20 +86,17 @@ def has_times_beyond_nanoseconds(opened: OpenDataFile, columns: Sequence[Int96Co
     return False
 
 
-class Int96Check(NamedTuple):
-    """The question of `validate` which columns of a file have times beyond nanoseconds; one for all files of a table.
+class Int96Check:
+    """The question of `validate` which columns of a file have times beyond nanoseconds, for all files of a table."""
 
-    Attributes:
-        fields: The columns of the table that have timestamps.
-        columns: How they are found in a file.
-    """
-
-    fields: tuple[StructField, ...]
-    columns: FileColumns
+    def __init__(self, fields: tuple[StructField, ...], columns: FileColumns) -> None:
+        """Make the question for the columns of a table that have timestamps. `columns` finds them in a file."""
+        self._fields = fields
+        self._columns = columns
 
     def __call__(self, file: OpenFileContext) -> _Int96Times | None:
         """Begin with a file. Return None if it stores no timestamps as INT96."""
-        int96_columns = find_int96_columns(file.opened, self.columns, self.fields)
+        int96_columns = find_int96_columns(file.opened, self._columns, self._fields)
         return _Int96Times(int96_columns, has_arrow_schema(file.opened)) if int96_columns else None
 
 
