@@ -38,13 +38,13 @@ class TimesBeyondNanoseconds(NamedTuple):
         column: The name of the top-level column.
         values: How many values do not fit.
         example: One of them, as microseconds since 1970.
-        has_arrow_schema: The footer has an Arrow schema, by which deltalake and polars read the times rightly.
+        has_unit: The footer has an Arrow schema with the unit, by which deltalake and polars read the times rightly.
     """
 
     column: str
     values: int
     example: int
-    has_arrow_schema: bool
+    has_unit: bool
 
 
 def may_exceed_nanoseconds(

@@ -46,12 +46,12 @@ def times_beyond_nanoseconds(view: AnswersView) -> Iterator[Finding]:
                 f"column {times.column} of {place.key} has {plural(times.values, 'time')} outside of {RANGE} as INT96"
             )
             effect = "deltalake and polars read other times, and chDB refuses the file"
-            if times.has_arrow_schema:
+            if times.has_unit:
                 effect = "chDB refuses the file; deltalake and polars read it by the Arrow schema in its footer"
             yield INT96_BEYOND_NANOSECONDS.at(
                 place,
                 f"{message}: {effect}",
                 seen=moment_text(times.example),
                 expected="INT64 in microseconds",
-                severity=Severity.INFO if times.has_arrow_schema else None,
+                severity=Severity.INFO if times.has_unit else None,
             )

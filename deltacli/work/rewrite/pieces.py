@@ -494,8 +494,8 @@ def _has_misread_times(file: DataFile, context: TaskContext) -> bool:
     from deltacli.work.rows.int96_times import (
         find_int96_columns,
         find_timestamp_columns,
-        has_arrow_schema,
         has_times_beyond_nanoseconds,
+        has_unit_in_arrow_schema,
     )
 
     config: TableConfiguration = context.shared(CONFIG)
@@ -504,7 +504,7 @@ def _has_misread_times(file: DataFile, context: TaskContext) -> bool:
         return False
     try:
         with open_data_file(context.files, file) as opened:
-            if has_arrow_schema(opened):
+            if has_unit_in_arrow_schema(opened):
                 return False
             columns = FileColumns(config.mapping_mode, config.physical_name)
             return has_times_beyond_nanoseconds(opened, find_int96_columns(opened, columns, fields))

@@ -6,13 +6,14 @@ engines that read them as other times.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.made_once import NamedTuple
-from deltacli.core.typing import ArrowArray
+from deltacli.core.typing import ArrowArray, ArrowType
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns, count_leaves, is_list
 from deltacli.delta.schema.types import StructField, has_timestamps
@@ -68,9 +69,29 @@ def find_int96_columns(opened: OpenDataFile, columns: FileColumns, fields: Seque
     return int96_columns
 
 
-def has_arrow_schema(opened: OpenDataFile) -> bool:
-    """Return whether a file has Arrow's schema in its footer, as files that pyarrow writes."""
-    return _ARROW_SCHEMA in (opened.parquet.metadata.metadata or {})
+def has_unit_in_arrow_schema(opened: OpenDataFile) -> bool:
+    """Return whether the footer has an Arrow schema, as pyarrow writes it, with another unit than nanoseconds.
+
+    deltalake and polars then read INT96 in that unit. Where the schema has nanoseconds, they wrap around as without it.
+    """
+    encoded = (opened.parquet.metadata.metadata or {}).get(_ARROW_SCHEMA)
+    if encoded is None:
+        return False
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
+    except (ValueError, OSError, pa.ArrowException):
+        return False  # an Arrow schema that is damaged helps nobody
+    return not any(_has_nanoseconds(field.type) for field in schema)
+
+
+def _has_nanoseconds(kind: ArrowType) -> bool:
+    if pa.types.is_map(kind):
+        return _has_nanoseconds(kind.key_type) or _has_nanoseconds(kind.item_type)
+    if is_list(kind):
+        return _has_nanoseconds(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_has_nanoseconds(field.type) for field in kind)
+    return bool(pa.types.is_timestamp(kind)) and kind.unit == "ns"
 
 
 def has_times_beyond_nanoseconds(opened: OpenDataFile, columns: Sequence[Int96Column]) -> bool:
@@ -97,15 +118,15 @@ class Int96Check:
     def __call__(self, file: OpenFileContext) -> _Int96Times | None:
         """Begin with a file. Return None if it stores no timestamps as INT96."""
         int96_columns = find_int96_columns(file.opened, self._columns, self._fields)
-        return _Int96Times(int96_columns, has_arrow_schema(file.opened)) if int96_columns else None
+        return _Int96Times(int96_columns, has_unit_in_arrow_schema(file.opened)) if int96_columns else None
 
 
 class _Int96Times:
     """The question for one file, asked while its rows are read anyway."""
 
-    def __init__(self, columns: Sequence[Int96Column], has_arrow_schema: bool) -> None:
+    def __init__(self, columns: Sequence[Int96Column], has_unit: bool) -> None:
         self._names = [column.name for column in columns]
-        self._has_arrow_schema = has_arrow_schema
+        self._has_unit = has_unit
         self._found: dict[str, TimesBeyondNanoseconds] = {}
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -122,7 +143,7 @@ class _Int96Times:
     def _add(self, name: str, beyond: pa.Int64Array) -> None:
         known = self._found.get(name)
         if known is None:
-            known = TimesBeyondNanoseconds(name, 0, beyond[0].as_py(), self._has_arrow_schema)
+            known = TimesBeyondNanoseconds(name, 0, beyond[0].as_py(), self._has_unit)
         self._found[name] = known._replace(values=known.values + len(beyond))
 
     def answer(self) -> list[TimesBeyondNanoseconds]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -52,6 +53,7 @@ def microseconds(year: int) -> int:
     return int((datetime(year, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000
 
 
+JULIAN_1970 = 2_440_588
 SENTINEL, EARLY, TODAY = microseconds(9999), microseconds(1500), microseconds(2026)
 
 
@@ -132,6 +134,27 @@ def test_int64_is_read_by_every_engine_and_an_arrow_schema_leaves_only_chdb() ->
 
     assert [("part-1.parquet", "t", Severity.INFO)] == affected(table)
     assert table.optimize(purge=True, dry_run=True).plan.is_noop
+
+
+def test_an_arrow_schema_in_nanoseconds_does_not_help() -> None:
+    """Its writer cannot have such times, but others can: the bytes of one value are replaced."""
+    sink = BytesIO()
+    times = pa.table({"t": pa.array([microseconds(2026) * 1_000], pa.timestamp("ns", "UTC"))})
+    pq.write_table(
+        times,
+        sink,
+        use_deprecated_int96_timestamps=True,
+        use_dictionary=False,
+        compression="none",
+        write_statistics=False,
+    )
+    days = microseconds(2026) // 86_400_000_000 + JULIAN_1970
+    data = sink.getvalue().replace(struct.pack("<QI", 0, days), struct.pack("<QI", 0, JULIAN_1970 + 2_932_896))
+    table = table_of(data)
+
+    assert [("part-0.parquet", "t", Severity.WARNING)] == affected(table)
+    assert 1 == table.optimize(purge=True).files_removed
+    assert [] == affected(table)
 
 
 def test_a_purge_rewrites_such_files_and_no_others() -> None:
