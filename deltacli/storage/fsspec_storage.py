@@ -37,7 +37,7 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.objects.http import ObjectReader
-from deltacli.storage.retry import PASSING_STATUS, Retry, tried
+from deltacli.storage.retry import PASSING_STATUS, Retry, asked_by, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets, without_secrets
 
 # -- translation of errors of file systems behind fsspec ---------------------------------------------------------------
@@ -103,6 +103,16 @@ def passing_fsspec_cause(fault: Exception) -> str | None:
         if isinstance(error, _BREAKS) or type(error).__name__ in _BREAK_NAMES:
             return "connection broken"
     return None
+
+
+def asked_by_fsspec(fault: Exception) -> float:
+    """Return the seconds for which the server behind a fault asks to be left alone; 0 if its headers are not known."""
+    for error in _behind(fault):
+        # aiohttp has the headers on its errors, requests and the libraries of Azure have them on the answer.
+        headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None)
+        if isinstance(headers, Mapping):
+            return asked_by({str(name).lower(): str(value) for name, value in headers.items()})
+    return 0.0
 
 
 def require_endpoint(endpoint: tuple[str, int] | None, place: str, connect: Connect) -> None:
@@ -379,7 +389,9 @@ class RemoteStorage(ReadOnlyFiles):
     def _call(self, call: Callable[[], Answer], place: str) -> Answer:
         host = urlsplit(self.uri).netloc.rpartition("@")[2] or self._scheme
         try:
-            return self._retry.call(call, host=host, faults=(Exception,), passing=passing_fsspec_cause)
+            return self._retry.call(
+                call, host=host, faults=(Exception,), passing=passing_fsspec_cause, asked=asked_by_fsspec
+            )
         except Exception as fault:  # noqa: BLE001  (the libraries of stores have no common base exception)
             if missing := unloadable_library(self._scheme, fault):
                 raise missing from None

@@ -250,11 +250,22 @@ class Retry:
             found: Answer = self._made[key]
             return found
 
-    def rounds(self, first_wait: float) -> Iterator[int]:
-        """Yield the numbers of a few rounds of a request that the caller judges itself, waiting longer after each."""
+    def rounds(self, first_wait: float, *, asked: Callable[[], float] = lambda: 0.0) -> Iterator[int]:
+        """Yield the numbers of a few rounds of a request that the caller judges itself, waiting longer after each.
+
+        Args:
+            first_wait: Seconds before the second round.
+            asked: Returns the seconds for which the server wants to be left alone after the latest round. The rounds
+                end early if all of these waits would last longer than the budget.
+        """
+        asked_in_all = 0.0
         for number in range(_ROUNDS):
             if number:
-                self._wait(first_wait * 2 ** (number - 1))
+                asked_now = asked()
+                asked_in_all += asked_now
+                if asked_in_all > self.budget_seconds:
+                    return
+                self._wait(max(first_wait * 2 ** (number - 1), asked_now))
             yield number
 
     def call(
@@ -285,10 +296,16 @@ class Retry:
                 if cause.startswith(_BUSY):
                     self.slow_down(host)
                 first_fault = first_fault if attempts > 1 else now
-                wait = max(_backoff(attempts), asked(fault))
+                asked_seconds = asked(fault)
+                wait = max(_backoff(attempts), asked_seconds)
                 is_last = attempts == max_attempts or now + wait - first_fault > self.budget_seconds
                 if is_last or self._is_stopping():
-                    fault.add_note(_tried(attempts, now - first_fault))
+                    # A wait that was asked for is named only if it alone is longer than the budget.
+                    fault.add_note(
+                        _tried(
+                            attempts, now - first_fault, asked_seconds if asked_seconds > self.budget_seconds else 0.0
+                        )
+                    )
                     raise
                 self._note_fault(host, cause, now)
                 self._wait(wait)
@@ -414,22 +431,48 @@ def tried(fault: BaseException) -> dict[str, str]:
 _TRIED = "tried: "
 
 
-def _tried(attempts: int, seconds: float) -> str:
-    times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s ({parameter('open_table.retry_budget')})"
+def _tried(attempts: int, seconds: float, refused_wait_seconds: float = 0.0) -> str:
+    """Return the note for a call that is given up. `refused_wait_seconds`: a wait that is longer than the budget."""
+    budget = parameter("open_table.retry_budget")
+    times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s ({budget})"
+    if refused_wait_seconds:
+        times += (
+            f"; the server asks for a wait of {refused_wait_seconds:,.0f} s, longer than the retry budget ({budget})"
+        )
     return f"{_TRIED}{times}"
 
 
 def asked_seconds(retry_after: str, now: float) -> float:
     """Return the seconds that the header Retry-After asks to wait; 0 if it is empty or invalid. `now`: of the epoch."""
-    from email.utils import parsedate_to_datetime
-
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        return max(parsedate_to_datetime(text).timestamp() - now, 0.0)
-    except (ValueError, TypeError, IndexError, OverflowError):
+        return float(text.lstrip("0")[:9] or 0)
+    moment = _http_date(text)
+    return 0.0 if moment is None else max(moment - now, 0.0)
+
+
+def asked_by(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float:
+    """Return the seconds for which an answer asks to be left alone, with names of headers in lower case; 0 without.
+
+    A date is compared with the date of the same answer, so that the clock of this machine does not count. `now`
+    returns seconds of the epoch, for an answer without a date.
+    """
+    retry_after = headers.get("retry-after", "")
+    if not retry_after:
         return 0.0
+    sent_at = _http_date(headers.get("date", ""))
+    return asked_seconds(retry_after, now() if sent_at is None else sent_at)
+
+
+def _http_date(text: str) -> float | None:
+    """Return the seconds of the epoch of a date in a header; None if it is invalid."""
+    from calendar import timegm
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return float(timegm(parsedate_to_datetime(text).utctimetuple()))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def _backoff(attempts: int) -> float:

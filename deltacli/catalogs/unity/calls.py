@@ -24,7 +24,7 @@ from deltacli.core.machine import Clock, is_loopback, system_clock
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.objects import http
-from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_seconds, tried
+from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_by, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
 
 LARGEST_ANSWER = 64 << 20
@@ -79,7 +79,13 @@ class RefusedCall(http.HttpFault):
     """An answer without success."""
 
     def __init__(self, refusal: Refusal) -> None:
-        super().__init__(http.Fate.ANSWERED, refusal.message, status=refusal.status, reason=refusal.kind)
+        super().__init__(
+            http.Fate.ANSWERED,
+            refusal.message,
+            status=refusal.status,
+            reason=refusal.kind,
+            wait_seconds=refusal.wait_seconds,
+        )
         self.refusal = refusal
 
 
@@ -90,7 +96,7 @@ def _one_line(value: object) -> str:
 
 def refusal_of(answer: http.Answer, now_ms: int) -> Refusal:
     """Return what an answer without success says: in the form of the Delta API, of the older paths, or in none."""
-    wait = min(asked_seconds(answer.headers.get("retry-after", ""), now_ms / 1_000), _LONGEST_ASKED_S)
+    wait = min(asked_by(answer.headers, now=lambda: now_ms / 1_000), _LONGEST_ASKED_S)
     try:
         document = orjson.loads(answer.data)
     except orjson.JSONDecodeError:
@@ -269,13 +275,7 @@ class Calls:
         return found
 
     def _repeated(self, send: Callable[[], Json], host: str) -> Json:
-        return self._retry.call(
-            send,
-            host=host,
-            faults=(http.HttpFault,),
-            passing=http.passing_cause,
-            asked=lambda fault: fault.refusal.wait_seconds if isinstance(fault, RefusedCall) else 0.0,
-        )
+        return http.repeat_call(self._retry, send, host=host)
 
     def _fetch_token(self) -> tuple[str, int]:
         """Return a new token and its seconds. Raises CatalogDenied and CatalogUnavailable."""

@@ -31,7 +31,7 @@ from deltacli.sharing.client import faults
 from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile
 from deltacli.storage.fsspec_storage import is_unreachable
 from deltacli.storage.objects.http import CERTIFICATES_HINT
-from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_seconds, tried
+from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_by, tried
 from deltacli.storage.secrets import remember_secrets, without_secrets
 
 if TYPE_CHECKING:
@@ -535,7 +535,7 @@ class Transport:
         raise fault
 
     def _asked_seconds(self, reply: Reply) -> float:
-        return min(asked_seconds(reply.headers.get("retry-after", ""), self.clock() / 1_000), _LONGEST_ASKED_S)
+        return min(asked_by(reply.headers, now=lambda: self.clock() / 1_000), _LONGEST_ASKED_S)
 
 
 def parse_json(body: bytes) -> Json:

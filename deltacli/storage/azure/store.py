@@ -172,7 +172,7 @@ class AzureCalls(http.HttpCalls):
             return self.send(request, (201,))
 
         try:
-            self._retry.call(send, host=self.endpoint, faults=(http.HttpFault,), passing=http.passing_cause)
+            http.repeat_call(self._retry, send, host=self.endpoint)
         except http.HttpFault as fault:
             if fault.fate is http.Fate.ANSWERED and fault.status < 500:
                 raise
@@ -295,9 +295,9 @@ def azure_fault(answer: http.Answer) -> http.HttpFault:
         if answer.status == 404:
             # A file is missing only if the store says so, not if a proxy does not find a page.
             return http.HttpFault(http.Fate.UNEXPECTED, f"HTTP 404, {kind}")
-        return http.HttpFault(http.Fate.ANSWERED, kind, status=answer.status)
+        return answer.error(kind)
     said = http.said_of(message[1].decode("utf-8", "replace")) if message else ""
-    return http.HttpFault(http.Fate.ANSWERED, said, status=answer.status, reason=name)
+    return answer.error(said, name)
 
 
 def listing_of(answer: http.Answer) -> tuple[ElementTree.Element, str]:

@@ -225,9 +225,7 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
     """Send an object in pieces. Raises HttpFault; with Fate.UNSENT where the object was certainly not written."""
 
     def ask(request: http.Request, statuses: tuple[int, ...]) -> http.Answer:
-        return retry.call(
-            lambda: send(request, statuses), host=host, faults=(http.HttpFault,), passing=http.passing_cause
-        )
+        return http.repeat_call(retry, lambda: send(request, statuses), host=host)
 
     session = _begin(ask, url, key, body)
     done, size, idle = 0, body.size, 0
@@ -302,7 +300,7 @@ def gcs_fault(answer: http.Answer) -> http.HttpFault:
     if answer.status == 404 and _is_page(answer):
         # A file is missing only if the store says so, not if a proxy does not find a page.
         return http.HttpFault(http.Fate.UNEXPECTED, http.said_of(f"HTTP 404, {_kind(answer)}"))
-    return http.HttpFault(http.Fate.ANSWERED, http.said_of(message), status=answer.status, reason=reason)
+    return answer.error(http.said_of(message), reason)
 
 
 def gcs_properties(answer: http.Answer, key: str) -> tuple[Entry, str]:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.core.made_once import NamedTuple
-from deltacli.storage.objects.http import Body, Dialect, Fate, HttpFault, passing_cause
+from deltacli.storage.objects.http import Body, Dialect, Fate, HttpFault, repeat_call
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry
 
@@ -202,9 +202,7 @@ class ObjectCalls(Protocol):
 def ask(calls: ObjectCalls, retry: Retry, call: Callable[[], Answer], place: str, what: str) -> Answer:
     """Make a call with retries and translate its errors; `what` could not be done to `place`."""
     try:
-        return retry.call(
-            call, host=calls.endpoint, faults=(HttpFault,), passing=passing_cause, max_attempts=calls.max_attempts
-        )
+        return repeat_call(retry, call, host=calls.endpoint, max_attempts=calls.max_attempts)
     except HttpFault as fault:
         error = calls.translated(fault, place, what)
         raise error from error.__cause__

@@ -22,7 +22,7 @@ from dataclasses import field, replace
 from enum import Enum, auto
 from http.client import HTTPException, HTTPResponse
 from threading import Lock
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, parameter
@@ -30,8 +30,10 @@ from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
-from deltacli.storage.retry import PASSING_STATUS, Call, HostTally, tried
+from deltacli.storage.retry import PASSING_STATUS, Call, HostTally, Retry, asked_by, tried
 from deltacli.storage.secrets import StoreFault, without_secrets
+
+Result = TypeVar("Result")
 
 # -- contents of objects -----------------------------------------------------------------------------------------------
 
@@ -158,17 +160,25 @@ class Fate(Enum):
 
 
 class HttpFault(Exception):
-    """A request that did not do what it was sent for. `status` is 0 where there is no answer; `reason` is the store's
-    word for it; `expired` says how credentials that have expired are renewed, '' for any other fault.
+    """A request that did not do what it was sent for.
+
+    Attributes:
+        status: The status of the answer; 0 where there is none.
+        reason: The store's word for it.
+        expired: How credentials that have expired are renewed; '' for any other fault.
+        wait_seconds: How long the server asks to be left alone before the next request.
     """
 
-    def __init__(self, fate: Fate, said: str, *, status: int = 0, reason: str = "") -> None:
+    def __init__(self, fate: Fate, said: str, *, status: int = 0, reason: str = "", wait_seconds: float = 0.0) -> None:
         super().__init__(said)
         self.fate, self.status, self.reason, self.said, self.expired = fate, status, reason, said, ""
+        self.wait_seconds = wait_seconds
 
     def unsent(self) -> HttpFault:
         """Return the same for a request without an effect, as if it had not been sent."""
-        fault = HttpFault(Fate.UNSENT, self.said, status=self.status, reason=self.reason)
+        fault = HttpFault(
+            Fate.UNSENT, self.said, status=self.status, reason=self.reason, wait_seconds=self.wait_seconds
+        )
         fault.__notes__ = getattr(self, "__notes__", [])
         return fault
 
@@ -224,6 +234,10 @@ class Answer:
         kind = self.headers.get("content-type", "")[:80]
         said = ", ".join(part for part in (f"HTTP {self.status}", kind, seen) if part)
         return HttpFault(Fate.UNEXPECTED, said)
+
+    def error(self, said: str, reason: str = "") -> HttpFault:
+        """Return the fault of an answer whose status is an error; `reason` is the store's word for it."""
+        return HttpFault(Fate.ANSWERED, said, status=self.status, reason=reason, wait_seconds=asked_by(self.headers))
 
     def require_error(self) -> None:
         """Raise HttpFault where the status is not that of an error, such as one of a redirect."""
@@ -301,7 +315,8 @@ class Transport:
             found.close()
             seen = f"{seen or f'more than {limit:,} bytes'}, from {self.host}"
             if found.status >= 500 or found.status in (408, 429):  # known without the words of the store
-                raise HttpFault(Fate.UNEXPECTED, seen, status=found.status)
+                wait_seconds = asked_by(answer.headers)
+                raise HttpFault(Fate.UNEXPECTED, seen, status=found.status, wait_seconds=wait_seconds)
             raise answer.unexpected(seen)
         found.release_conn()
         return data
@@ -593,6 +608,21 @@ def passing_cause(fault: Exception) -> str | None:
     if fault.fate is Fate.BROKEN:
         return fault.said if fault.reason not in ("tls", UNTRUSTED) or "EOF" in fault.said else None
     return fault.said if fault.reason == "connect-timeout" else None
+
+
+def repeat_call(retry: Retry, send: Callable[[], Result], *, host: str, max_attempts: int | None = None) -> Result:
+    """Return what `send` returns, repeated after temporary faults within the budget of the run.
+
+    A server that asks to be left alone for some time is, as long as the budget permits. Raises HttpFault.
+    """
+    return retry.call(
+        send,
+        host=host,
+        faults=(HttpFault,),
+        passing=passing_cause,
+        max_attempts=max_attempts,
+        asked=lambda fault: fault.wait_seconds if isinstance(fault, HttpFault) else 0.0,
+    )
 
 
 def refuses_together(fault: HttpFault) -> bool:

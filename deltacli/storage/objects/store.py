@@ -60,6 +60,16 @@ _testing = Lock()
 """Threads that copy begin together: one of them makes the test."""
 
 
+class _BulkDeletion(NamedTuple):
+    """The answer to a bulk deletion: outcomes by path, which files to send again because the store was busy, and how
+    long it asks to be left alone before.
+    """
+
+    outcomes: dict[str, Deletion]
+    busy: Sequence[str] = ()
+    wait_seconds: float = 0.0
+
+
 class ConditionUnsupported(Exception):
     """The store refuses the condition."""
 
@@ -69,7 +79,11 @@ def create_object(
 ) -> Creation:
     """Send a conditional request, again only where nothing was done. Raises ConditionUnsupported, and our error."""
     fault: HttpFault | None = None
-    for _ in retry.rounds(CREATE_FIRST_WAIT):
+
+    def asked_seconds() -> float:
+        return 0.0 if fault is None else fault.wait_seconds
+
+    for _ in retry.rounds(CREATE_FIRST_WAIT, asked=asked_seconds):
         try:
             with retry.watched(calls.endpoint):
                 send()
@@ -485,40 +499,45 @@ class ObjectStorage:
             with sending_while(may_repeat):
                 return self._delete_one(path) if may_send() else _NOT_SENT
 
-        def send(part: list[str]) -> tuple[dict[str, Deletion], list[str]]:
+        def send(part: list[str]) -> _BulkDeletion:
             with sending_while(may_repeat):
                 return self._delete_together(part)
 
         paths = [path for path in paths if path not in outcomes]
         together = [path for path in paths if self._can_delete_together(path)]
-        for number in self._retry.rounds(DELETE_FIRST_WAIT):
+        asked_seconds = 0.0
+
+        def asked() -> float:
+            return asked_seconds
+
+        for number in self._retry.rounds(DELETE_FIRST_WAIT, asked=asked):
             if not together or (number and not may_send()):
                 break
             parts = [together[start : start + size] for start in range(0, len(together), size)]
-            together = []
-            for found, again in pool.map(send, parts):
-                outcomes |= found
-                together += again
+            together, asked_seconds = [], 0.0
+            for deletion in pool.map(send, parts):
+                outcomes |= deletion.outcomes
+                together += deletion.busy
+                asked_seconds = max(asked_seconds, deletion.wait_seconds)
             if not together:
                 break  # the next round begins with a wait
         alone = [path for path in paths if path not in outcomes and not self._can_delete_together(path)]
         return outcomes | dict(zip(alone, pool.map(send_alone, alone), strict=True))
 
-    def _delete_together(self, paths: list[str]) -> tuple[dict[str, Deletion], list[str]]:
-        """Return the outcomes of the files, and those to repeat because the store was busy. No outcome of files that
-        turned out to be deleted alone.
-        """
+    def _delete_together(self, paths: list[str]) -> _BulkDeletion:
+        """Send one bulk deletion. Files that turned out to be deleted alone have no outcome."""
         keys = {self._key(path): path for path in paths}
         try:
             found = self._ask(lambda: self._calls.delete_together(list(keys)), paths[0], "deleted")
         except StorageFailed as failed:
-            return {path: _failed(failed) for path in paths if self._can_delete_together(path)}, []
+            return _BulkDeletion({path: _failed(failed) for path in paths if self._can_delete_together(path)})
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not report its outcome"))
         outcomes |= {keys[key]: self._outcome(keys[key], fault) for key, fault in found.items()}
-        busy = [keys[key] for key, fault in found.items() if fault is not None and passing_cause(fault)]
+        busy = {keys[key]: fault for key, fault in found.items() if fault is not None and passing_cause(fault)}
         if busy:
             self._retry.slow_down(self._calls.endpoint)
-        return outcomes, busy
+        wait_seconds = max((fault.wait_seconds for fault in busy.values()), default=0.0)
+        return _BulkDeletion(outcomes, [*busy], wait_seconds)
 
     def _can_delete_together(self, path: str) -> bool:
         return self._calls.can_delete_together(self._key(path))

@@ -15,7 +15,7 @@ from deltacli.storage.azure.store import AzureCalls
 from deltacli.storage.gcs.credentials import chain_of
 from deltacli.storage.gcs.store import GcsCalls
 from deltacli.storage.objects.calls import ABSENT
-from deltacli.storage.objects.http import ANONYMOUS, Body, Fate, HttpFault, passing_cause
+from deltacli.storage.objects.http import ANONYMOUS, Body, Fate, HttpFault, repeat_call
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.outcomes import Deletion
 from deltacli.storage.probing.subject import (
@@ -99,12 +99,17 @@ class ObjectSubject:
 
     def _write(self, name: str, data: bytes, condition: str | None) -> Said:
         """Send one request; repeat it only after an answer that nothing was done."""
-        said = Said(Reply.UNKNOWN)
-        for _ in self._retry.rounds(CREATE_FIRST_WAIT):
+        said, asked_seconds = Said(Reply.UNKNOWN), 0.0
+
+        def asked() -> float:
+            return asked_seconds
+
+        for _ in self._retry.rounds(CREATE_FIRST_WAIT, asked=asked):
             try:
                 self._calls.calls.write(self._key(name), Body(data), condition)
                 return Said(Reply.DONE)
             except HttpFault as fault:
+                asked_seconds = fault.wait_seconds
                 said = self._said(fault, name, self._calls.calls.dialect.exists)
                 if fault.status != 429:
                     break
@@ -123,7 +128,7 @@ class ObjectSubject:
         return Said(known.get(fault.status, Reply.UNKNOWN if doubtful else Reply.FAILED), str(fault))
 
     def _again(self, call: Callable[[], Answer]) -> Answer:
-        return self._retry.call(call, host=self.endpoint, faults=(HttpFault,), passing=passing_cause)
+        return repeat_call(self._retry, call, host=self.endpoint)
 
     def _ask(self, call: Callable[[], Answer], name: str) -> Answer:
         try:

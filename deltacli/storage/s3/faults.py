@@ -16,7 +16,7 @@ from deltacli.core.typing import Botocore
 from deltacli.storage.grants import ASK_PROVIDER, SOURCE
 from deltacli.storage.objects.http import Fate, HttpFault, refused, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
-from deltacli.storage.retry import tried
+from deltacli.storage.retry import asked_by, tried
 from deltacli.storage.s3.bounded_botocore import TooLong
 from deltacli.storage.s3.options import S3Options, profile_of
 from deltacli.storage.secrets import StoreFault, without_secrets
@@ -106,7 +106,10 @@ def s3_fault(fault: BaseException) -> HttpFault:
         status, code = status_of(fault), code_of(fault)
         message = said_of(str(fault.response.get("Error", {}).get("Message", "")))
         reason = "" if code == str(status) else code
-        return HttpFault(Fate.ANSWERED, message, status=_STATUS.get(code, status), reason=reason)
+        wait_seconds = asked_by(_headers_of(fault))
+        return HttpFault(
+            Fate.ANSWERED, message, status=_STATUS.get(code, status), reason=reason, wait_seconds=wait_seconds
+        )
     said = said_of(str(fault))
     if isinstance(fault, _NEVER_SENT):
         timed_out = isinstance(fault, boto.ConnectTimeoutError)
@@ -261,10 +264,16 @@ def status_of(fault: BaseException) -> int:
     return int(fault.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
+def _headers_of(fault: boto.ClientError) -> Mapping[str, str]:
+    """Return the headers of an answer, their names in lower case."""
+    headers: Mapping[str, str] = fault.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return headers
+
+
 def _region_of(fault: BaseException) -> str | None:
     if not isinstance(fault, boto.ClientError):
         return None
-    headers: Mapping[str, str] = fault.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    headers = _headers_of(fault)
     error: Mapping[str, str] = fault.response.get("Error", {})
     return headers.get("x-amz-bucket-region") or error.get("Region")
 
@@ -288,7 +297,7 @@ def _redirected_to(fault: BaseException) -> str:
     """Return the host that a redirect leads to, '' where it is one of AWS."""
     if not isinstance(fault, boto.ClientError) or not 300 <= status_of(fault) < 400:
         return ""
-    headers: Mapping[str, str] = fault.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    headers = _headers_of(fault)
     try:
         host = urlsplit(headers.get("location", "")).hostname or ""
     except ValueError:

@@ -400,7 +400,11 @@ class _Upload:
         """Create the object once. None: nothing was done, and the upload has to begin anew."""
         asked = {**self._target, "MultipartUpload": {"Parts": parts}, **condition}
         fault: HttpFault | None = None
-        for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT):
+
+        def asked_seconds() -> float:
+            return 0.0 if fault is None else fault.wait_seconds
+
+        for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT, asked=asked_seconds):
             try:
                 with self._calls.retry.watched(self._calls.endpoint):
                     require_stored_in_s3(self._calls.send(lambda client: client.complete_multipart_upload(**asked)))
