@@ -1,10 +1,12 @@
 """Stores that are opened with credentials that a server gave for one directory, and for a time.
 
-Nothing of the environment is used beside them: no profile, no metadata service, no anonymous access, no endpoint.
+No credentials of the environment are used beside them: no profile, no metadata service, no anonymous access. Its
+endpoints count for tables of a catalog only, whose stores are the user's own. A share is in the store of its provider.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -36,19 +38,50 @@ def open_vended(
     retry: Retry | None = None,
     clock: Callable[[], float] = time.time,
     ask_to_write: Callable[[], None] | None = None,
+    is_own_store: bool = False,
 ) -> Storage:
-    """Return the store of a percent-encoded URI with the credentials of `renew`, which is called at once and again
-    before they end. `options`: those of the user that are no credentials, such as `region` and `endpoint_url`.
-    `ask_to_write` is called before the first change; from then on `renew` returns credentials that suffice for it.
+    """Return the store of a percent-encoded URI with the credentials of a server.
 
-    Raises UsageError for a URI or an option that cannot be used, StorageFailed for a grant that is unfit.
+    Args:
+        uri: The location of a table.
+        renew: Returns credentials. It is called at once, and again before they end.
+        options: Storage options of the user that are no credentials, such as `region` and `endpoint_url`.
+        retry: The retry policy of the run.
+        clock: Returns seconds of the epoch.
+        ask_to_write: Called before the first change. From then on `renew` returns credentials that suffice for it.
+        is_own_store: Whether the environment says how the store is reached, as for tables opened by their paths.
+            Options have priority.
+
+    Raises:
+        UsageError: For a URI or an option that cannot be used.
+        StorageFailed: For a grant that is unfit.
     """
     try:
         location = read_location(uri)
     except ValueError as fault:
         raise UsageError(f"the location of the table cannot be used: {fault}", code="usage.table") from None
     require_no_credentials(options or {})
+    if is_own_store:
+        options = {**reach_of_environment(location), **(options or {})}
     return open_held(location, HeldGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
+
+
+def reach_of_environment(location: Location, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return endpoint and region that variables name for a store, as storage options; no credentials."""
+    match location.family:
+        case "s3":
+            from deltacli.storage.s3.options import reach_of_environment as of_aws
+
+            return of_aws(environment)
+        case "gs":
+            emulator = environment.get("STORAGE_EMULATOR_HOST")
+            return {"endpoint_url": emulator} if emulator else {}
+        case "abfss":
+            from deltacli.storage.azure.credentials import endpoint_of_connection_string, read_address
+
+            endpoint = endpoint_of_connection_string(read_address(location.uri), environment)
+            return {"endpoint_url": endpoint} if endpoint else {}
+    return {}
 
 
 def open_held(

@@ -29,9 +29,29 @@ def _place(kind: str, cloud: Any) -> tuple[str, dict[str, str], str]:
     return f"{'gs' if kind == 'gcs' else 's3'}://{cloud.make_bucket()}/lake/orders", config, cloud.url
 
 
-@pytest.mark.parametrize("kind", ["s3", "gcs", "azure"])
+OPTION = "the option"
+REACHES: dict[str, tuple[str, ...]] = {
+    "s3": (OPTION, "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+    "gcs": (OPTION, "STORAGE_EMULATOR_HOST"),
+    "azure": (OPTION, "AZURE_STORAGE_CONNECTION_STRING"),
+}
+OWN_KEY = "b3duLWtleQ=="
+NOWHERE = "http://127.0.0.1:9"
+ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "STORAGE_EMULATOR_HOST", "AZURE_STORAGE_CONNECTION_STRING")
+
+
+def _variables(name: str, endpoint: str) -> dict[str, str]:
+    """The environment in which one variable says where the store is, beside credentials that nobody may use."""
+    text = f"AccountName={ACCOUNT};AccountKey={OWN_KEY};BlobEndpoint={endpoint}" if name.startswith("AZ") else endpoint
+    own = {"AWS_ACCESS_KEY_ID": "AKIAOWN", "AWS_SECRET_ACCESS_KEY": "own-secret", "AZURE_STORAGE_ACCOUNT_KEY": OWN_KEY}
+    # The variable of one service has priority over that of all services of AWS.
+    general = {"AWS_ENDPOINT_URL": NOWHERE} if name == "AWS_ENDPOINT_URL_S3" else {}
+    return {**own, **general, name: text}
+
+
+@pytest.mark.parametrize(("kind", "reach"), [(kind, reach) for kind, names in REACHES.items() for reach in names])
 def test_vended_credentials_suffice_to_read_commit_and_publish(
-    kind: str, server: FakeCatalog, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    kind: str, reach: str, server: FakeCatalog, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloud = request.getfixturevalue(kind)
     location, config, endpoint = _place(kind, cloud)
@@ -42,15 +62,21 @@ def test_vended_credentials_suffice_to_read_commit_and_publish(
     server.credentials = lambda of, operation: [
         {**one, "config": config or one["config"]} for one in s3_credentials(of, operation)
     ]
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_CONNECTION_STRING"):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *ENDPOINTS):
         monkeypatch.delenv(name, raising=False)
+    given: tuple[str, ...] = ()
+    variables = _variables("AWS_ENDPOINT_URL", NOWHERE)
+    if reach == OPTION:
+        given = ("--storage-option", f"endpoint_url={endpoint}")
+    else:
+        variables = _variables(reach, endpoint)
     guard = {"gcs": ("token", TOKEN), "azure": ("signature", SIGNATURE)}.get(kind)
     if guard:
         setattr(cloud, *guard)
 
     def run(*words: str) -> Result:
-        options = ("--storage-option", f"endpoint_url={endpoint}", "--retry-budget", "0s", "--json")
-        found = deltacli(*words, *options, cwd=None, **server.environment)
+        options = (*given, "--retry-budget", "0s", "--json")
+        found = deltacli(*words, *options, cwd=None, **server.environment, **variables)
         assert found.code == 0, found.err
         assert not any(secret in found.out + found.err for secret in (TOKEN, "of-the-catalog"))
         return found

@@ -15,7 +15,7 @@ from deltacli.storage import Storage, open_storage
 from deltacli.storage.grants import Grant, HeldGrant, read_location
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import without_secrets
-from deltacli.storage.vended import open_vended
+from deltacli.storage.vended import open_vended, reach_of_environment
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
 from tests.support.cloud import answers
@@ -110,6 +110,42 @@ def test_gcs_and_azure_are_asked_with_the_vended_token_only(gcs: GcsServer, azur
 
     assert (b"g", b"a") == (google.read("a"), microsoft.read("a"))
     assert seen[0].endswith("?vended-sas_token-1")
+
+
+REACHES: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = [
+    ("s3://bucket/t", {}, {}),
+    ("s3://bucket/t", {"AWS_ENDPOINT_URL": "http://a"}, {"endpoint_url": "http://a"}),
+    (
+        "s3://bucket/t",
+        {"AWS_ENDPOINT_URL": "http://a", "AWS_ENDPOINT_URL_S3": "http://b"},
+        {"endpoint_url": "http://b"},
+    ),
+    ("s3://bucket/t", {"AWS_ENDPOINT_URL": "", "AWS_REGION": "r-1"}, {"region": "r-1"}),
+    ("s3://bucket/t", {"AWS_DEFAULT_REGION": "r-2"}, {"region": "r-2"}),
+    ("s3://bucket/t", {"AWS_ENDPOINT_URL": "http://a", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "True"}, {}),
+    ("s3://bucket/t", {"STORAGE_EMULATOR_HOST": "http://a"}, {}),
+    ("gs://bucket/t", {"STORAGE_EMULATOR_HOST": "a:1", "AWS_ENDPOINT_URL": "http://b"}, {"endpoint_url": "a:1"}),
+    (
+        f"abfss://con@{ACCOUNT}.dfs.core.windows.net/t",
+        {"AZURE_STORAGE_CONNECTION_STRING": f"AccountName={ACCOUNT};BlobEndpoint=http://a/x"},
+        {"endpoint_url": "http://a/x"},
+    ),
+    (
+        f"abfss://con@{ACCOUNT}.dfs.core.windows.net/t",
+        {"AZURE_STORAGE_CONNECTION_STRING": "AccountName=another;BlobEndpoint=http://a/another"},
+        {},
+    ),
+    ("file:///t", {"AWS_ENDPOINT_URL": "http://a"}, {}),
+]
+
+
+@pytest.mark.parametrize(("uri", "environment", "options"), REACHES)
+def test_variables_say_where_a_store_is_and_not_who_asks(
+    uri: str, environment: Mapping[str, str], options: Mapping[str, str]
+) -> None:
+    own = {"AWS_ACCESS_KEY_ID": "own", "AWS_PROFILE": "own", "AZURE_STORAGE_ACCOUNT_KEY": "b3du"}
+
+    assert reach_of_environment(read_location(uri), {**own, **environment}) == options
 
 
 REFUSALS = {

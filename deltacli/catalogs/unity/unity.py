@@ -349,6 +349,7 @@ def open_in_catalog(
         retry=retry,
         clock=lambda: machine.now_ms() / 1_000,
         ask_to_write=None if writes else access.ask_to_write,
+        is_own_store=True,
     )
     if not table.is_managed:
         return store

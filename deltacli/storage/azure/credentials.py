@@ -226,6 +226,17 @@ def _is_of_another_account(named: Mapping[str, str], given: Mapping[str, str], a
     return bool(wanted and its_own and wanted.lower() != its_own.lower())
 
 
+def endpoint_of_connection_string(address: Address, environment: Mapping[str, str]) -> str:
+    """Return the endpoint that a connection string in the environment names for an account; '' without one.
+
+    The credentials of the string are not used.
+    """
+    named = {name: environment[variable] for name, variable in _FROM_ENVIRONMENT.items() if environment.get(variable)}
+    if _is_of_another_account(named, {}, address):
+        return ""
+    return _connection(named.get("connection_string", "")).get("endpoint_url", "")
+
+
 def _connection(text: str) -> dict[str, str]:
     pairs = (part.partition("=") for part in text.split(";") if "=" in part)
     found = {name.strip().lower(): value.strip() for name, _, value in pairs}

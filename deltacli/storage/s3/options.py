@@ -115,6 +115,15 @@ def read_s3_options(options: Mapping[str, str]) -> S3Options:
     )
 
 
+def reach_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the endpoint and the region that variables of AWS name, as options, with the priorities of its SDKs."""
+    found = {}
+    if environment.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
+        found["endpoint_url"] = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or ""
+    found["region"] = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or ""
+    return {name: text for name, text in found.items() if text}
+
+
 def make_session(options: S3Options) -> Botocore:
     """Return a session with botocore's own credential chain. Its errors are not translated."""
     import botocore.exceptions
