@@ -400,6 +400,50 @@ class Retry:
             time.sleep(min(left, _SLICE))
 
 
+LEAST_BOUND_SECONDS = 10.0
+"""Seconds that an answer, or the pages of a listing, may always take, however small the budget is."""
+
+
+def bound_seconds(retry: Retry) -> float:
+    """Return how long one answer, or all pages of a listing, may take: the retry budget, and at least ten seconds."""
+    return max(retry.budget_seconds, LEAST_BOUND_SECONDS)
+
+
+class ListingLimit:
+    """Limits how long the requests for the pages of one listing take together.
+
+    A server may send pages for ever, each with the token of another one. What is done with the pages does not count.
+
+    Attributes:
+        pages: The number of pages so far.
+    """
+
+    def __init__(self, retry: Retry, what: str) -> None:
+        """`what` names the listing in notes."""
+        self._retry, self._what = retry, what
+        self._limit_seconds, self._spent_seconds = bound_seconds(retry), 0.0
+        self.pages = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._spent_seconds > self._limit_seconds
+
+    def ask(self, request: Callable[[], Answer]) -> Answer:
+        """Return the page that a request returns, and note a listing that takes long."""
+        began = self._retry.now()
+        answer = request()
+        self._spent_seconds += self._retry.now() - began
+        self.pages += 1
+        if self._spent_seconds > _QUIET_SECONDS:
+            self._retry.say(f"{self._what}: {self.pages:,} pages so far")
+        return answer
+
+    def facts(self) -> dict[str, str]:
+        """Return what an error about a listing that does not end names."""
+        limit = f"{self._limit_seconds:g} s for all pages ({parameter('open_table.retry_budget')})"
+        return {"pages": f"{self.pages:,}", "limit": limit}
+
+
 class ThrottledRetry(Retry):
     """A policy whose requests to a host are at least a fixed time apart, over all threads and stores that share it."""
 

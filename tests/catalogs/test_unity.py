@@ -4,6 +4,7 @@ the cases of the reference.
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import ssl
@@ -20,7 +21,7 @@ from deltacli.catalogs.lockstep import on_the_wire
 from deltacli.catalogs.ratified import view_of
 from deltacli.catalogs.unity.addresses import parse_container, parse_pattern, parse_table, profile_of
 from deltacli.catalogs.unity.answers import columns_of
-from deltacli.catalogs.unity.calls import BODY_SECONDS, LARGEST_ANSWER
+from deltacli.catalogs.unity.calls import BODY_SECONDS, LARGEST_ANSWER, Calls
 from deltacli.catalogs.unity.unity import UnityCatalog, open_catalog
 from deltacli.core.errors import (
     CatalogAnswerInvalid,
@@ -47,7 +48,13 @@ from tests.support.fake_catalog import (
     s3_credentials,
     said,
 )
-from tests.support.slow_answers import serving, unfinished_body, unfinished_head, unfinished_size_of_a_chunk
+from tests.support.slow_answers import (
+    dripping_body,
+    serving,
+    unfinished_body,
+    unfinished_head,
+    unfinished_size_of_a_chunk,
+)
 
 ADDRESS = "uc://main.sales.orders"
 PLACE = "file:///lake/orders"
@@ -913,3 +920,75 @@ def test_a_schema_that_does_not_exist(server: FakeCatalog) -> None:
     for names in (("nosuch", None), ("main", "nosuch")):
         assert isinstance(raised(partial(client(server).tables_of, *names)), CatalogNameUnknown)
     assert issubclass(CatalogNameUnknown, UsageError)
+
+
+def endless_pages(waits: Waits, key: str, seconds: float, row: Body | None) -> Fault:
+    """A page of a listing that leads to another one, and takes so long."""
+
+    def fault(server: CloudServer, _: Asked) -> Said:
+        waits.seconds += seconds
+        number = len(server.requests)
+        rows = [] if row is None else [{**row, "name": f"t{number}"}]
+        return said({key: rows, "next_page_token": f"token-{number}"})
+
+    return fault
+
+
+TABLE_ROW: Body = {"table_type": "EXTERNAL", "data_source_format": "DELTA"}
+
+
+@pytest.mark.parametrize(("budget", "limit"), [(60, 60), (600, 600), (3, 10), (0, 10)])
+@pytest.mark.parametrize(("schema", "key", "row"), [("sales", "tables", TABLE_ROW), (None, "schemas", {})])
+@pytest.mark.parametrize("has_rows", [True, False])
+def test_a_listing_of_endless_pages_ends_with_the_retry_budget(
+    server: FakeCatalog, schema: str | None, key: str, row: Body, has_rows: bool, budget: float, limit: float
+) -> None:
+    waits = Waits(budget)
+    notes = list[str]()
+    retry = Retry(budget, note=notes.append, clock=lambda: waits.seconds, is_watching=False)
+    server.fail("GET", f"/{key}?", *[endless_pages(waits, key, 2.0, row if has_rows else None)] * 1_000)
+    catalog = open_catalog(server.profile, retry)
+
+    found = raised(lambda: catalog.tables_of("main", schema))
+
+    assert isinstance(found, CatalogUnavailable)
+    assert limit < waits.seconds <= limit + 2
+    assert found.facts["pages"] == str(len(server.requests))
+    assert found.facts["limit"].startswith(f"{limit} s")
+    assert "--retry-budget" in str(found.hint)
+    assert any("pages so far" in note for note in notes)
+
+
+def test_pages_of_older_commits_without_an_end(server: FakeCatalog) -> None:
+    older, waits = FakeCatalog(PREVIEW), Waits()
+    managed(older, 25, range(1, 26))
+
+    def one_commit(_: CloudServer, asked: Asked) -> Said:
+        waits.seconds += 5.0
+        start = json.loads(asked.body)["start_version"]
+        found = {**commit(max(start, 1)), "file-name": f"{max(start, 1):020d}.a.json"}
+        return said({"commits": [{key.replace("-", "_"): found[key] for key in found}], "latest_table_version": 2**62})
+
+    older.fail("GET", "/delta/preview/commits", *[one_commit] * 1_000)
+    try:
+        found = raised(lambda: client(older, waits=waits).load(NAME))
+    finally:
+        older.stop()
+
+    assert isinstance(found, CatalogUnavailable)
+    assert (found.facts["pages"], waits.seconds) == ("13", 65.0)
+
+
+@pytest.mark.parametrize(("budget", "limit"), [(0, 10), (3, 10), (60, 60), (1_000, BODY_SECONDS)])
+def test_an_answer_that_drips_ends_with_the_retry_budget_and_is_not_asked_for_again(
+    budget: float, limit: float
+) -> None:
+    # The clock of answers moves with each look, and bytes arrive all the time.
+    seconds, waits = itertools.count(0.0, limit / 8), Waits(budget)
+    with serving(dripping_body) as url:
+        calls = Calls(profile_of({"endpoint": url}), waits.retry, now=lambda: next(seconds))
+        found = raised(lambda: UnityCatalog(calls).load(NAME))
+
+    assert isinstance(found, CatalogUnavailable)
+    assert found.facts["limit"].startswith(f"{limit:g} s")
+    assert waits.waited == []

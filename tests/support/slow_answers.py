@@ -40,6 +40,12 @@ def unfinished_size_of_a_chunk(connected: socket.socket) -> None:
         pass
 
 
+def dripping_body(connected: socket.socket) -> None:
+    connected.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{")
+    while True:
+        connected.sendall(b" ")
+
+
 @contextmanager
 def serving(answer: Callable[[socket.socket], None]) -> Iterator[str]:
     """Answer one request on loopback until the client leaves."""

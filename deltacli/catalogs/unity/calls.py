@@ -24,11 +24,12 @@ from deltacli.core.machine import Clock, is_loopback, system_clock
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.objects import http
-from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_by, tried
+from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_by, bound_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
 
 LARGEST_ANSWER = 64 << 20
 BODY_SECONDS = 300.0
+"""Most seconds of one answer, however large the retry budget is."""
 _LONGEST_ASKED_S = 3_600.0
 _EARLY_MS = 30_000
 _USUAL_LIFETIME_S, _LONGEST_LIFETIME_S = 3_600, 30 * 86_400
@@ -190,7 +191,8 @@ class Calls:
                 code="usage.missing-extra",
                 hint=errors.install_command("catalog"),
             )
-        self.profile, self._retry, self.clock, self._now = profile, retry, clock, now
+        self.profile, self.retry, self.clock, self._now = profile, retry, clock, now
+        self._answer_seconds = min(bound_seconds(retry), BODY_SECONDS)
         self._transport = self._connect(profile.endpoint)
         self._tokens: Tokens = FixedToken(profile.token)
         if profile.client_id:
@@ -203,8 +205,8 @@ class Calls:
     def _connect(self, url: str) -> http.Transport:
         parts = urlsplit(url)
         is_near = is_loopback(parts.hostname or "")
-        transport = http.Transport(url, is_direct=is_near, answer_seconds=BODY_SECONDS, now=self._now)
-        transport.tally = self._retry.tally.of(parts.netloc, None)
+        transport = http.Transport(url, is_direct=is_near, answer_seconds=self._answer_seconds, now=self._now)
+        transport.tally = self.retry.tally.of(parts.netloc, None)
         return transport
 
     def ask(
@@ -230,7 +232,7 @@ class Calls:
         """
         request = self._request("POST", path, None, body)
         token = self._tokens.now()
-        with self._retry.watched(self._transport.host):
+        with self.retry.watched(self._transport.host):
             try:
                 return self._fields(self._send(request, token))
             except RefusedCall as fault:
@@ -245,7 +247,7 @@ class Calls:
         headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": "application/json"})
         content = None if body is None else http.Body(body)
         call = None if method == "POST" else Call.GET
-        return http.Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=BODY_SECONDS)
+        return http.Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=self._answer_seconds)
 
     def _with_token(self, request: http.Request) -> http.Answer:
         token = self._tokens.now()
@@ -275,7 +277,7 @@ class Calls:
         return found
 
     def _repeated(self, send: Callable[[], Json], host: str) -> Json:
-        return http.repeat_call(self._retry, send, host=host)
+        return http.repeat_call(self.retry, send, host=host)
 
     def _fetch_token(self) -> tuple[str, int]:
         """Return a new token and its seconds. Raises CatalogDenied and CatalogUnavailable."""
@@ -286,7 +288,7 @@ class Calls:
             "Accept": "application/json",
         }
         form = http.Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
-        request = http.Request("POST", self.profile.oauth_uri, headers, form, seconds=BODY_SECONDS)
+        request = http.Request("POST", self.profile.oauth_uri, headers, form, seconds=self._answer_seconds)
 
         def send() -> Json:
             answer = self._oauth.send(request)
@@ -363,6 +365,9 @@ class Calls:
         facts = fault.refusal.facts() if isinstance(fault, RefusedCall) else {"reason": str(fault)}
         if fault.reason == "unreachable":
             facts = {"reason": fault.said}
+        if fault.reason == http.TOO_SLOW:
+            budget = errors.parameter("open_table.retry_budget")
+            facts = {"reason": fault.said, "limit": f"{self._answer_seconds:g} s for an answer ({budget})"}
         if fault.fate is http.Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return errors.CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from threading import Lock
 
 import orjson
@@ -28,14 +29,21 @@ from deltacli.catalogs.ratified import view_of
 from deltacli.catalogs.unity import answers
 from deltacli.catalogs.unity.addresses import parse_pattern, parse_table, profile_of
 from deltacli.catalogs.unity.calls import NOT_DELTA, RENEWED, Calls, RefusedCall, path_of
-from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied, CatalogUnavailable, DeltacliError, NotATable
+from deltacli.core.errors import (
+    CatalogAnswerInvalid,
+    CatalogDenied,
+    CatalogUnavailable,
+    DeltacliError,
+    NotATable,
+    parameter,
+)
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage import Storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.grants import Grant
 from deltacli.storage.objects.http import Fate, HttpFault
-from deltacli.storage.retry import Retry
+from deltacli.storage.retry import ListingLimit, Retry
 from deltacli.storage.vended import open_vended
 
 _PAGE = 50
@@ -198,11 +206,18 @@ class UnityCatalog:
                 yield Listed(TableName(catalog, schema, name), kind, data_format)
 
     def _pages(self, path: str, key: str, query: Mapping[str, str]) -> Iterator[list[Json]]:
-        """Yield the pages of a listing; some are empty. Raises CatalogAnswerInvalid where a token comes again."""
+        """Yield the pages of a listing; some are empty.
+
+        Raises CatalogAnswerInvalid where a token comes again, CatalogUnavailable where the listing takes too long.
+        """
+        name = "uc://" + ".".join(query.values())
+        limit = ListingLimit(self._calls.retry, f"{key} of {name}")
         token, seen = "", set[str]()
-        for _ in range(_MOST_PAGES):
-            more = {"page_token": token} if token else {}
-            found = self._calls.ask(path, {**query, "max_results": _PAGE, **more})
+        while limit.pages < _MOST_PAGES:
+            wanted: dict[str, str | int] = {**query, "max_results": _PAGE}
+            if token:
+                wanted["page_token"] = token
+            found = limit.ask(partial(self._calls.ask, path, wanted))
             page, token = found.get(key), found.get("next_page_token") or ""
             if page is not None and not isinstance(page, list):
                 raise CatalogAnswerInvalid(f"a listing of the catalog has no {key}")
@@ -212,6 +227,7 @@ class UnityCatalog:
             if not isinstance(token, str) or token in seen:
                 raise CatalogAnswerInvalid("a listing of the catalog does not end: a page token is repeated")
             seen.add(token)
+            _require_time(limit, f"the {key} of {name} cannot be listed")
         raise CatalogAnswerInvalid(f"a listing of the catalog has more than {_MOST_PAGES:,} pages")
 
     # -- older servers -----------------------------------------------------------------------------------------------
@@ -243,9 +259,10 @@ class UnityCatalog:
         """Return the latest version and the commits, which a server sends some at a time."""
         found: list[Ratified] = []
         start = 0
+        limit = ListingLimit(self._calls.retry, f"commits of {name}")
         while True:
             body = {"table_id": uuid, "table_uri": place, "start_version": start}
-            answer = self._calls.ask("/delta/preview/commits", body=body)
+            answer = limit.ask(partial(self._calls.ask, "/delta/preview/commits", body=body))
             version = answer.get("latest_table_version")
             latest = 0 if version == -1 else answers.latest_of(name, version)
             page = [one for one in answers.commits_of(name, answer.get("commits"), "_") if one.version >= start]
@@ -256,6 +273,7 @@ class UnityCatalog:
             if not start <= newest < latest:
                 return latest, tuple(found)
             start = newest + 1
+            _require_time(limit, f"{name} cannot be loaded")
 
     def _grant_preview(self, table: CatalogTable, operation: Operation) -> Grant:
         body = {"table_id": table.uuid, "operation": operation.value}
@@ -267,6 +285,16 @@ class UnityCatalog:
                 config |= {key: given[name] for name, key in keys.items() if given.get(name) is not None}
         location = table.location
         return answers.made_grant(table.name, location, location, config, found.get("expiration_time"))
+
+
+def _require_time(limit: ListingLimit, what: str) -> None:
+    """Raise CatalogUnavailable where the pages of a listing take too long; `what` cannot be done then."""
+    if limit.is_over:
+        raise CatalogUnavailable(
+            f"{what}: the catalog sends one page after the other",
+            facts=limit.facts(),
+            hint=f"if so many are there, add {parameter('open_table.retry_budget', '10m')}",
+        )
 
 
 _PREVIEW_KEYS: Mapping[str, Mapping[str, str]] = {

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import orjson
 
+from deltacli.core.errors import parameter
 from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
@@ -30,6 +31,7 @@ from deltacli.sharing.client.faults import (
     AnswerLimits,
     NotReadyError,
     RequestRefused,
+    ServerUnavailable,
     ShareAbsent,
     clean,
     invalid_answer,
@@ -42,7 +44,7 @@ from deltacli.sharing.client.transport import Reply, Request, Transport
 from deltacli.sharing.protocol import directories
 from deltacli.sharing.protocol import parameters as wire
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
-from deltacli.storage.retry import BODY_ATTEMPTS, asked_seconds
+from deltacli.storage.retry import BODY_ATTEMPTS, ListingLimit, asked_by
 
 # -- answers with lines ------------------------------------------------------------------------------------------------
 
@@ -132,9 +134,7 @@ class LineAnswer:
         if found is not None and found[0] == _END:
             self._take_end(found[1])
         if found is not None and found[0] == STATUS and kind == "protocol" and self._has_files:
-            raise NotReadyError(
-                found[1], asked_seconds(self._reply.headers.get("retry-after", ""), self._now_ms / 1000)
-            )
+            raise NotReadyError(found[1], asked_by(self._reply.headers, now=lambda: self._now_ms / 1000))
         if found is None or found[0] != kind:
             raise invalid_answer(f"{self._what} does not begin with protocol and metaData", {"expected": kind})
         return found[1]
@@ -663,12 +663,17 @@ def list_tables(transport: Transport, share: str, schema: str | None = None) -> 
 
 
 def _items(transport: Transport, path: str) -> Iterator[dict[str, Json]]:
-    """Yield the items of all pages. Raises AnswerInvalid where a page token comes again."""
+    """Yield the items of all pages.
+
+    Raises AnswerInvalid where a page token comes again, ServerUnavailable where the pages take too long.
+    """
     limits, seen, count = transport.limits, set[str](), 0
+    time_limit = ListingLimit(transport.retry, f"the list {path}")
     token: str | None = None
     while True:
         query: dict[str, str | int] = {"maxResults": _A_PAGE}
-        _, document = transport.document(Request("GET", path, query if token is None else query | {"pageToken": token}))
+        request = Request("GET", path, query if token is None else query | {"pageToken": token})
+        _, document = time_limit.ask(partial(transport.document, request))
         items = document.get("items") if isinstance(document, dict) else None
         if not isinstance(document, dict) or not isinstance(items or [], list):
             raise invalid_answer("a list is not an object with items", {"path": path})
@@ -687,6 +692,12 @@ def _items(transport: Transport, path: str) -> Iterator[dict[str, Json]]:
         seen.add(token)
         if len(seen) >= limits.pages:
             raise too_much("a list", f"{limits.pages:,} pages")
+        if time_limit.is_over:
+            raise ServerUnavailable(
+                f"the list {path} cannot be read: the server sends one page after the other",
+                facts=time_limit.facts(),
+                hint=f"if so many are there, add {parameter('open_table.retry_budget', '10m')}",
+            )
 
 
 def _table(item: dict[str, Json], share: str, schema: str | None) -> ListedTable:

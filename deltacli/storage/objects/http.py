@@ -322,12 +322,12 @@ class Transport:
         return data
 
     def _within(self, seconds: float, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
-        """Return what reads the next bytes of a body. It raises TimeoutError when the time is over."""
+        """Return what reads the next bytes of a body. It raises AnswerTooSlow when the time is over."""
         until = self._now() + seconds
 
         def read_next(most: int) -> bytes:
             if self._now() > until:
-                raise TimeoutError("the body of the answer took too long")
+                raise AnswerTooSlow("the body of the answer took too long")
             return read(most)
 
         return read_next
@@ -399,6 +399,20 @@ def proxy_of(parts: SplitResult) -> str | None:
     return proxy if proxy and not proxy_bypass(parts.netloc) else None
 
 
+class AnswerTooSlow(TimeoutError):
+    """An answer did not end in the time that it may take as a whole."""
+
+
+def _is_too_slow(fault: BaseException) -> bool:
+    """Return whether a fault of urllib3 comes from an answer that took all of its time."""
+    seen: BaseException | None = fault
+    while seen is not None:
+        if isinstance(seen, AnswerTooSlow):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
 def _broken(fault: Exception) -> HttpFault:
     """Return the fault of a request without a complete answer."""
     from urllib3 import exceptions
@@ -414,7 +428,7 @@ def _broken(fault: Exception) -> HttpFault:
     if isinstance(cause, exceptions.LocationParseError | ValueError) and not isinstance(cause, UnicodeError):
         return HttpFault(Fate.UNSENT, said_of(str(cause)), reason="invalid-request")
     if isinstance(cause, exceptions.ReadTimeoutError | TimeoutError):
-        return HttpFault(Fate.BROKEN, "no answer in time")
+        return HttpFault(Fate.BROKEN, "no answer in time", reason=TOO_SLOW if _is_too_slow(fault) else "")
     if isinstance(cause, exceptions.SSLError):
         from ssl import SSLCertVerificationError
 
@@ -589,6 +603,8 @@ def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
     return Sent.UNKNOWN if fault.status >= 500 or fault.status in (0, 409) else Sent.REFUSED
 
 
+TOO_SLOW = "too-slow"
+"""The reason of a fault where bytes of an answer arrived in all of its time, and not its end."""
 UNTRUSTED = "tls-untrusted"
 """The reason of a fault where an unknown authority signed the certificate of a server."""
 _OF_UNKNOWN_AUTHORITIES = (18, 19, 20, 21)
@@ -599,18 +615,27 @@ CERTIFICATES_HINT = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the aut
 def passing_cause(fault: Exception) -> str | None:
     """Return the cause of a temporary fault; None for a permanent one.
 
-    An unknown host and a refused connection are permanent: the endpoint is wrong, or down.
+    An unknown host and a refused connection are permanent: the endpoint is wrong, or down. An answer that took all of
+    its time and did not end is permanent, too, because the next one may take as long.
     """
     if not isinstance(fault, HttpFault):
         return None
     if fault.status in PASSING_STATUS or fault.reason in THROTTLED:
         return f"HTTP {fault.status} {fault.reason}".rstrip()
+    if fault.reason == TOO_SLOW:
+        return None
     if fault.fate is Fate.BROKEN:
         return fault.said if fault.reason not in ("tls", UNTRUSTED) or "EOF" in fault.said else None
     return fault.said if fault.reason == "connect-timeout" else None
 
 
-def repeat_call(retry: Retry, send: Callable[[], Result], *, host: str, max_attempts: int | None = None) -> Result:
+def repeat_call(
+    retry: Retry,
+    send: Callable[[], Result],
+    *,
+    host: str,
+    max_attempts: int | None = None,
+) -> Result:
     """Return what `send` returns, repeated after temporary faults within the budget of the run.
 
     A server that asks to be left alone for some time is, as long as the budget permits. Raises HttpFault.
@@ -741,7 +766,7 @@ class _TimedRaw(io.RawIOBase):
         if self._until is not None:
             left = self._until - self._now()
             if left <= 0:
-                raise TimeoutError("the answer took too long")
+                raise AnswerTooSlow("the answer took too long")
             self._socket.settimeout(left if self._usual is None else min(left, self._usual))
         return self._raw.readinto(buffer)
 
@@ -781,7 +806,7 @@ def timed_answers(seconds: float, now: Callable[[], float]) -> type[HTTPResponse
 
         def _read_status(self) -> Any:  # Any: as there
             if self._timed.is_over:  # interim answers come without a pause
-                raise TimeoutError("the head of the answer took too long")
+                raise AnswerTooSlow("the head of the answer took too long")
             return super()._read_status()  # type: ignore[misc]  # of the standard library
 
     return Timed

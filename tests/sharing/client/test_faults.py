@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -99,6 +100,21 @@ def test_retry_after_beyond_the_budget_fails_at_once(proxy: Proxy) -> None:
         ids(proxy.store())
 
     assert [] == proxy.waited
+
+
+def test_a_list_of_endless_pages_ends_with_the_budget(proxy: Proxy) -> None:
+    transport = proxy.store(budget_s=20).requests.transport
+    pages = itertools.count(1)
+
+    def page(asked: Asked, truly: Truly) -> Sent:
+        transport.retry.wait(3.0)
+        return Sent(200, {"Content-Type": "application/json"}, json.dumps({"nextPageToken": str(next(pages))}).encode())
+
+    proxy.plant = page
+    with pytest.raises(ServerUnavailable) as caught:
+        list(list_shares(transport))
+
+    assert caught.value.facts == {"pages": "7", "limit": "20 s for all pages (--retry-budget)"}
 
 
 def test_a_lasting_failure_ends_with_the_budget(proxy: Proxy) -> None:
