@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
@@ -191,6 +192,16 @@ class ManagedStore:
         """Raise Refused (`plan.other-place`) where another directory is at the path."""
         if isinstance(self.inner, StoreWithPlace):
             self.inner.require_place()
+
+    @contextmanager
+    def tolerating_loss(self) -> Iterator[None]:
+        """List the log also where its latest version is lost (`RatifiedLog.lost_latest`)."""
+        before = self.log.tolerates_loss
+        self.log.tolerates_loss = True
+        try:
+            yield
+        finally:
+            self.log.tolerates_loss = before
 
     @property
     def uri(self) -> str:

@@ -110,6 +110,10 @@ class RatifiedLog:
         self.seen: dict[int, Ratified] = dict(self.view.commits)
         """Every commit that was ratified and not published yet at some time of the run."""
         self.newest_seen = self.view.latest
+        self.tolerates_loss = False
+        """Whether the log is listed although its latest version is lost, as `validate` does to check the rest."""
+        self.lost_latest: int | None = None
+        """The latest version, where the last listing had neither its staged nor its published file."""
         self.beyond: frozenset[int] = frozenset()
         """Versions above the latest that had a published commit when the log was listed."""
         self._replaced: set[int] = set()
@@ -188,7 +192,8 @@ class RatifiedLog:
     def listed(self, list_files: Callable[[], Iterable[FileStat]], start: str) -> Iterator[FileStat]:
         """Return the files of the log from a name on, as the catalog decides them: no version above the latest, its own
         commits in the place of published ones. Where a version is in neither, a publisher may have worked between the
-        two requests, so both are sent once more. Raises LogIncomplete where the latest version is in neither.
+        two requests, so both are sent once more. Raises LogIncomplete where the latest version is in neither, unless
+        that is tolerated.
         """
         view = self.view_to_list()
         files = self._files(view, list_files(), start)
@@ -197,7 +202,9 @@ class RatifiedLog:
             view = self.reload()
             files = self._files(view, list_files(), start)
         require_newest_commit(view, files)
-        if not _has_latest(files, view.latest, start):
+        is_lost = not _has_latest(files, view.latest, start)
+        self.lost_latest = view.latest if is_lost else None
+        if is_lost and not self.tolerates_loss:
             raise LogIncomplete(
                 f"version {view.latest} is lost: the catalog ratified it, but it is neither staged nor published",
                 facts={"needed": segment.commit_name(view.latest)},

@@ -172,6 +172,24 @@ def log_divergence(managed: ManagedStore, properties: Mapping[str, str]) -> list
     ]
 
 
+def lost_commits(managed: ManagedStore) -> list[tuple[int, str]]:
+    """Return the versions that the catalog ratified and that are neither staged nor published.
+
+    With each comes the path below the table of the file that would bring it back.
+    """
+    store, view = managed.inner, managed.log.view
+    published = _published(store)
+    lost = [
+        (version, staged_path(commit))
+        for version, commit in sorted(view.commits.items())
+        if version not in published and size_listed(store, staged_path(commit)) is None
+    ]
+    latest = managed.log.lost_latest
+    if latest is not None and latest not in view.commits:
+        lost.append((latest, f"{LOG_DIRECTORY}/{commit_name(latest)}"))
+    return lost
+
+
 def replaced_staged_files(managed: ManagedStore) -> list[int]:
     """Return the versions whose staged file is gone, and whose published file is as the catalog ratified it."""
     store = managed.inner

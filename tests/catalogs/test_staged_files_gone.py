@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deltacli.core.errors import Refused
+from deltacli.core.errors import CatalogAnswerInvalid, LogIncomplete, Refused
 from deltacli.table.rebuild import read_snapshot
 from tests.support.actions import to_bytes
 from tests.support.builder import commit_path
@@ -108,3 +108,74 @@ def test_a_checkpoint_is_written_where_the_published_file_stands_for_the_staged_
     assert opened.checkpoint().version == 3
     assert (table.published_versions(), catalog.reported) == ([0, 1, 2, 3], [3])
     assert read_snapshot(table.open()[0]).version == 3
+
+
+# -- commits that are lost ---------------------------------------------------------------------------------------------
+
+
+def without_commit(version: int, table: ManagedTable) -> ManagedTable:
+    """The table without the staged file of a version, and without a published one."""
+    row = next(row for row in table.now.rows if row.version == version)
+    list(table.memory.delete_many([f"{STAGED}/{row.file_name}"]))
+    return table
+
+
+def reported_and_not_published() -> ManagedTable:
+    """The catalog was told that 4 is published, and there is no file of it."""
+    table = ManagedTable([0, 1, 2, 3, 4])
+    list(table.memory.delete_many([commit_path(4)]))
+    return table
+
+
+LOST: dict[str, tuple[int, Callable[[], ManagedTable]]] = {
+    "the newest": (4, lambda: without_commit(4, ManagedTable([0, 1], [2, 3, 4]))),
+    "one in between": (3, lambda: without_commit(3, ManagedTable([0, 1], [2, 3, 4]))),
+    "the newest, which was reported": (4, reported_and_not_published),
+}
+
+
+@pytest.mark.parametrize("level", ["log", "storage", "data"])
+@pytest.mark.parametrize("case", LOST)
+def test_a_lost_commit_is_a_finding_and_the_rest_is_checked(case: str, level: str) -> None:
+    version, make = LOST[case]
+    table = make()
+    table.memory.write("_delta_log/odd-name", b"")
+
+    found = table.open(now_ms=NOW_MS)[0].validate(level=level)
+
+    by_rule = {finding.rule.id: finding for finding in found.findings}
+    gap = by_rule["log.gap"]
+    assert (gap.place.version, gap.severity.value, found.version) == (version, "error", 4)
+    assert "catalog.diverged" not in by_rule
+    assert "log.name-unknown" in by_rule
+    assert not found.is_readable
+    assert any("the consequences of" in sentence for sentence in found.not_checked)
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_other_commands_still_refuse_a_lost_commit_after_a_validation(case: str) -> None:
+    _, make = LOST[case]
+    opened, _ = make().open(now_ms=NOW_MS)
+    opened.validate()
+
+    with pytest.raises(LogIncomplete):
+        opened.snapshot()
+
+
+def test_a_staged_file_of_another_size_is_a_finding() -> None:
+    table = ManagedTable([0, 1], [2, 3])
+    table.now.rows[-1].commit["file-size"] += 7
+
+    findings = catalog_findings(table)
+
+    assert findings == {"catalog.diverged": [(3, "error")]}
+
+
+def test_an_answer_that_contradicts_itself_is_not_a_finding() -> None:
+    table = without_commit(3, ManagedTable([0, 1], [2, 3, 4]))
+    opened, _ = table.open()
+    # The catalog is asked again when the staged file turns out to be gone.
+    table.now.rows[-1].commit["version"] = 9
+
+    with pytest.raises(CatalogAnswerInvalid):
+        opened.validate()

@@ -20,6 +20,7 @@ from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE
 from deltacli.operations.validate.inspect_storage import Foresight, WholeLog, is_hint_ahead
 from deltacli.operations.validate.log_reader import (
     FAULTS,
+    CatalogFault,
     Fault,
     FileRows,
     LogReader,
@@ -146,6 +147,12 @@ class LogInspector:
         self._take_hint()
         self._collector.take(self._outside.findings(self._log.listing, is_rebuilt=self._is_rebuilt))
         self.not_checked.extend(self._outside.not_checked())
+
+    def note_lost(self, version: int) -> None:
+        """Take a version that the catalog ratified last, and of which there is no file at all."""
+        if version > self.version:
+            self._forget(f"the consequences of commit {version}, which is missing")
+            self.version = version
 
     @contextmanager
     def _guarded(self, name: str, version: int) -> Iterator[None]:
@@ -461,7 +468,8 @@ class LogInspector:
         """Report a file that could not be read; not one that was deleted meanwhile, or is outside the table."""
         if isinstance(fault, PathExternal):
             self._outside.refused[name] = fault
-        elif not isinstance(fault, FileMissing):
+        elif not isinstance(fault, FileMissing | CatalogFault):
+            # What a catalog ratified and its store does not give is found where log and catalog are compared.
             place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
             is_named = f"{name} cannot be read" in fault.message
             message = fault.message if is_named else f"{name} cannot be read: {fault.message}"

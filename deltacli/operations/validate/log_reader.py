@@ -117,10 +117,22 @@ class RefusedLogFiles:
         return errors.command("validate", table=self._table, allow_external=[prefix])
 
 
-Fault = errors.StorageFailed | errors.PathExternal
+CatalogFault = errors.LogIncomplete | errors.DataUnreadable | errors.CommitCorrupt
+"""The reason why the store of a catalog does not give a commit: it is lost, or is not what the catalog ratified."""
+
+Fault = errors.StorageFailed | errors.PathExternal | CatalogFault
 """The reason why a file could not be read."""
 
-FAULTS = (errors.StorageFailed, errors.PathExternal)
+_OF_CATALOGS = (errors.LogIncomplete, errors.DataUnreadable, errors.CommitCorrupt)
+FAULTS = (errors.StorageFailed, errors.PathExternal, *_OF_CATALOGS)
+
+
+def is_of_one_commit(fault: CatalogFault) -> bool:
+    """Return whether an error is about one commit that a catalog ratified; not about an answer of the catalog."""
+    from deltacli.catalogs.ratified import DIVERGED  # which only tables of catalogs need
+
+    return isinstance(fault, errors.LogIncomplete) or fault.code == DIVERGED
+
 
 Scan = ScannedLines | Fault
 """The lines of a file, or the reason why it could not be read."""
@@ -172,6 +184,10 @@ class LogReader:
 
     def require_tolerable(self, fault: Fault) -> None:
         """Raise a fault that would affect every other file, too, such as one of the network; not one of a file."""
+        if isinstance(fault, _OF_CATALOGS):
+            if not is_of_one_commit(fault):
+                raise fault
+            return
         if (
             not isinstance(fault, errors.FileMissing | errors.PermissionRefused | errors.PathExternal)
             and not self._storage.capabilities.cheap_listing
@@ -182,12 +198,11 @@ class LogReader:
         try:
             return self.scanner.scan_lines(stream_lines(self._storage, file), place)
         except FAULTS as fault:
+            if isinstance(fault, errors.CommitCorrupt) and not is_of_one_commit(fault):
+                # A line that does not fit into memory, or a file that was truncated meanwhile.
+                return ScannedLines([], [], [BAD_JSON.at(place, fault.message)], False)
             self.require_tolerable(fault)
             return fault
-        except (
-            errors.CommitCorrupt
-        ) as corrupt:  # a line that does not fit into memory, or a file that was truncated meanwhile
-            return ScannedLines([], [], [BAD_JSON.at(place, corrupt.message)], False)
 
 
 # -- adds of many commits ----------------------------------------------------------------------------------------------

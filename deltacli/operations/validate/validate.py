@@ -7,6 +7,7 @@ checked as far as they are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext
 from dataclasses import field
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -144,24 +145,32 @@ def validate_table(
     """Check a table against the rules of a level. `on_finding` gets each finding when it is found. `whole` is the log
     and `walk` the table where they were listed before.
 
-    Works on tables that cannot be opened. Raises NotATable only where the path does not exist, StorageFailed, and
-    UsageError for a condition that does not fit this table (`usage.where`). Of a shared table, what a client can see is
-    checked.
+    Works on tables that cannot be opened, and on those of a catalog whose ratified commits are lost. Of a shared table,
+    what a client can see is checked.
+
+    Raises:
+        NotATable: If the path does not exist, and only then.
+        StorageFailed: If the store fails as a whole.
+        UsageError: For a condition that does not fit this table (`usage.where`).
     """
     storage, engine, progress, now_ms = table.storage, table.engine, table.progress, table.clock()
     level = request.level
     left_out: tuple[str, ...] = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
-    if managed_store(storage) is not None:
+    managed = managed_store(storage)
+    if managed is not None:
         left_out = (UNPUBLISHED,)
     choice = RuleChoice(level, request.select, (*request.ignore, *left_out))
     collector = Collector(choice, request.max_findings, on_finding)
-    with foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:
+    tolerance = nullcontext() if managed is None else managed.tolerating_loss()
+    with tolerance, foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:
         log = whole or list_log_whole(storage, progress)
         foresight = Foresight(plan, log, with_rows=level == "data")
         inspector = LogInspector(
             storage, engine, collector, log, now_ms, progress, foresight, keeps_statistics=request.opens_files
         )
         inspector.run()
+        if managed is not None and managed.log.lost_latest is not None:
+            inspector.note_lost(managed.log.lost_latest)
         live = inspector.files.totals
         foresight.take_live(0, live)
         foresight.take_config(inspector.last_known)
@@ -240,11 +249,12 @@ def _uncounted_ids(state: StateView, choice: RuleChoice) -> Iterator[str]:
 class CatalogComparison(NamedTuple):
     """What the catalog of a table says of the log; nothing of a table that was not opened by its name there.
 
-    `diverged` and `replaced_staged` are as in `ListingView`.
+    `diverged`, `replaced_staged` and `lost` are as in `ListingView`.
     """
 
     diverged: Sequence[tuple[int, str]] = ()
     replaced_staged: Sequence[int] = ()
+    lost: Sequence[tuple[int, str]] = ()
 
 
 def _compare_with_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> CatalogComparison:
@@ -252,10 +262,12 @@ def _compare_with_catalog(storage: ReadStorage, properties: Mapping[str, str]) -
     managed = managed_store(storage)
     if managed is None:
         return CatalogComparison()
-    from deltacli.operations.catalog import log_divergence, replaced_staged_files
+    from deltacli.operations.catalog import log_divergence, lost_commits, replaced_staged_files
 
-    diverged = log_divergence(managed, properties)
-    return CatalogComparison(diverged, replaced_staged_files(managed))
+    lost = lost_commits(managed)
+    lost_versions = {version for version, _ in lost}
+    diverged = [found for found in log_divergence(managed, properties) if found[0] not in lost_versions]
+    return CatalogComparison(diverged, replaced_staged_files(managed), lost)
 
 
 def _look_at_log(
@@ -282,6 +294,7 @@ def _look_at_log(
         collector.versions_of_errors("checkpoint.", "sidecar."),
         catalog.diverged,
         catalog.replaced_staged,
+        catalog.lost,
     )
     collector.look(view, view.place())
     history = HistoryView(

@@ -322,6 +322,8 @@ class ListingView:
     "Versions of which the catalog that was asked has another commit than the log, with what differs in words."
     replaced_staged: Sequence[int] = ()
     "Versions that the catalog holds as staged, whose staged file is gone and whose published one is as ratified."
+    lost: Sequence[tuple[int, str]] = ()
+    "Versions that the catalog ratified and that are neither staged nor published, with the path that is needed."
 
     def place(self, name: str = "", version: int | None = None) -> segment.Place:
         """Return a place in the log."""

@@ -201,6 +201,20 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
             yield _gap(view, first, last, needed=True)
 
 
+@AREA.check(ListingView, GAP)
+def commits_that_a_catalog_ratified(view: ListingView) -> Iterator[Finding]:
+    """Spec: Catalog-managed tables (a ratified commit is staged until it is published)."""
+    lost_versions = {version for version, _ in view.lost}
+    present = [version for version in view.listing.commits if version not in lost_versions]
+    base = view.newest_checkpoint.version if view.newest_checkpoint else -1
+    for version, path in view.lost:
+        message = f"commit {version} is missing: the catalog ratified it, but it is neither staged nor published"
+        place = view.place(segment.commit_name(version), version)
+        # Readers begin at the checkpoint, so a commit that it covers is missing from older versions only.
+        severity = Severity.WARNING if version <= base else None
+        yield GAP.at(place, message, seen=named_ranges("commit", present), expected=path, severity=severity)
+
+
 def gaps_of(listing: segment.LogListing) -> list[Range]:
     """Yield runs of versions between the oldest file and the newest that have no commit and no complete checkpoint."""
     present = {*listing.commits, *(instance.version for instance in listing.checkpoints)}
