@@ -164,6 +164,10 @@ class ManagedStore:
                 code="catalog.feature",
             )
 
+    def permits(self, needed: Maintenance) -> bool:
+        """Return whether the catalog permits a maintenance, as it answered last."""
+        return needed in (self.log.view.table.permissions or ())
+
     def require_permission(self, needed: str, what: str, *, asks: bool = True) -> None:
         """Raise Refused (`catalog.permission`) unless the catalog permits a maintenance, now or as last said."""
         require_permission(self.log, Maintenance(needed), what, asks=asks)

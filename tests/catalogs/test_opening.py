@@ -237,6 +237,7 @@ def test_what_no_repair_changes_is_led_elsewhere(server: FakeCatalog, managed: M
     table = run(server, *words)
 
     reach = f"deltacli reach {ADDRESS}"
+    assert "restore" not in of_document["fix"]["repair"]
     assert [one["fix"]["command"] for one in (of_document, of_line, of_path)] == [None] * 3
     assert of_document["fix"]["repair"] == of_line["fix"]["repair"]
     assert reach in of_document["fix"]["repair"]
@@ -247,6 +248,36 @@ def test_what_no_repair_changes_is_led_elsewhere(server: FakeCatalog, managed: M
     for command in (["doctor", "table", ADDRESS], ["vacuum", ADDRESS, "--dry-run"]):
         found = run(server, *command)
         assert (reach in found.out + found.err, "deltacli repair" in found.out + found.err) == (True, False), command
+
+
+def test_advice_on_a_hint_is_a_checkpoint_that_cures_it(server: FakeCatalog, managed: ManagedTable) -> None:
+    assert run(server, "checkpoint", ADDRESS).code == 0
+    hint = json.loads(managed.store.read("_delta_log/_last_checkpoint"))
+    managed.store.put("_delta_log/_last_checkpoint", json.dumps({**hint, "size": 10**6, "checksum": "0" * 32}).encode())
+    words = ["validate", ADDRESS, "--select", "hint.*", "--json"]
+    before = run(server, *words).document["tables"][0]["findings"]
+    (advised,) = {one["fix"]["command"] for one in before}
+
+    done = run(server, *advised.removeprefix("deltacli ").split())
+
+    assert (done.code, run(server, *words).document["tables"][0]["findings"]) == (0, []), done.err
+    assert all(advised in one["fix"]["repair"] for one in before)
+
+
+@pytest.mark.parametrize("permitted", [None, ["METADATA_CLEANUP"]])
+def test_staged_commits_below_a_checkpoint_are_one_line_with_permitted_advice(
+    permitted: list[str] | None, server: FakeCatalog, managed: ManagedTable
+) -> None:
+    managed.server.operations = permitted
+    # After a checkpoint of version 6 the staged files of 4 to 6 are left.
+    assert run(server, "checkpoint", ADDRESS).code == 0
+
+    found = run(server, "validate", ADDRESS, "--select", "log.staged-stale", "--json").document["tables"][0]["findings"]
+
+    assert [one["message"] for one in found] == [
+        "3 staged commits (versions 4-6) are covered by the checkpoint of version 6"
+    ]
+    assert ("log expire" in found[0]["fix"]["repair"]) == (permitted is not None)
 
 
 def test_python_asks_for_more_before_the_first_change(server: FakeCatalog, managed: ManagedTable) -> None:

@@ -421,13 +421,6 @@ def no_mark_for_the_very_first_row() -> TableBuilder:
     return table
 
 
-@edge("rowtracking.preserved-tag")
-def commit_of_adds_that_does_not_tell() -> TableBuilder:
-    table = tracked_table()
-    del table.action(3, "commitInfo")["tags"]
-    return table
-
-
 @edge("rowtracking.base-row-id-changed")
 def added_again_with_other_row_ids_and_no_version() -> TableBuilder:
     table = tracked_table()

@@ -17,6 +17,7 @@ from tests.rules.corruptions_change_data import FeedTable, OldFeedTable, deletio
 from tests.rules.corruptions_commit_times import LateTable, ManagedTable, TimedTable
 from tests.rules.corruptions_history import WEEK_MS, log_was_cleaned, vacuumed
 from tests.rules.corruptions_log_files import DAY_MS, OldTable, bare, commit
+from tests.rules.corruptions_row_tracking import tracked_table
 from tests.rules.corruptions_storage import RecentTable
 from tests.rules.table_builder import NOW_MS, START_MS, TableBuilder
 from tests.support.validating import validate_table
@@ -129,6 +130,51 @@ def staged_commit_after_the_checkpoint() -> TableBuilder:
     table = ManagedTable()
     table.put(f"_delta_log/_staged_commits/{3:020d}.1b1c2f6e-0d5a-4c1e-9f43-3a2b1c0d9e8f.json", b"{}\n")
     return table
+
+
+@silent("rowtracking.preserved-tag")
+def commit_of_adds_that_does_not_tell() -> TableBuilder:
+    """There are no rows whose ids could be preserved."""
+    table = tracked_table()
+    del table.action(3, "commitInfo")["tags"]
+    return table
+
+
+@silent("rowtracking.preserved-tag")
+def commit_of_removes_that_does_not_tell() -> TableBuilder:
+    table = tracked_table()
+    del table.action(2, "commitInfo")["tags"]
+    table.commits[2] = [action for action in table.commits[2] if "add" not in action]
+    return table
+
+
+def randomly_placed(path: str, **properties: str) -> TableBuilder:
+    """A table with change data at a path."""
+    table = FeedTable()
+    table.action(2, "cdc")["path"] = path
+    table.configure(properties)
+    return table
+
+
+@silent("cdc.location")
+def change_data_below_a_random_prefix() -> TableBuilder:
+    return randomly_placed("fG/cdc-00001.parquet", **{"delta.randomizeFilePrefixes": "true"})
+
+
+@silent("cdc.location")
+def change_data_below_a_longer_random_prefix() -> TableBuilder:
+    longer = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "4"}
+    return randomly_placed("fGx9/cdc-00001.parquet", **longer)
+
+
+@loud("cdc.location")
+def change_data_below_a_random_prefix_of_a_table_without() -> TableBuilder:
+    return randomly_placed("fG/cdc-00001.parquet")
+
+
+@loud("cdc.location")
+def change_data_below_a_name_that_is_no_random_prefix() -> TableBuilder:
+    return randomly_placed("p=a/cdc-00001.parquet", **{"delta.randomizeFilePrefixes": "true"})
 
 
 @silent("log.gap")

@@ -229,13 +229,13 @@ def test_a_file_without_row_ids_is_reported_with_the_commit_that_added_it(
 
 def test_a_commit_silent_about_row_ids_is_reported_at_its_commit_info(tmp_path: Path) -> None:
     table = tracked_table()
-    info = table.commits[3].pop(0)
+    info = table.commits[2].pop(0)
     del info["commitInfo"]["tags"]
-    table.commits[3].append(info)
+    table.commits[2].append(info)
 
     found = [one for one in inspect(table, tmp_path / "t").findings if one.rule.id == "rowtracking.preserved-tag"]
 
-    assert [len(table.commits[3])] == [one.place.line for one in found]
+    assert [len(table.commits[2])] == [one.place.line for one in found]
 
 
 @pytest.mark.parametrize(("applications", "is_told"), [(5, False), (6, True)])

@@ -12,7 +12,6 @@ Spec: Add File and Remove File; Column Mapping (new files need not be in directo
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -36,8 +35,9 @@ from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import Action, require_free
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.random_prefixes import LETTERS, prefix_length, uses_random_prefixes
 from deltacli.delta.log.row_ids import mark_of
-from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import best_spelling, directory_of, is_text, with_spelled_keys
 from deltacli.delta.schema.to_arrow import iceberg_compat
 from deltacli.delta.schema.type_changes import require_readable_rows
@@ -552,7 +552,6 @@ _FILES_AT_ONCE = 50_000
 """Files whose actions are in memory, apart from those of one larger group of bins."""
 
 _LONGEST_NAME = 255
-_LETTERS = string.ascii_letters + string.digits
 
 
 class OpenBin(NamedTuple):
@@ -649,14 +648,12 @@ def new_directory(config: TableConfiguration, values: Mapping[str, str | None], 
     """Return the directory of new files: that of their partition, or a random one, as the reference implementation
     does with column mapping and for `delta.randomizeFilePrefixes`.
     """
-    properties = config.properties
     directory = directory_of(values)
     is_too_long = any(len(part.encode()) > _LONGEST_NAME for part in directory.split("/"))
-    if config.mapping_mode == "none" and not is_true(properties, "delta.randomizeFilePrefixes") and not is_too_long:
+    if not uses_random_prefixes(config) and not is_too_long:
         return directory
-    length = parse_integer(properties, "delta.randomPrefixLength") or 2
     number = int.from_bytes(machine.random_bytes(64), "big")  # so long that each letter is as likely
-    return "".join(_LETTERS[number // len(_LETTERS) ** at % len(_LETTERS)] for at in range(min(max(length, 1), 32)))
+    return "".join(LETTERS[number // len(LETTERS) ** at % len(LETTERS)] for at in range(prefix_length(config)))
 
 
 def parameters_of(plan: OptimizePlan) -> tuple[str, Mapping[str, object]]:

@@ -249,12 +249,13 @@ def _uncounted_ids(state: StateView, choice: RuleChoice) -> Iterator[str]:
 class CatalogComparison(NamedTuple):
     """What the catalog of a table says of the log; nothing of a table that was not opened by its name there.
 
-    `diverged`, `replaced_staged` and `lost` are as in `ListingView`.
+    `diverged` and the other fields are as in `ListingView`.
     """
 
     diverged: Sequence[tuple[int, str]] = ()
     replaced_staged: Sequence[int] = ()
     lost: Sequence[tuple[int, str]] = ()
+    may_clean_log: bool | None = None
 
 
 def _compare_with_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> CatalogComparison:
@@ -262,12 +263,15 @@ def _compare_with_catalog(storage: ReadStorage, properties: Mapping[str, str]) -
     managed = managed_store(storage)
     if managed is None:
         return CatalogComparison()
+    from deltacli.catalogs.base import Maintenance
     from deltacli.operations.catalog import log_divergence, lost_commits, replaced_staged_files
 
     lost = lost_commits(managed)
     lost_versions = {version for version, _ in lost}
     diverged = [found for found in log_divergence(managed, properties) if found[0] not in lost_versions]
-    return CatalogComparison(diverged, replaced_staged_files(managed), lost)
+    return CatalogComparison(
+        diverged, replaced_staged_files(managed), lost, managed.permits(Maintenance.METADATA_CLEANUP)
+    )
 
 
 def _look_at_log(
@@ -295,6 +299,7 @@ def _look_at_log(
         catalog.diverged,
         catalog.replaced_staged,
         catalog.lost,
+        catalog.may_clean_log,
     )
     collector.look(view, view.place())
     history = HistoryView(

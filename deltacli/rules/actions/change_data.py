@@ -11,8 +11,9 @@ from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, locate_all
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.random_prefixes import has_random_prefix
 from deltacli.delta.log.segment import Place
-from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, deleted_file_retention_ms
+from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, TableConfiguration, deleted_file_retention_ms
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, StorageView
 
@@ -46,7 +47,7 @@ SIZE_MISMATCH = AREA.warning(
 
 LOCATION = AREA.info(
     "cdc.location",
-    "A change data file is not below `_change_data`.",
+    "A change data file is not below `_change_data`, and the table has no random prefixes.",
     spec="Change Data Files",
     broken="nothing for readers; vacuum and other tools treat it as a data file",
     repair="past versions cannot be repaired",
@@ -130,6 +131,12 @@ def change_data_against_listing(view: StorageView) -> Iterator[Finding]:
             yield SIZE_MISMATCH.at(place, message, seen=stored.size_bytes, expected=size)
 
 
+def _is_of_change_data(path: str, config: TableConfiguration) -> bool:
+    """Return whether a file is where the reference implementation puts change data of a table."""
+    place = canonical(path)
+    return DIRECTORY in place.split("/")[:-1] or has_random_prefix(place, config)
+
+
 @AREA.check(CommitView, LOCATION, WITHOUT_FEATURE, PARTITION_VALUES)
 def change_data_of_a_commit(view: CommitView) -> Iterator[Finding]:
     """Spec: Change Data Files; Add CDC File."""
@@ -143,7 +150,7 @@ def change_data_of_a_commit(view: CommitView) -> Iterator[Finding]:
     for placed in files:
         path, values = placed.action.get("path"), placed.action.get("partitionValues")
         place = view.place_of(placed)
-        if isinstance(path, str) and path and DIRECTORY not in canonical(path).split("/")[:-1]:
+        if isinstance(path, str) and path and not _is_of_change_data(path, view.after):
             yield LOCATION.at(place, f"{path} is not below {DIRECTORY}", seen=path, expected=f"{DIRECTORY}/…")
         missing = [name for name in partition_columns if name not in values] if isinstance(values, dict) else []
         if missing:

@@ -91,7 +91,7 @@ SUSPENDED_AND_ENABLED = AREA.warning(
 )
 PRESERVED = AREA.info(
     "rowtracking.preserved-tag",
-    "Row tracking is on, but a commit that changes files does not record whether it preserves row ids.",
+    "Row tracking is on, but a commit that rewrites files does not record whether it preserves row ids.",
     broken="readers must assume that the ids of copied rows were not preserved",
     repair="no repair needed; use a writer that sets delta.rowTracking.preserved",
     example='{"commitInfo":{…}} without tags, in a commit with adds and removes',
@@ -254,8 +254,8 @@ def _changed(view: views.CommitView, kind: str, placed: views.LocatedAction) -> 
 
 @AREA.check(views.CommitView, PRESERVED)
 def tag_is_missing(view: views.CommitView) -> Iterator[Finding]:
-    """Readers treat a missing tag as false."""
-    if not (view.adds or view.removes) or not is_enabled(view.before) or not is_enabled(view.after):
+    """Readers treat a missing tag as false. Only a commit that adds and removes files can have copied rows."""
+    if not view.adds or not view.removes or not is_enabled(view.before) or not is_enabled(view.after):
         return
     if not isinstance(view.commit_info, dict):
         return

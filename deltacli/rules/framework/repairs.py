@@ -189,6 +189,7 @@ def risk_of(finding: Finding) -> Risk | None:
 
 _SET = partial(command, "properties", "set")
 _VACUUM = partial(command, "vacuum")
+_CATALOG = "uc://"
 _REMOTE = pattern(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -229,7 +230,7 @@ def repair_command(rule: Rule, table: str, condition: Condition = Condition.WHOL
         return ""
     steps = row_of(rule.id).steps
     if steps and condition is Condition.MANAGED:
-        return ""
+        return command("checkpoint", table=table, force=True) if _is_cured_by_checkpoint(rule, table) else ""
     if not steps:
         if condition is Condition.UNREADABLE or rule.id not in _REPAIRS:
             return ""
@@ -263,9 +264,21 @@ def command_of(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -
 def repair_in_words(rule: Rule, table: str, condition: Condition) -> str:
     """Return how to repair what a rule reports, in words."""
     if condition is Condition.MANAGED and row_of(rule.id).steps:
+        if _is_cured_by_checkpoint(rule, table):
+            return f"write a checkpoint, which writes the hint anew: {repair_command(rule, table, condition)}"
         reach = command("reach", table=table)
-        return f"a catalog manages the table, so it cannot be repaired: restore a readable version, see {reach}"
+        return f"a catalog manages the table, so it cannot be repaired; {reach} shows which versions can be read"
     return rule.fix.repair_of(table)
+
+
+def _is_cured_by_checkpoint(rule: Rule, table: str) -> bool:
+    """Return whether a checkpoint ends what a rule reports about a table of a catalog, which was opened by its name.
+
+    It writes `_last_checkpoint` anew. A hint that is ahead of the log may be the proof that commits were lost, and a
+    wrong checkpoint may be what the next one would be made from.
+    """
+    is_hint = row_of(rule.id).family is Family.HINT and rule.id != "hint.ahead-of-log"
+    return is_hint and table[: len(_CATALOG)].lower() == _CATALOG
 
 
 def recover_command(table: str) -> str:

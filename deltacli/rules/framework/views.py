@@ -324,6 +324,8 @@ class ListingView:
     "Versions that the catalog holds as staged, whose staged file is gone and whose published one is as ratified."
     lost: Sequence[tuple[int, str]] = ()
     "Versions that the catalog ratified and that are neither staged nor published, with the path that is needed."
+    may_clean_log: bool | None = None
+    "Whether the catalog permits clients to clean the log; None for a table whose catalog was not asked."
 
     def place(self, name: str = "", version: int | None = None) -> segment.Place:
         """Return a place in the log."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from deltacli.core.made_once import pattern
@@ -104,10 +104,10 @@ STAGED_WITHOUT_FEATURE = AREA.warning(
 )
 STAGED_STALE = AREA.info(
     "log.staged-stale",
-    "A staged commit is not newer than the oldest checkpoint.",
+    "Staged commits are not newer than the oldest checkpoint.",
     spec="Metadata Cleanup, step 3",
-    broken="nothing: it only takes space",
-    repair="let deltacli log expire delete it",
+    broken="nothing: they only take space",
+    repair="no repair needed; log expire deletes them where the catalog permits clients to clean the log",
     example="_delta_log/_staged_commits/00000000000000000002.1b1c….json below the checkpoint of version 10",
 )
 STAGED_NAME = AREA.warning(
@@ -312,6 +312,7 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
         yield STAGED_WITHOUT_FEATURE.at(place, message, seen=seen, expected="catalogManaged")
         return
     oldest = view.oldest_checkpoint
+    stale: list[tuple[int, str]] = []
     for file in staged:
         place = view.place(f"_staged_commits/{file.path}")
         match = _STAGED.fullmatch(file.path)
@@ -319,10 +320,21 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
             message = f"{file.path} is not a valid name of a staged commit"
             yield STAGED_NAME.at(place, message, seen=file.path, expected="20 digits, a UUID, .json")
         elif oldest is not None and int(match[1]) <= oldest.version:
-            message = (
-                f"the staged commit of version {int(match[1])} is covered by the checkpoint of version {oldest.version}"
-            )
-            yield STAGED_STALE.at(place, message, seen=int(match[1]), expected=f"> {oldest.version}")
+            stale.append((int(match[1]), file.path))
+    if oldest is not None and stale:
+        yield _stale_commits(view, stale, oldest.version)
+
+
+def _stale_commits(view: ListingView, stale: Sequence[tuple[int, str]], oldest: int) -> Finding:
+    """Return one finding for all staged commits that a checkpoint covers; each is a version and a name."""
+    versions = named_ranges("version", sorted({version for version, _ in stale}))
+    are = "is" if len(stale) == 1 else "are"
+    message = f"{plural(len(stale), 'staged commit')} ({versions}) {are} covered by the checkpoint of version {oldest}"
+    rule = STAGED_STALE
+    if view.may_clean_log is False:
+        advice = "no repair needed: the catalog does not permit clients to clean the log"
+        rule = rule._replace(fix=rule.fix._replace(advice=advice))
+    return rule.at(view.place(f"_staged_commits/{stale[0][1]}"), message, seen=versions, expected=f"> {oldest}")
 
 
 @AREA.check(ListingView, NO_CHECKPOINT_LONG)
@@ -346,7 +358,7 @@ def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
 @AREA.check(ListingView, CLEANUP_OVERDUE)
 def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     """Spec: Metadata Cleanup (never above the newest checkpoint old enough)."""
-    if view.config.metadata is None:
+    if view.config.metadata is None or view.may_clean_log is False:
         return
     properties = view.config.properties
     if state.is_false(properties, state.LOG_CLEANUP):
