@@ -328,6 +328,9 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_text, value))
 
 
+_PLAN = "plan"
+"""The parameter of each method that executes a plan. Its annotation is the class of the plan."""
+
 _CHANGES = _Kind(_is_list, "a list of changes", code="usage.change")
 _KINDS: Mapping[str, _Kind] = {
     "bool": _Kind(_is_flag, "True or False"),
@@ -383,8 +386,25 @@ def _parameters(method: Callable[..., object]) -> tuple[tuple[str, object, bool]
     )
 
 
+def require_plan(plan: object, kind: str) -> None:
+    """Raise UsageError unless a plan is of the class with this name, which one class of the package has."""
+    if not any(base.__name__ == kind for base in type(plan).__mro__):
+        raise wrong_kind(plan, "plan", f"a `{kind}`, as the method that plans returns it")
+
+
+def require_place(place: object) -> None:
+    """Raise UsageError unless a value is the place of a directory, as `Place` of `deltacli.storage.base`."""
+    kinds = (str, int, int)
+    is_place = isinstance(place, tuple) and len(place) == len(kinds) and all(map(isinstance, place, kinds))
+    if not is_place:
+        raise wrong_kind(place, "place", "a place as stores have it (a string and two integers), or None")
+
+
 def _require(value: object, name: str, annotation: object) -> None:
     wanted = str(annotation).removesuffix(" | None")
+    if name == _PLAN:
+        require_plan(value, wanted)
+        return
     kind = _KINDS.get(wanted)
     if kind is None or (value is None and annotation != wanted):
         return

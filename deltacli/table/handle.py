@@ -123,8 +123,11 @@ class TableHandle:
 
     def beside(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
         """Return a handle of another table, which is opened and run in the same way. `has_own_files`: it may open files
-        of this table, too, as a shallow clone does.
+        of this table, too, as a shallow clone does. Raises UsageError for anything that is not a path or a URI.
         """
+        from deltacli.table.api_arguments import text_of  # which commands without another table do not need
+
+        uri = text_of(uri, "uri")
         storage, location, allowed = self.open_other(uri), self.stores.location, self.allowed
         if has_own_files:
             own = read_prefixes((self.uri,))
@@ -150,8 +153,13 @@ class TableHandle:
     def held(self, place: Place | None = None) -> Self:
         """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
 
-        Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already.
+        Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already,
+        and UsageError for a `place` that is none.
         """
+        if place is not None:
+            from deltacli.table.api_arguments import require_place
+
+            require_place(place)
         storage = held(self.stores.storage, place)
         if storage is self.stores.storage or not isinstance(storage, StoreWithPlace):
             return self

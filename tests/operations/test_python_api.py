@@ -69,6 +69,65 @@ def test_a_table_has_its_path_and_the_newest_version_read(table: Table, path: Pa
     )
 
 
+EXECUTING = [name for name in dir(Table) if name.startswith("execute_")]
+
+
+@pytest.mark.parametrize("plan", [None, 3, "plan", {}, [], object(), Table], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("method", EXECUTING)
+def test_what_is_no_plan_is_refused_by_the_name_of_the_parameter(table: Table, method: str, plan: object) -> None:
+    with pytest.raises(UsageError, match=r"^plan is ") as raised:
+        getattr(table, method)(plan)
+    assert "expected" in raised.value.facts
+
+
+@pytest.mark.parametrize("method", EXECUTING)
+def test_the_plan_of_another_method_is_refused(table: Table, method: str) -> None:
+    other = table.plan_manifest() if method != "execute_manifest" else table.plan_checkpoint()
+
+    with pytest.raises(UsageError, match=r"^plan is "):
+        getattr(table, method)(other)
+    with pytest.raises(UsageError, match=r"^plan is "):
+        getattr(table, method)(plan=other)
+
+
+@pytest.mark.parametrize("method", [name for name in dir(Paimon) if name.startswith("execute_")])
+def test_a_plan_for_a_delta_table_is_none_for_paimon(table: Table, method: str, tmp_path: Path) -> None:
+    paimon = Paimon(table.stores.storage)
+
+    with pytest.raises(UsageError, match=r"^plan is "):
+        getattr(paimon, method)(table.plan_manifest())
+
+
+@pytest.mark.parametrize(
+    "place",
+    [3, "/t", (), ("/t", 1), ("/t", "1", 2), ["/t", 1, 2], {}, object()],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_place_is_refused(table: Table, place: Any) -> None:
+    with pytest.raises(UsageError, match=r"^place is "):
+        table.held(place)
+
+
+def test_the_place_of_another_directory_is_refused(table: Table, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    own = table.held().storage.place  # type: ignore[attr-defined]
+    assert table.held(own).uri == table.uri
+
+    with pytest.raises(DeltacliError) as raised:
+        table.held((own[0], own[1] + 1, own[2]))
+    assert raised.value.code == "plan.other-place"
+
+
+@pytest.mark.parametrize("uri", [None, 3, b"/t", (), {}, object()], ids=lambda value: type(value).__name__)
+def test_what_is_no_path_of_another_table_is_refused(table: Table, uri: Any) -> None:
+    with pytest.raises(UsageError, match=r"^uri is "):
+        table.beside(uri)
+
+
+def test_another_table_is_opened_by_a_path_too(table: Table, path: Path) -> None:
+    assert table.beside(path).uri == table.uri  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("timestamp", "version"),
     [

@@ -152,7 +152,7 @@ def randomly_placed(path: str, **properties: str) -> TableBuilder:
     """A table with change data at a path."""
     table = FeedTable()
     table.action(2, "cdc")["path"] = path
-    table.configure(properties)
+    table.configure({**properties})
     return table
 
 

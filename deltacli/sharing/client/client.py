@@ -24,7 +24,7 @@ from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
-from deltacli.table.api_arguments import moment_ms, optional_count, text_of, wrong_kind
+from deltacli.table.api_arguments import moment_ms, optional_count, require_plan, text_of, wrong_kind
 
 if TYPE_CHECKING:
     import pyarrow
@@ -210,6 +210,7 @@ class ClientTable:
         """Pull the version of a plan of this table. Raises as `pull` does, and ConflictLost where something else would
         be pulled by now.
         """
+        require_plan(plan, "PullPlan")
         if plan.source.table != str(self.address.name):
             raise UsageError("the plan is one of another table", facts={"plan": plan.source.table})
         return self._execute_pull(plan, progress, may_plan_again=False)
