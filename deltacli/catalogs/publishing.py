@@ -207,7 +207,7 @@ def _read_commit(store: ReadStorage, path: str) -> _CommitFile | None:
     size_bytes = 0
     timestamp_ms: object = None
     try:
-        for number, line in enumerate(split_lines(_blocks(store, path), path)):
+        for number, line in enumerate(read_lines(store, path)):
             size_bytes += len(line) + 1
             action = orjson.loads(line)
             if number == 0:
@@ -222,12 +222,17 @@ def _read_commit(store: ReadStorage, path: str) -> _CommitFile | None:
 def same_lines(store: ReadStorage, source: str, target: str) -> bool:
     """Return whether two files have the same lines. Raises StorageFailed where the second cannot be read."""
     try:
-        pairs = zip_longest(split_lines(_blocks(store, source), source), split_lines(_blocks(store, target), target))
+        pairs = zip_longest(read_lines(store, source), read_lines(store, target))
         return all(one == other for one, other in pairs)
     except errors.FileMissing:
         raise errors.StorageFailed(f"{target} was written, but is missing") from None
     except errors.CommitCorrupt:
         return False
+
+
+def read_lines(store: ReadStorage, path: str) -> Iterator[bytes]:
+    """Yield the lines of a commit file without their ends. Raises CommitCorrupt, and what the store raises."""
+    return split_lines(_blocks(store, path), path)
 
 
 def _blocks(store: ReadStorage, path: str) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified,
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.units import named_ranges
 from deltacli.delta.log import segment
 from deltacli.storage.base import RETRY_BUDGET, FileStat
 
@@ -117,6 +118,7 @@ class RatifiedLog:
         self.beyond: frozenset[int] = frozenset()
         """Versions above the latest that had a published commit when the log was listed."""
         self._replaced: set[int] = set()
+        self._noted_beyond: set[int] = set()
         self._loaded_at, self._is_unused = machine.monotonic(), True
 
     @property
@@ -175,6 +177,17 @@ class RatifiedLog:
             self.note(f"{why}: the published one, of the same size, is read")
         return why
 
+    def _note_beyond(self) -> None:
+        """Note, once for each, the published versions that the catalog has not ratified, which are left out."""
+        new = sorted(self.beyond - self._noted_beyond)
+        if not new:
+            return
+        self._noted_beyond.update(new)
+        published = f"{named_ranges('version', new)} {'is' if len(new) == 1 else 'are'} published"
+        self.note(
+            f"{published}, but the catalog has version {self.view.latest} as the latest: left out (catalog status)"
+        )
+
     def view_to_list(self) -> View:
         """Return the answer for a listing that begins now: that of the opening is used once, and while the table is
         only read for a second; else the catalog is asked again.
@@ -201,6 +214,11 @@ class RatifiedLog:
         if any(segment.commit_name(version) not in files for version in range(base + 1, view.latest + 1)):
             view = self.reload()
             files = self._files(view, list_files(), start)
+        if self.beyond:
+            # A version may have been ratified and published between the two requests.
+            view = self.reload()
+            files = self._files(view, list_files(), start)
+            self._note_beyond()
         require_newest_commit(view, files)
         is_lost = not _has_latest(files, view.latest, start)
         self.lost_latest = view.latest if is_lost else None

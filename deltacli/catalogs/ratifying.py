@@ -67,13 +67,25 @@ def content_of(lines: Iterable[bytes], name: str) -> Content:
 
 
 class Ratification:
-    """One version of one content. `stage` creates the staged file at a path; it is called with one path only."""
+    """One version of one content. `stage` creates the staged file at a path; it is called with one path only.
+
+    `forgotten_file_name` is the staged file of a commit that is published and that the catalog has forgotten. The file
+    is there, so `stage` returns Existed.
+    """
 
     def __init__(
-        self, log: RatifiedLog, store: Storage, version: int, base: Base | None, stage: Callable[[str], Creation]
+        self,
+        log: RatifiedLog,
+        store: Storage,
+        version: int,
+        base: Base | None,
+        stage: Callable[[str], Creation],
+        *,
+        forgotten_file_name: str | None = None,
     ) -> None:
         self._log, self._store, self._version, self._base, self._stage = log, store, version, base, stage
-        self.file_name = f"{version:020d}.{log.machine.new_uuid()}.json"
+        self._is_forgotten = forgotten_file_name is not None
+        self.file_name = forgotten_file_name or f"{version:020d}.{log.machine.new_uuid()}.json"
         self._body: bytes | None = None
         self._sent, self._paused = 0, 0.0
         self._unknown: str | None = None
@@ -123,6 +135,8 @@ class Ratification:
                 code="plan.newer",
                 hint=errors.command("catalog status"),
             )
+        if self._is_forgotten:
+            return
         if self._version in self._log.beyond and self._log.reload().latest < self._version:
             raise _diverged(
                 f"{commit_name(self._version)} is published, and the catalog has not ratified it", self._version

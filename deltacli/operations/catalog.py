@@ -22,7 +22,7 @@ from deltacli.catalogs.publishing import (
     same_lines,
     size_listed,
 )
-from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
+from deltacli.catalogs.ratified import DIVERGED, STAGED_DIRECTORY, View, staged_path, staged_version
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
@@ -31,6 +31,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import format_ranges, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
+from deltacli.operations.forgotten_commits import ForgottenCommit, find_forgotten_commits, propose_again
 from deltacli.storage import ReadStorage, is_address_of
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -103,6 +104,8 @@ class CatalogStatus:
     """The maintenance that clients may do; None where the catalog names none, which permits nothing."""
     divergence: tuple[Divergence, ...]
     notes: tuple[str, ...] = ()
+    proposable: tuple[int, ...] = ()
+    """Published versions that the catalog has forgotten, and that `catalog publish` proposes again."""
 
     @property
     def agrees(self) -> bool:
@@ -144,6 +147,8 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
         notes.append(f"published, but not reported to the catalog: {format_ranges(unreported)}")
     if replaced := replaced_staged_files(managed):
         notes.append(f"published as ratified, but no longer staged: {format_ranges(replaced)}")
+    forgotten = find_forgotten_commits(table, managed)
+    notes += map(_describe_forgotten, forgotten)
     if view.table.has_uniform:
         notes.append("the table is kept readable as Iceberg: deltacli does not change it")
     return CatalogStatus(
@@ -154,7 +159,16 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
         None if view.table.permissions is None else tuple(sorted(map(str, view.table.permissions))),
         tuple(found),
         tuple(notes),
+        tuple(commit.version for commit in forgotten if not commit.obstacle),
     )
+
+
+def _describe_forgotten(commit: ForgottenCommit) -> str:
+    """Return the note on a published commit that the catalog does not know."""
+    forgotten = f"the catalog has forgotten version {commit.version}, which is published"
+    if commit.obstacle:
+        return f"{forgotten} and cannot be proposed again: {commit.obstacle}"
+    return f"{forgotten}: catalog publish proposes {commit.staged_path} again, which has the same lines"
 
 
 def log_divergence(managed: ManagedStore, properties: Mapping[str, str]) -> list[tuple[int, str]]:
@@ -388,6 +402,8 @@ def _fate(store: ReadStorage, view: View, version: int, path: str) -> StagedClas
 
 def way_to_publish(status: CatalogStatus) -> str | None:
     """Return the command that publishes what is due; None where nothing is, or where it would be refused."""
+    if status.proposable:
+        return command("catalog publish")
     return command("catalog publish") if status.unpublished and status.agrees else None
 
 
@@ -395,13 +411,17 @@ def way_to_publish(status: CatalogStatus) -> str | None:
 
 
 class ToPublish(NamedTuple):
-    """A commit that the catalog holds; `is_there`: a copy with the same content is published already."""
+    """A commit that the catalog holds; `is_there`: a copy with the same content is published already.
+
+    `is_forgotten`: the catalog does not hold it any more, and its staged file is proposed again.
+    """
 
     version: int
     path: str
     size_bytes: int
     age_ms: int
     is_there: bool
+    is_forgotten: bool = False
 
 
 @short_repr("items", "latest_published", "refusal")
@@ -423,7 +443,9 @@ class PublishPlan:
         return self.refusal
 
     def effects(self) -> Iterator[str]:
-        yield from (f"version {one.version} is published" for one in self.items)
+        for item in self.items:
+            verb = "proposed to the catalog again" if item.is_forgotten else "published"
+            yield f"version {item.version} is {verb}"
 
 
 @short_repr("published", "latest_published")
@@ -474,6 +496,8 @@ class Publish:
                     )
             age_ms = max(now_ms - commit.timestamp_ms, 0)
             items.append(ToPublish(version, staged_path(commit), commit.size_bytes, age_ms, is_there))
+        if refusal is None:
+            items += _items_to_propose(table, managed, now_ms)
         if not items:
             # A latest version that is neither held by the catalog nor published is lost, which the listing reports.
             list_log(table.storage)
@@ -490,10 +514,39 @@ class Publish:
         # The table may have been created anew while a question was open.
         if (refusal := _refusal_of_another_table(gate.table, managed)) is not None:
             raise refusal
+        wanted = [item.version for item in gate.plan.items if item.is_forgotten]
         try:
             gate.outcome.reported = publish(managed.log, managed.inner, published=published).reported
+            for version in wanted:
+                self._propose_again(gate, managed, version)
+                published.append(version)
+                gate.outcome.reported = version
         finally:
             gate.has_begun, gate.outcome.published = bool(published), tuple(published)
+
+    def _propose_again(self, gate: Gate[PublishPlan, PublishOutcome], managed: ManagedStore, version: int) -> None:
+        """Propose a forgotten commit of the plan, after a look at what is there by now."""
+        first = next(iter(find_forgotten_commits(gate.table, managed)), None)
+        if first is None or first.version != version or first.obstacle:
+            why = "it is not the next one by now" if first is None else first.obstacle or "another one comes first"
+            raise Refused(
+                f"version {version} cannot be proposed again: {why}",
+                said_first=NOTHING_CHANGED,
+                code=DIVERGED,
+                facts={"version": str(version)},
+                hint=command("catalog status"),
+            )
+        propose_again(gate.table, managed, first)
+
+
+def _items_to_propose(table: TableHandle, managed: ManagedStore, now_ms: int) -> Iterator[ToPublish]:
+    """Yield the commits that the catalog has forgotten and that can be proposed again, oldest first."""
+    for commit in find_forgotten_commits(table, managed):
+        if commit.obstacle:
+            return
+        stat = managed.inner.stat(commit.staged_path)
+        age_ms = max(now_ms - stat.modified_ms, 0)
+        yield ToPublish(commit.version, commit.staged_path, commit.size_bytes, age_ms, True, is_forgotten=True)
 
 
 def _refusal_of_another_table(table: TableHandle, managed: ManagedStore) -> Refused | None:

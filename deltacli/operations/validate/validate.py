@@ -185,7 +185,7 @@ def validate_table(
                 inspector,
                 state,
                 now_ms,
-                _compare_with_catalog(storage, inspector.last_known.properties),
+                _compare_with_catalog(table, inspector.last_known.properties),
             )
             if state is not None and not request.opens_files:
                 inspector.not_checked.extend(_uncounted_ids(state, choice))
@@ -256,22 +256,24 @@ class CatalogComparison(NamedTuple):
     replaced_staged: Sequence[int] = ()
     lost: Sequence[tuple[int, str]] = ()
     may_clean_log: bool | None = None
+    proposable: Sequence[int] = ()
 
 
-def _compare_with_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> CatalogComparison:
+def _compare_with_catalog(table: TableHandle, properties: Mapping[str, str]) -> CatalogComparison:
     """Compare the commits of a log with those of the catalog that the table was opened in."""
-    managed = managed_store(storage)
+    managed = managed_store(table.storage)
     if managed is None:
         return CatalogComparison()
     from deltacli.catalogs.base import Maintenance
     from deltacli.operations.catalog import log_divergence, lost_commits, replaced_staged_files
+    from deltacli.operations.forgotten_commits import find_forgotten_commits
 
     lost = lost_commits(managed)
     lost_versions = {version for version, _ in lost}
     diverged = [found for found in log_divergence(managed, properties) if found[0] not in lost_versions]
-    return CatalogComparison(
-        diverged, replaced_staged_files(managed), lost, managed.permits(Maintenance.METADATA_CLEANUP)
-    )
+    proposable = [commit.version for commit in find_forgotten_commits(table, managed) if not commit.obstacle]
+    may_clean_log = managed.permits(Maintenance.METADATA_CLEANUP)
+    return CatalogComparison(diverged, replaced_staged_files(managed), lost, may_clean_log, proposable)
 
 
 def _look_at_log(
@@ -300,6 +302,7 @@ def _look_at_log(
         catalog.replaced_staged,
         catalog.lost,
         catalog.may_clean_log,
+        catalog.proposable,
     )
     collector.look(view, view.place())
     history = HistoryView(

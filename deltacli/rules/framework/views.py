@@ -326,6 +326,8 @@ class ListingView:
     "Versions that the catalog ratified and that are neither staged nor published, with the path that is needed."
     may_clean_log: bool | None = None
     "Whether the catalog permits clients to clean the log; None for a table whose catalog was not asked."
+    proposable: Sequence[int] = ()
+    "Published versions that the catalog has forgotten, and whose staged file can be proposed to it again."
 
     def place(self, name: str = "", version: int | None = None) -> segment.Place:
         """Return a place in the log."""

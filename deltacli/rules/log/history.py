@@ -491,7 +491,11 @@ def state_outside_the_log(view: ListingView) -> Iterator[Finding]:
 def other_commits_than_ratified(view: ListingView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables (a ratified commit is immutable)."""
     for version, difference in view.of_catalog:
-        yield CATALOG_DIVERGED.at(view.place(f"{version:020d}.json", version), f"version {version}: {difference}")
+        rule = CATALOG_DIVERGED
+        if version in view.proposable:
+            advice = "catalog publish proposes the staged file of the version to the catalog again, with the same lines"
+            rule = rule._replace(fix=rule.fix._replace(advice=advice, loss="nothing"))
+        yield rule.at(view.place(f"{version:020d}.json", version), f"version {version}: {difference}")
 
 
 @COMMIT_TIME_AREA.check(ListingView, CATALOG_STAGED_MISSING)

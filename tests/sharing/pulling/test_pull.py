@@ -323,9 +323,10 @@ def test_a_plan_is_executed_or_refused_where_its_commit_would_be_another(tmp_pat
         table.pull(target)
         with pytest.raises(Refused, match="is newer than 1"):
             table.execute_pull(late)
-        for wrong in (None, 3, {}, first):
+        wrong_plans: list[Any] = [None, 3, {}, first]
+        for wrong in wrong_plans:
             with pytest.raises(UsageError, match=r"^plan is "):
-                table.execute_pull(wrong)  # type: ignore[arg-type]
+                table.execute_pull(wrong)
 
     assert (0, True) == (first.local_version, first.is_committed)
     assert [*range(5, 9)] == rows_of(target)

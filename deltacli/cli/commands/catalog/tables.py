@@ -15,7 +15,7 @@ from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_size, plural
+from deltacli.core.units import format_age, format_size, named_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.catalogs.base import Listed
@@ -54,10 +54,10 @@ def catalog_status(run: Run, table: TableArgument) -> None:
     for note in found.notes:
         run.note(f"note: {note}")
     run.write(status_result(found))
+    if found.proposable or (found.agrees and found.unpublished):
+        run.say_next(command("catalog publish", table=table))
     if not found.agrees:
         raise Exit(EXIT_FINDINGS)
-    if found.unpublished:
-        run.say_next(command("catalog publish", table=table))
 
 
 def catalog_staged(run: Run, table: TableArgument) -> None:
@@ -94,13 +94,23 @@ def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = F
     opened = run.open_table(table, writes=not dry_run)
     name = table
     wording: Wording[PublishPlan, PublishOutcome] = Wording(
-        question=lambda plan: f"publish {plural(len(plan.items), 'commit')} of {name}",
+        question=lambda plan: _question(plan, name),
         planned=lambda plan, is_plan: publish_result(name, Publish().outcome(plan), dry_run=is_plan),
         done=lambda outcome: publish_result(name, outcome, dry_run=False),
         following=lambda _: command("catalog status", table=name),
         repeats=True,
     )
     run_change(run, opened, Publish(), wording, Mode(dry_run, yes))
+
+
+def _question(plan: PublishPlan, name: str) -> str:
+    """Return what a plan does, as a question; a commit that is proposed again is named."""
+    forgotten = [item.version for item in plan.items if item.is_forgotten]
+    due = len(plan.items) - len(forgotten)
+    parts = [f"publish {plural(due, 'commit')}"] if due else []
+    if forgotten:
+        parts.append(f"propose {named_ranges('version', forgotten)} to the catalog again, which has forgotten it")
+    return f"{' and '.join(parts)} of {name}"
 
 
 def catalog_ls(
@@ -226,7 +236,11 @@ def _published(table: str, outcome: PublishOutcome, *, dry_run: bool) -> Iterato
         return
     yield Section("table", [table])
     shown = [one for one in plan.items if dry_run or one.version in outcome.published]
-    lines = [f"version {one.version}, {format_size(one.size_bytes)}, {_ago(one.age_ms)}" for one in shown]
+    lines = [
+        f"version {one.version}, {format_size(one.size_bytes)}, {_ago(one.age_ms)}"
+        + (", proposed to the catalog again" if one.is_forgotten else "")
+        for one in shown
+    ]
     yield Section("would publish" if dry_run else "published", lines, Style.PLAIN if dry_run else Style.GOOD)
     yield Section("reported", [] if dry_run or outcome.reported is None else [f"up to version {outcome.reported}"])
     yield refused([] if plan.refusal is None else [f"{plan.refusal.reason} [{plan.refusal.code}]"])
