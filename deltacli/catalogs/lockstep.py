@@ -28,6 +28,15 @@ CLUSTERING, ROW_TRACKING = "delta.clustering", "delta.rowTracking"
 REQUIRED = (MANAGED, "deletionVectors", "inCommitTimestamp", "v2Checkpoint", "vacuumProtocolCheck")
 """The features that tables have as long as the catalog manages them."""
 _IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+CONTRACT: Mapping[str, str] = {
+    "delta.checkpointPolicy": "v2",
+    "delta.enableDeletionVectors": "true",
+    _IN_COMMIT_TIMESTAMPS: "true",
+    "delta.checkpoint.writeStatsAsStruct": "true",
+    "delta.checkpoint.writeStatsAsJson": "true",
+}
+"""Properties that Unity Catalog requires of a managed table. It compares them at creation and whenever a commit changes
+the protocol, and not when a commit changes the properties."""
 TABLE_IDS = ("io.unitycatalog.tableId", "ucTableId")
 _SETTLED = (_IN_COMMIT_TIMESTAMPS, ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP, *TABLE_IDS)
 """Properties that cannot be changed as long as the catalog manages the table."""
@@ -49,6 +58,11 @@ WIRE_KEYS = {
     "valueContainsNull": "value-contains-null",
 }
 """Keys of nested types in the log -> in requests and answers of catalogs."""
+
+
+def unmet_contract(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of the contract, with the values it requires, that a table has otherwise or not at all."""
+    return {key: value for key, value in CONTRACT.items() if properties.get(key, "").lower() != value}
 
 
 def is_synthetic(key: str) -> bool:

@@ -23,6 +23,7 @@ from deltacli.catalogs.lockstep import (
     require_no_other_table,
     require_ratifiable,
     require_takes_commits,
+    unmet_contract,
 )
 from deltacli.catalogs.publishing import is_published, is_published_as_ratified, publish, size_listed
 from deltacli.catalogs.ratified import (
@@ -100,6 +101,7 @@ class ManagedStore:
         """The versions that the newest commits of this run follow; several, because threads commit at the same time."""
         self._ratifications: dict[tuple[int, bytes], Ratification] = {}
         self._noted: str | None = None
+        self._noted_breaches: set[str] = set()
         self._lacking: set[int] = set()
         """Versions whose staged file is gone and whose published one is read."""
         self._staged_sizes: dict[str, int | None] = {}
@@ -149,6 +151,20 @@ class ManagedStore:
         require_takes_commits(table)
         require_managed(base.protocol, base.metadata.configuration, base.version, table.uuid)
         require_ratifiable(request, base, has_uniform=table.has_uniform)
+        if request.metadata is not None:
+            self._note_breach(base.metadata.configuration, request.metadata.get("configuration") or {})
+
+    def _note_breach(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Note, once for each, the properties that the catalog requires and that a change takes away."""
+        lost = {key: value for key, value in unmet_contract(after).items() if key not in unmet_contract(before)}
+        for key, value in lost.items():
+            if key in self._noted_breaches:
+                continue
+            self._noted_breaches.add(key)
+            self.log.note(
+                f"Unity Catalog requires {key}={value} of the tables that it manages: after this change it refuses "
+                "commits that add or drop features"
+            )
 
     def begin_to_write(self) -> None:
         """Ask for credentials that suffice to write, once, where those so far are to read."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from deltacli.catalogs.base import CatalogTable, Maintenance, Proposal, Ratified, Verdict
-from deltacli.catalogs.lockstep import updates_of
+from deltacli.catalogs.lockstep import unmet_contract, updates_of
 from deltacli.catalogs.publishing import UNREPORTED, publish
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
 from deltacli.core import errors
@@ -88,6 +88,8 @@ class Ratification:
         self.file_name = forgotten_file_name or f"{version:020d}.{log.machine.new_uuid()}.json"
         self._body: bytes | None = None
         self._sent, self._paused = 0, 0.0
+        self._unmet: dict[str, str] = {}
+        """Properties that the contract of the catalog requires and that the table lacks, if the protocol changes."""
         self._unknown: str | None = None
         """Why it may be ratified, although no answer says so."""
 
@@ -155,6 +157,7 @@ class Ratification:
             )
         if content.is_rearranged:
             require_permission(log, Maintenance.DATA_REORGANIZATION, "rearrange files")
+        self._unmet = self._unmet_contract(content)
         updates = () if self._base is None else updates_of(content.actions, self._base, has_uniform=table.has_uniform)
         if self._base is None and any(kind in _METADATA for kind, _ in content.actions):
             raise ValueError("metadata is committed by `commit` only, which knows what it follows")
@@ -205,13 +208,7 @@ class Ratification:
                 case Verdict.REFUSED:
                     if answer.denial is not None:
                         raise answer.denial
-                    raise errors.Refused(
-                        f"the catalog refuses the commit: {answer.said}",
-                        said_first=errors.NOTHING_CHANGED,
-                        code="catalog.refused",
-                        facts={"staged": self.path},
-                        hint=errors.command("catalog status"),
-                    )
+                    raise self._refusal(answer.said)
                 case Verdict.PUBLISH_FIRST:
                     waited = self._pause(0 if self._publish_first(answer.said) else asked + 1, answer.wait_seconds)
                 case Verdict.AGAIN:
@@ -230,6 +227,31 @@ class Ratification:
         raise errors.CatalogUnavailable(
             f"nothing was committed: the catalog does not take the commit now: {answer.said}"
         )
+
+    def _unmet_contract(self, content: Content) -> dict[str, str]:
+        """Return what the contract of the catalog lacks behind a commit that changes the protocol; the catalog checks
+        it with no other commit.
+        """
+        actions = dict(content.actions)
+        if self._base is None or "protocol" not in actions:
+            return {}
+        metadata = actions.get("metaData")
+        properties = self._base.metadata.configuration if metadata is None else metadata.get("configuration") or {}
+        return unmet_contract(properties)
+
+    def _refusal(self, said: str) -> errors.Refused:
+        """Return the error for a commit that the catalog does not take."""
+        refusal = errors.Refused(
+            f"the catalog refuses the commit: {said}",
+            said_first=errors.NOTHING_CHANGED,
+            code="catalog.refused",
+            facts={"staged": self.path},
+            hint=errors.command("catalog status"),
+        )
+        if self._unmet:
+            refusal.facts["required"] = ", ".join(f"{key}={value}" for key, value in self._unmet.items())
+            refusal.hint = errors.command("properties set", self._unmet)
+        return refusal
 
     def _pause(self, repetition: int, asked_seconds: float = 0.0) -> bool:
         """Wait as long as the catalog asks for, and longer with each repetition. Return False at once where all pauses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli.catalogs.base import Answer, CatalogTable, Verdict
+from deltacli.catalogs.lockstep import CONTRACT
 from deltacli.changing.commit import Committed, commit
 from deltacli.core.errors import (
     CatalogNameUnknown,
@@ -404,6 +406,64 @@ def test_a_property_that_is_removed_is_told() -> None:
     assert not [
         key for line in table.lines(1) for key in line.get("metaData", {}).get("configuration", {}) if "delta.f" in key
     ]
+
+
+FULL = {**PROPERTIES, "delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "true"}
+
+
+def contracted() -> ManagedTable:
+    """A table that meets the contract of its catalog, which checks it as servers do."""
+    table = ManagedTable([0], birth=lambda: managed_birth(properties=FULL))
+    table.server.properties |= FULL
+    table.state.contract = CONTRACT
+    return table
+
+
+@pytest.mark.parametrize("key", [key for key in CONTRACT if key != "delta.enableInCommitTimestamps"])
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_a_change_of_what_the_contract_requires_is_noted_before_it_is_made(key: str, *, is_dry: bool) -> None:
+    table = contracted()
+    opened, _ = table.open()
+
+    opened.set_properties({"owner": "me"}, dry_run=is_dry)
+    assert [note for note in table.notes if "requires" in note] == []
+    opened.unset_properties([key], dry_run=is_dry)
+
+    assert [f"{key}={CONTRACT[key]}" in note for note in table.notes if "requires" in note] == [True]
+
+
+def test_a_feature_that_the_contract_refuses_names_the_command_that_cures_it() -> None:
+    table = contracted()
+    seeds = itertools.count()
+
+    def opened() -> Any:
+        return table.open(machine=quiet_machine(seed=next(seeds)))[0]
+
+    opened().set_properties({"delta.checkpointPolicy": "classic"})
+    opened().unset_properties(["delta.checkpoint.writeStatsAsJson"])
+
+    with pytest.raises(Refused) as raised:
+        opened().add_features(["domainMetadata"])
+
+    required = {"delta.checkpointPolicy": "v2", "delta.checkpoint.writeStatsAsJson": "true"}
+    assert raised.value.facts["required"] == ", ".join(f"{key}={value}" for key, value in required.items())
+    assert str(raised.value.hint).startswith("deltacli properties")
+    assert all(f"{key}={value}" in str(raised.value.hint) for key, value in required.items())
+
+    opened().set_properties(required)
+    opened().add_features(["domainMetadata"])
+    assert "delta.feature.domainMetadata" in table.now.properties
+
+
+def test_another_refusal_of_the_catalog_advises_no_properties() -> None:
+    table = contracted()
+    table.state.contract = {"delta.unknown": "x"}
+
+    with pytest.raises(Refused) as raised:
+        table.open()[0].add_features(["domainMetadata"])
+
+    assert "required" not in raised.value.facts
+    assert "properties" not in str(raised.value.hint)
 
 
 REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {

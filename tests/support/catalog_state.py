@@ -123,6 +123,9 @@ _DOMAINS = {"delta.clustering", "delta.rowTracking"}
 class CatalogState:
     """The tables of a server of one release: `0.5`, `0.6`, or `main`, which compares files."""
 
+    contract: Mapping[str, str] = {}
+    """Properties that a table must have when its protocol is changed."""
+
     def __init__(self, release: str = "0.6") -> None:
         self.release = release
         self.tables: dict[TableName, ServerTable] = {}
@@ -156,6 +159,9 @@ class CatalogState:
         for action in _ACTIONS[:-2]:
             if action in updates:
                 _change(changed, action, updates[action])
+        unmet = [key for key, value in self.contract.items() if changed.properties.get(key) != value]
+        if "set-protocol" in updates and unmet:
+            raise _invalid(f"the contract requires the property {unmet[0]}")
         if commit is not None and self._is_replay(table, commit):
             return self._described(table)
         if commit is not None:
