@@ -133,7 +133,7 @@ class Proposal(NamedTuple):
 
 
 class Catalog(Protocol):
-    """A catalog. Methods raise CatalogUnavailable (7), CatalogDenied (7), CatalogNameUnknown (2), NotATable for what is
+    """A catalog. Methods raise CatalogUnavailable (7), CatalogDenied (7), CatalogNameUnknown (3), NotATable for what is
     no Delta table (3), CatalogAnswerInvalid for answers that are none (3); no other errors. Thread-safe.
     """
 

@@ -471,9 +471,9 @@ def _parent(table: str) -> str:
 
 # DeltacliError                 exit   what it says
 # ├── UsageError                   2   the command line is wrong: option, column, value, scheme, missing extra
-# │   ├── CatalogNameUnknown           a catalog has no such catalog, schema or table
 # │   └── PaimonTable                  a Paimon table where a Delta table is needed
 # ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, reader feature unknown
+# │   ├── CatalogNameUnknown           a catalog has no such catalog, schema or table
 # │   ├── NotATable                    nothing there, a file, or a directory without a usable log
 # │   ├── LogIncomplete                a gap, or a log without its beginning
 # │   ├── CommitCorrupt                a commit file that cannot be parsed: file, line, byte
@@ -606,7 +606,7 @@ class PaimonTable(UsageError):
     code = "table.format"
 
 
-class CatalogNameUnknown(UsageError):
+class CatalogNameUnknown(Unreadable):
     """A catalog has no catalog, schema or table of a name."""
 
     code = "catalog.not-found"

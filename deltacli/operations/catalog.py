@@ -30,7 +30,7 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import format_ranges, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
-from deltacli.delta.protocol.features import READER_FEATURES_VERSION
+from deltacli.delta.protocol.features import OPEN_BY_NAME, READER_FEATURES_VERSION
 from deltacli.operations.forgotten_commits import ForgottenCommit, find_forgotten_commits, propose_again
 from deltacli.storage import ReadStorage, is_address_of
 from deltacli.table.find_log import list_log
@@ -51,7 +51,7 @@ def require_managed(table: TableHandle) -> ManagedStore:
             "no catalog manages the commits of this table, or it was not opened by its name there",
             code="catalog.not-managed",
             facts={"table": table.uri, "a managed one": "uc://CATALOG.SCHEMA.TABLE"},
-            hint=command("history"),
+            hint=OPEN_BY_NAME,
         )
     return managed
 

@@ -280,6 +280,20 @@ def test_staged_commits_below_a_checkpoint_are_one_line_with_permitted_advice(
     assert ("log expire" in found[0]["fix"]["repair"]) == (permitted is not None)
 
 
+def test_log_expire_of_a_path_leads_to_the_address_which_works(
+    server: FakeCatalog, managed: ManagedTable, tmp_path: Path
+) -> None:
+    managed.server.operations = ["METADATA_CLEANUP"]
+    words = ("--now", "2027-01-01T00:00:00Z", "--json")
+
+    of_path = run(server, "log", "expire", str(tmp_path / "lake" / "orders"), "--log-format", "json", "--yes")
+    of_name = run(server, "log", "expire", ADDRESS, "--yes", *words)
+
+    assert (of_path.code, of_path.error["code"]) == (4, "catalog.managed")
+    assert "uc://CATALOG.SCHEMA.TABLE" in of_path.error["hint"]
+    assert of_name.code == 0, of_name.err
+
+
 def test_python_asks_for_more_before_the_first_change(server: FakeCatalog, managed: ManagedTable) -> None:
     table = open_table(ADDRESS, catalog_profile=server.profile)
 

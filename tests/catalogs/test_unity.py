@@ -30,7 +30,7 @@ from deltacli.core.errors import (
     CatalogUnavailable,
     DeltacliError,
     NotATable,
-    UsageError,
+    Unreadable,
 )
 from deltacli.core.machine import Machine
 from deltacli.storage.objects.http import HttpFault, Request, Transport
@@ -433,7 +433,7 @@ def test_27_names_that_do_not_exist(release: str, name: TableName, said_: str) -
         server.stop()
 
     assert isinstance(found, CatalogNameUnknown)
-    assert (found.exit_code, said_ in found.message) == (2, True)
+    assert (found.exit_code, said_ in found.message) == (3, True)
 
 
 def test_the_configuration_is_asked_once_for_each_catalog(server: FakeCatalog) -> None:
@@ -919,7 +919,7 @@ def test_a_schema_that_does_not_exist(server: FakeCatalog) -> None:
 
     for names in (("nosuch", None), ("main", "nosuch")):
         assert isinstance(raised(partial(client(server).tables_of, *names)), CatalogNameUnknown)
-    assert issubclass(CatalogNameUnknown, UsageError)
+    assert issubclass(CatalogNameUnknown, Unreadable)
 
 
 def endless_pages(waits: Waits, key: str, seconds: float, row: Body | None) -> Fault:

@@ -348,6 +348,10 @@ def require_derivable(protocol: Protocol, version: int) -> None:
         )
 
 
+OPEN_BY_NAME = "pass the table as its catalog names it: uc://CATALOG.SCHEMA.TABLE"
+"""The hint where a table that a catalog manages was opened by its path."""
+
+
 def require_committable(
     protocol: Protocol, properties: Mapping[str, str], version: int, *, by_catalog: bool = False
 ) -> None:
@@ -365,7 +369,7 @@ def require_committable(
             f"version {version} is managed by a catalog, and only the catalog commits to this table",
             code="catalog.managed",
             facts={"because of": cause},
-            hint="pass the table as its catalog names it: uc://CATALOG.SCHEMA.TABLE",
+            hint=OPEN_BY_NAME,
         )
     redirects = [name for name in _REDIRECTS if name in protocol.supported_features or properties.get(f"delta.{name}")]
     if redirects:

@@ -61,7 +61,7 @@ from deltacli.delta.log.state import (
     log_retention_ms,
     parse_integer,
 )
-from deltacli.delta.protocol.features import require_writable
+from deltacli.delta.protocol.features import OPEN_BY_NAME, require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
@@ -474,9 +474,7 @@ def _refusals_of_catalog(snapshot: Snapshot) -> Iterator[Refusal]:
         except Refused as fault:
             yield Refusal(fault.code, fault.reason, hint=fault.hint, facts=fault.facts)
     elif snapshot.protocol.is_catalog_managed:
-        yield Refusal(
-            "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=command("features")
-        )
+        yield Refusal("catalog.managed", "the catalog of this table decides when its log is cleaned", hint=OPEN_BY_NAME)
 
 
 # -- the deletion, after a proof ---------------------------------------------------------------------------------------
