@@ -39,6 +39,7 @@ from deltacli.catalogs.ratifying import Content, Ratification, content_of, publi
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import BinaryFile
+from deltacli.core.units import named_ranges
 from deltacli.delta.log import segment
 from deltacli.delta.protocol.features import Protocol, require_committable
 from deltacli.storage.base import (
@@ -462,7 +463,9 @@ class ManagedStore:
             return
         view = self.log.view if found.newest not in self.log.view.commits else self.log.reload()
         if found.newest in view.commits:
-            publish(self.log, self.inner, view, up_to=found.newest)
+            done = publish(self.log, self.inner, view, up_to=found.newest)
+            if new := sorted({*done.published} - {*done.there}):
+                self.log.note(f"published {named_ranges('version', new)} first: the new {found.kind} stands on them")
         elif not is_published(self.inner, found.newest):
             raise errors.Refused(
                 f"version {found.newest} is not published, and a {found.kind} must not be written before it is",

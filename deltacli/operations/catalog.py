@@ -23,6 +23,7 @@ from deltacli.catalogs.publishing import (
     size_listed,
 )
 from deltacli.catalogs.ratified import DIVERGED, STAGED_DIRECTORY, View, staged_path, staged_version
+from deltacli.catalogs.unity.addresses import is_address
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
@@ -44,16 +45,32 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
+NOT_MANAGED = "catalog.not-managed"
+
+
 def require_managed(table: TableHandle) -> ManagedStore:
     """Return the store of a table that its catalog manages. Raises UsageError for another."""
     if (managed := managed_store(table.storage)) is None:
-        raise UsageError(
-            "no catalog manages the commits of this table, or it was not opened by its name there",
-            code="catalog.not-managed",
-            facts={"table": table.uri, "a managed one": "uc://CATALOG.SCHEMA.TABLE"},
-            hint=OPEN_BY_NAME,
-        )
+        raise not_managed(table, table.name or "")
     return managed
+
+
+def not_managed(table: TableHandle, address: str) -> UsageError:
+    """Return the error for a table that was opened by an address, and whose commits no catalog manages."""
+    facts = {"table": table.uri}
+    if is_address(address):
+        return UsageError(
+            "the catalog does not decide the versions of this table: it is an external table with a log of its own",
+            code=NOT_MANAGED,
+            facts=facts,
+            hint=command("history"),
+        )
+    return UsageError(
+        "no catalog manages the commits of this table, or it was not opened by its name there",
+        code=NOT_MANAGED,
+        facts=facts,
+        hint=OPEN_BY_NAME,
+    )
 
 
 # -- status ------------------------------------------------------------------------------------------------------------

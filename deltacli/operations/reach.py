@@ -681,7 +681,7 @@ def _cleanup(
         log = Amount(len(expiry.files), expiry.size_bytes)
         lost |= readable & set(expiry.lost_versions)
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
-        notes.append(f"log expire is not possible: {fault.message}")
+        notes.append(f"log expire is not possible: {fault.reason}")
     try:
         vacuum = plan_vacuum(
             table,
@@ -693,6 +693,6 @@ def _cleanup(
         files = Amount(vacuum.files, vacuum.size_bytes)
         lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
-        notes.append(f"vacuum is not possible: {fault.message}")
+        notes.append(f"vacuum is not possible: {fault.reason}")
     retentions = (of_log, of_files) if retention_ms is None else (retention_ms, retention_ms)
     return Cleanup(*retentions, log, files, tuple(sorted(lost)), tuple(notes))

@@ -23,6 +23,7 @@ from deltacli.storage import LocalStorage, Storage
 from deltacli.storage.retry import Retry
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
+from tests.support.actions import metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.catalog_state import NAME, Body
 from tests.support.cloud import Said, answers
@@ -606,6 +607,35 @@ def test_a_path_is_no_table_of_a_catalog(server: FakeCatalog, managed: ManagedTa
     found = run(server, "catalog", "status", str(tmp_path / "lake" / "orders"), "--log-format", "json")
 
     assert (found.code, found.error["code"]) == (2, "catalog.not-managed")
+
+
+@pytest.mark.parametrize("verb", ["status", "staged", "publish"])
+def test_an_external_table_has_versions_of_its_own(server: FakeCatalog, verb: str, tmp_path: Path) -> None:
+    TableBuilder().commit(protocol(1, 2), metadata()).write(tmp_path / "t")
+    server.add("uc://main.sales.external", f"file://{tmp_path}/t")
+
+    found = run(server, "catalog", verb, "uc://main.sales.external", "--log-format", "json")
+    with pytest.raises(DeltacliError) as raised:
+        open_table("uc://main.sales.external", catalog_profile=server.profile).status_catalog()
+
+    assert (found.code, found.error["code"]) == (2, "catalog.not-managed")
+    assert "external" in found.error["message"]
+    assert "external" in raised.value.message
+    assert run(server, *str(found.error["hint"]).removeprefix("deltacli ").split()).code == 0
+
+
+def test_a_checkpoint_says_what_it_publishes_first(server: FakeCatalog, managed: ManagedTable) -> None:
+    first, again = (run(server, "checkpoint", ADDRESS) for _ in range(2))
+
+    assert "published versions 4-6 first" in first.err
+    assert "published" not in again.err
+
+
+def test_a_report_within_another_says_no_more_than_why(server: FakeCatalog, managed: ManagedTable) -> None:
+    managed.server.operations = None
+    found = run(server, "reach", ADDRESS)
+
+    assert "vacuum is not possible: the catalog does not permit" in found.out
 
 
 def test_a_fleet_finds_the_tables_of_a_schema(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:

@@ -992,3 +992,31 @@ def test_an_answer_that_drips_ends_with_the_retry_budget_and_is_not_asked_for_ag
     assert isinstance(found, CatalogUnavailable)
     assert found.facts["limit"].startswith(f"{limit:g} s")
     assert waits.waited == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"UC_ENDPOINT": "", "UC_TOKEN": "wrong"}, "UC_TOKEN"),
+        ({"DATABRICKS_HOST": "", "DATABRICKS_TOKEN": "wrong"}, "DATABRICKS_TOKEN"),
+    ],
+)
+def test_a_refused_token_is_named_by_its_own_variable(
+    server: FakeCatalog, variables: dict[str, str], named: str
+) -> None:
+    server.tokens = {TOKEN}
+    managed(server)
+    given = {name: text or server.url for name, text in variables.items()}
+
+    found = raised(lambda: UnityCatalog(Calls(profile_of(None, given), Waits().retry)).load(NAME))
+
+    assert found.hint == f"check {named}"
+
+
+def test_a_refused_token_of_a_profile_is_named_by_the_profile(server: FakeCatalog) -> None:
+    server.tokens = {TOKEN}
+    managed(server)
+
+    found = raised(lambda: client(server, {"token": "wrong"}).load(NAME))
+
+    assert str(found.hint).startswith("check the token of ")

@@ -93,6 +93,8 @@ SECRET_KEYS = ("token", "client-secret")
 _BASE = "/api/2.1/unity-catalog"
 ENDPOINT = "UC_ENDPOINT"
 """The variable with the endpoint of a catalog, beside that of its token."""
+DATABRICKS_HOST = "DATABRICKS_HOST"
+"""The variable with the workspace of Databricks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +168,15 @@ def _of_keys(given: Mapping[str, str], where: str) -> CatalogProfile:
 
 
 def _of_databricks(host: str, environment: Mapping[str, str]) -> CatalogProfile:
-    endpoint = _require_url(host, "DATABRICKS_HOST")
+    endpoint = _require_url(host, DATABRICKS_HOST)
     if token := environment.get("DATABRICKS_TOKEN", "").strip():
-        return CatalogProfile(endpoint, "DATABRICKS_HOST", _require_token(token, "DATABRICKS_TOKEN"))
+        return CatalogProfile(endpoint, DATABRICKS_HOST, _require_token(token, "DATABRICKS_TOKEN"))
     client, secret = (
         environment.get("DATABRICKS_CLIENT_ID", "").strip(),
         environment.get("DATABRICKS_CLIENT_SECRET", "").strip(),
     )
     if client and secret:
-        return CatalogProfile(endpoint, "DATABRICKS_HOST", "", f"{endpoint}/oidc/v1/token", client, secret)
+        return CatalogProfile(endpoint, DATABRICKS_HOST, "", f"{endpoint}/oidc/v1/token", client, secret)
     raise UsageError(
         "DATABRICKS_HOST is set, but no credentials",
         code=CODE,

@@ -18,7 +18,7 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import orjson
 
-from deltacli.catalogs.unity.addresses import ENDPOINT, CatalogProfile, is_header_text
+from deltacli.catalogs.unity.addresses import DATABRICKS_HOST, ENDPOINT, CatalogProfile, is_header_text
 from deltacli.core import errors
 from deltacli.core.machine import Clock, is_loopback, system_clock
 from deltacli.core.made_once import NamedTuple
@@ -358,7 +358,7 @@ class Calls:
             why, source = "the catalog requires a token, and none is configured", self.profile.source
             hint = "export UC_TOKEN=TOKEN" if source == ENDPOINT else f"add a token to {source}"
         else:
-            why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
+            why, hint = "the catalog does not accept the token", f"check {_credentials_of(self.profile)}"
         return errors.CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
 
     def _unavailable(self, fault: http.HttpFault, host: str) -> errors.CatalogUnavailable:
@@ -377,6 +377,21 @@ class Calls:
 
 RENEWED = "token-renewed"
 NOT_DELTA = "catalog.not-delta"
+
+
+_VARIABLES = {
+    (ENDPOINT, False): "UC_TOKEN",
+    (DATABRICKS_HOST, False): "DATABRICKS_TOKEN",
+    (DATABRICKS_HOST, True): "DATABRICKS_CLIENT_ID and DATABRICKS_CLIENT_SECRET",
+}
+"""Variable of the endpoint, and whether a client signs in -> the variables of the credentials."""
+
+
+def _credentials_of(profile: CatalogProfile) -> str:
+    """Return where the credentials of a profile come from."""
+    has_client = bool(profile.client_id)
+    keys = "client-id and client-secret" if has_client else "the token"
+    return _VARIABLES.get((profile.source, has_client), f"{keys} of {profile.source}")
 
 
 def _may_renew(refusal: Refusal) -> bool:

@@ -232,8 +232,14 @@ class StoredUrls:
 
     def add(self, name: str, url: object, size_bytes: int | None, expires_ms: int | None) -> bool:
         """Add a file; return False where the name is there already, which changes nothing."""
-        if not isinstance(url, str) or not url or not url.isascii():
-            raise invalid_answer("a file has no URL")
+        url = _url(url)
+        if not url.isascii():
+            # Percent-encoding it here could break the signature of the URL.
+            other = next(character for character in url if not character.isascii())
+            raise invalid_answer(
+                "the URL of a file has a character that is not percent-encoded",
+                {"file": name, "character": ascii(other)},
+            )
         if name in self._rows:
             return False
         data = url.encode("ascii")

@@ -295,3 +295,14 @@ def test_whole_lines_join_to_the_body_and_none_is_too_long(blocks: list[bytes], 
 
     assert body == b"".join(texts)
     assert all(text.endswith(b"\n") for text in texts[:-1])
+
+
+def test_the_url_of_a_file_with_another_character_is_said_to_have_it() -> None:
+    urls = StoredUrls()
+
+    with pytest.raises(AnswerInvalid, match="not percent-encoded") as raised:
+        urls.add("part-0.parquet", "https://store.example/é/part-0.parquet?sig=x", 1, None)
+    with pytest.raises(AnswerInvalid, match="has no URL"):
+        urls.add("part-0.parquet", "", 1, None)
+
+    assert (raised.value.facts["file"], raised.value.facts["character"]) == ("part-0.parquet", "'\\xe9'")

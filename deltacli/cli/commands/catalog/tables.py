@@ -18,6 +18,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_size, named_ranges, plural
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.catalogs.base import Listed
     from deltacli.operations.catalog import (
         CatalogStatus,
@@ -50,7 +51,7 @@ def catalog_status(run: Run, table: TableArgument) -> None:
       deltacli catalog status uc://prod.sales.orders
       deltacli catalog status uc://prod.sales.orders --json
     """
-    found = run.open_table(table).status_catalog()
+    found = _open_managed(run, table).status_catalog()
     for note in found.notes:
         run.note(f"note: {note}")
     run.write(status_result(found))
@@ -72,7 +73,7 @@ def catalog_staged(run: Run, table: TableArgument) -> None:
       deltacli catalog staged uc://prod.sales.orders
       deltacli catalog staged uc://prod.sales.orders --format csv
     """
-    run.write(staged_result(run.open_table(table).staged_catalog()))
+    run.write(staged_result(_open_managed(run, table).staged_catalog()))
 
 
 def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
@@ -91,7 +92,7 @@ def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = F
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.catalog import Publish
 
-    opened = run.open_table(table, writes=not dry_run)
+    opened = _open_managed(run, table, writes=not dry_run)
     name = table
     wording: Wording[PublishPlan, PublishOutcome] = Wording(
         question=lambda plan: _question(plan, name),
@@ -101,6 +102,17 @@ def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = F
         repeats=True,
     )
     run_change(run, opened, Publish(), wording, Mode(dry_run, yes))
+
+
+def _open_managed(run: Run, table: str, *, writes: bool = False) -> Table:
+    """Open a table that a catalog manages. Raises UsageError for another, with what it is by its address."""
+    from deltacli.operations.catalog import not_managed
+    from deltacli.table.handle import managed_store
+
+    opened = run.open_table(table, writes=writes)
+    if managed_store(opened.storage) is None:
+        raise not_managed(opened, table)
+    return opened
 
 
 def _question(plan: PublishPlan, name: str) -> str:
