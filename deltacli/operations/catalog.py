@@ -68,7 +68,7 @@ def not_managed(table: TableHandle, address: str) -> UsageError:
     return UsageError(
         "no catalog manages the commits of this table, or it was not opened by its name there",
         code=NOT_MANAGED,
-        facts=facts,
+        facts={**facts, "a managed one": "uc://CATALOG.SCHEMA.TABLE"},
         hint=OPEN_BY_NAME,
     )
 
