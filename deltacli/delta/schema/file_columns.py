@@ -72,6 +72,14 @@ class _FileFields:
         """The columns that were found, by the identity of the table's column."""
         self.misnamed: list[MisnamedField] | None = None
         """The fields of the table that are here under logical names; None until somebody asks."""
+        self._by_id = by_id
+        self._inside: dict[int, _FileFields] = {}
+
+    def inside(self, position: int) -> _FileFields:
+        """Return the fields of the struct at a position. They are kept: a struct may have thousands of fields."""
+        if position not in self._inside:
+            self._inside[position] = _FileFields(self.kind(position), self.firsts[position], by_id=self._by_id)
+        return self._inside[position]
 
     def kind(self, position: int) -> Any:
         """Return the Arrow type of a field."""
@@ -118,18 +126,16 @@ class FileColumns:
         added after the file. `path` are the fields from the top-level column on.
         """
         fields = self._top_fields(schema)
-        found: tuple[int, Any] | None = None
+        position = -1
         for depth, field in enumerate(path):
-            if found is not None:
-                first, kind = found
-                if not is_struct(kind):
+            if depth:
+                if not is_struct(fields.kind(position)):
                     return None
-                fields = _FileFields(kind, first, by_id=self._by_id)
+                fields = fields.inside(position)
             position = self._position(fields, field, ".".join(each.name for each in path[: depth + 1]))
             if position < 0:
                 return None
-            found = fields.firsts[position], fields.kind(position)
-        return found
+        return (fields.firsts[position], fields.kind(position)) if path else None
 
     def _top_fields(self, schema: pa.Schema) -> _FileFields:
         """Return the top-level columns of a file; those of the last file are cached, as the next one is often alike."""
@@ -271,6 +277,26 @@ def count_leaves(kind: Any) -> int:
     if pa.types.is_map(kind):
         return count_leaves(kind.key_type) + count_leaves(kind.item_type)
     return count_leaves(kind.value_type) if is_list(kind) else 1
+
+
+def number_leaves(schema: pa.Schema) -> dict[tuple[str, ...], int]:
+    """Return the number of the first leaf of each column of a file, and of each field within structs, by path.
+
+    Names alone do not tell the columns of Parquet apart: they may contain dots. All columns are numbered in one pass,
+    because a pass for each of thousands of columns takes minutes.
+    """
+    return dict(_number_fields(schema, 0, ()))
+
+
+def _number_fields(
+    fields: Iterable[ArrowField], first: int, parent: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    for field in fields:
+        path = (*parent, field.name)
+        yield path, first
+        if is_struct(field.type):
+            yield from _number_fields(field.type, first, path)
+        first += count_leaves(field.type)
 
 
 def _is_void(data_type: DataType) -> bool:

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, dataclass
-from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.file_columns import count_leaves
+from deltacli.delta.schema.file_columns import number_leaves
 from deltacli.delta.schema.types import DataType, simple_name
 from deltacli.delta.stats.schema import (
     BOUNDS,
@@ -46,6 +46,28 @@ if TYPE_CHECKING:
 
 
 _SECONDS_A_DAY = 86_400
+
+
+class NestedValues:
+    """The columns of some rows, and the fields within their structs. A field of a struct that is null is null, too.
+
+    A struct is taken apart once: it may have thousands of fields, and each of them would cost as much as all.
+    """
+
+    def __init__(self, rows: pyarrow.RecordBatch | pyarrow.Table) -> None:
+        self._rows = rows
+        self._fields: dict[Sequence[str], list[ArrowArray]] = {}
+
+    def at(self, path: Sequence[str]) -> ArrowArray:
+        """Return the values at a path of names, which leads through structs only."""
+        *parent, name = path
+        if not parent:
+            return self._rows.column(name)
+        struct = self.at(parent)
+        key = tuple(parent)
+        if key not in self._fields:
+            self._fields[key] = struct.flatten()
+        return self._fields[key][struct.type.get_field_index(name)]
 
 
 class ColumnFacts(NamedTuple):
@@ -89,8 +111,9 @@ class StatisticsOfRows:
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
         """Add some rows."""
+        values = NestedValues(batch)
         for column in self._columns:
-            column.take(batch)
+            column.take(values)
 
     def answer(self) -> Mapping[ColumnPath, ColumnFacts]:
         """Return the facts, by physical path."""
@@ -110,11 +133,10 @@ class _ClaimedColumn:
         self._high_claim: str | None = high
         self._seeks_low, self._seeks_high = low is not None, high is not None
 
-    def take(self, batch: pyarrow.RecordBatch) -> None:
-        values, above = batch.column(self.claimed.names[0]), 0
-        for name in self.claimed.names[1:]:
-            above = values.null_count
-            values = pc.struct_field(values, [name])
+    def take(self, rows: NestedValues) -> None:
+        names = self.claimed.names
+        values = rows.at(names)
+        above = rows.at(names[:-1]).null_count if len(names) > 1 else 0
         self._rows += len(values)
         self._nulls += values.null_count
         self._nulls_above += above
@@ -221,17 +243,23 @@ class StatisticsCollector:
         self._rows = 0
         self._claims_exactness = "deletionVectors" in config.features
         named = indexed_columns(config, clustering) if columns is None else columns
-        columns = [(path, kind) for path, kind in named if _has(schema, path)]
+        leaves = number_leaves(schema)
         self._from_footer = from_footer
-        self._columns = [_Column(path, kind, _leaf(schema, path)) for path, kind in columns]
+        # A column without a number is in no file: it has the type void.
+        self._columns = [_Column(path, kind, leaves[path]) for path, kind in named if path in leaves]
+
+    @cached_property
+    def _by_leaf(self) -> Mapping[int, _Column]:
+        return {column.leaf: column for column in self._columns}
 
     def take(self, rows: pyarrow.RecordBatch | pyarrow.Table) -> None:
         """Add rows."""
         self._rows += rows.num_rows
+        values = NestedValues(rows)
         for column in self._columns:
-            column.count(rows)
+            column.count(values)
             if not self._from_footer:
-                column.widen(rows)
+                column.widen(values)
 
     def take_footer(self, metadata: pyarrow.parquet.FileMetaData) -> list[tuple[int, int]]:
         """Take the bounds of the columns, and return the row groups and leaves that have none, because a value is too
@@ -246,9 +274,7 @@ class StatisticsCollector:
 
     def take_leaf(self, leaf: int, rows: pyarrow.RecordBatch) -> None:
         """Take the bounds of one column from rows that were counted before."""
-        for column in self._columns:
-            if column.leaf == leaf:
-                column.widen(rows)
+        self._by_leaf[leaf].widen(NestedValues(rows))
 
     def text(self, *, is_tight: bool = True, file_rows: int | None = None) -> str:
         """Return the statistics as JSON; not `is_tight` for a file some of whose rows are deleted. With `file_rows`
@@ -280,16 +306,16 @@ class _Column:
         self._high: Any = None
         self._has_nan = False
 
-    def count(self, rows: Any) -> None:
+    def count(self, rows: NestedValues) -> None:
         """Count the nulls, and look for NaN, which a footer does not mention: with one, the sum is NaN, too."""
-        values = self._values(rows)
+        values = rows.at(self.path)
         self.nulls += values.null_count
         if self._kind is StatKind.FLOAT and not self._has_nan:
             self._has_nan = _is_nan(pc.sum(values).as_py()) and bool(pc.any(pc.is_nan(values)).as_py())
 
-    def widen(self, rows: Any) -> None:
+    def widen(self, rows: NestedValues) -> None:
         """Widen the bounds by the values of rows."""
-        values = self._values(rows)
+        values = rows.at(self.path)
         if self._kind in BOUNDED and values.null_count < len(values):
             self._widen(*_ends(values))
 
@@ -306,12 +332,6 @@ class _Column:
             low, high = _decimal(low, scale), _decimal(high, scale)
         self._widen(low, high)
         return True
-
-    def _values(self, rows: RecordBatch) -> ArrowArray:
-        values = rows.column(self.path[0])
-        for name in self.path[1:]:
-            values = pc.struct_field(values, [name])
-        return values
 
     def _widen(self, low: Any, high: Any) -> None:
         if _is_nan(low):  # nothing but NaN
@@ -421,25 +441,3 @@ def _nested(leaves: Iterable[tuple[ColumnPath, str]]) -> str:
         below.setdefault(path[0], []).append((path[1:], text))
     fields = (f"{_json(name)}:{rest[0][1] if not rest[0][0] else _nested(rest)}" for name, rest in below.items())
     return "{" + ",".join(fields) + "}"
-
-
-def _leaf(schema: pyarrow.Schema, path: ColumnPath) -> int:
-    """Return the number of the column in a file of a schema. Names do not tell: they may contain dots."""
-    fields: Any = schema
-    leaf = 0
-    for name in path:
-        place = fields.get_field_index(name)
-        leaf += sum(count_leaves(fields.field(before).type) for before in range(place))
-        fields = fields.field(place).type
-    return leaf
-
-
-def _has(schema: pyarrow.Schema, path: ColumnPath) -> bool:
-    """Return True if a file contains a column; one of type void is in none."""
-    fields: Any = schema
-    for name in path:
-        place = fields.get_field_index(name)
-        if place < 0:
-            return False
-        fields = fields.field(place).type
-    return True

@@ -86,6 +86,11 @@ class StatSchema:
             self._columns[path] = self._find(path)
         return self._columns[path]
 
+    def fields_along(self, path: ColumnPath) -> list[types.StructField] | None:
+        """Return the fields from the top-level column to a path of physical names, or None if the schema has none."""
+        fields = [self._fields_below(path[:depth]).get(name) for depth, name in enumerate(path)]
+        return None if None in fields else [field for field in fields if field is not None]
+
     def is_logical(self, path: ColumnPath) -> bool:
         """Return True if, under column mapping, the path fails at the logical name of a column."""
         if self._config.mapping_mode == "none":

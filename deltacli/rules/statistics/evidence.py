@@ -6,7 +6,7 @@ deleted. Only facts that hold for every writer are used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,10 +17,8 @@ from deltacli.core.errors import DataUnreadable
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.columns import comparable_type, decode_bounds
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.collect import ColumnFacts
-from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind
+from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind, StatSchema
 from deltacli.rules.framework.data_file_views import FootersView, LeafRows
 
 _NEVER_CUT = 16
@@ -66,7 +64,8 @@ class ColumnEvidence:
 
 def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) -> ColumnEvidence | None:
     """Return what footers record about a column, given by physical names, or None if they record nothing."""
-    fields = fields_at(view.config, path)
+    schema: StatSchema = view.memory.setdefault("columns of statistics", StatSchema(view.config))
+    fields = schema.fields_along(path)
     if fields is None or (column.kind is StatKind.OTHER and column.type_name != "binary"):
         return None
     try:
@@ -80,20 +79,6 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
     if leaf is None or leaf.max_repetition_level or pa.types.is_nested(kind):
         return None
     return _FromFooters(view, column, index, kind, may_count_parents=leaf.max_definition_level > 1).known()
-
-
-def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField] | None:
-    """Return the fields along a path of physical names, or None if the schema has none."""
-    columns: Mapping[str, StructField] = config.columns
-    fields: list[StructField] = []
-    for name in path:
-        field = columns.get(name)
-        if field is None:
-            return None
-        fields.append(field)
-        below = field.data_type.fields if isinstance(field.data_type, StructType) else ()
-        columns = {config.physical_name(each): each for each in below}
-    return fields
 
 
 def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> ColumnEvidence:

@@ -8,7 +8,7 @@ Spec: Type Widening.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
@@ -365,8 +365,10 @@ def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[byte
     found = spec.reading.file_columns.find(opened.schema, wanted)
     schema = opened.parquet.metadata.schema
     for column, place in zip(wanted, found, strict=True):
+        # Once per column: a struct may have thousands of leaves.
+        names = {one.name for one in types.types_within(column.data_type) if isinstance(one, types.PrimitiveType)}
         for leaf in place.leaves if place is not None else ():
-            yield from _suspects(column, leaf, schema.column(leaf), metadata)
+            yield from _suspects(column, names, leaf, schema.column(leaf), metadata)
 
 
 def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
@@ -394,14 +396,16 @@ class _Suspect:
 
 
 def _suspects(
-    column: types.StructField, leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None
+    column: types.StructField, names: Set[str], leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None
 ) -> Iterator[_Suspect]:
-    """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
-    if types.holds(column.data_type, types.PrimitiveType("variant")) and f".{TYPED}" in stored.path:
+    """Yield what to look for in a leaf of a column, given the names of the primitive types within the column.
+
+    Raises DataUnreadable for a shredded variant.
+    """
+    if "variant" in names and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
 
     kind = stored.logical_type.type
-    names = {one.name for one in types.types_within(column.data_type) if isinstance(one, types.PrimitiveType)}
     # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
     is_cut = not names & types.NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
     if is_cut and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():

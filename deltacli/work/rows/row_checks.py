@@ -26,7 +26,6 @@ from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
 from deltacli.rules.framework.data_file_views import FileFault
 from deltacli.rules.statistics.compared import STATISTICS
-from deltacli.rules.statistics.evidence import fields_at
 from deltacli.work import file_facts
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
@@ -377,7 +376,7 @@ class _Checks:
                 yield path
 
     def _claimed(self, file: file_facts.OpenFileContext, stats: Any, path: ColumnPath) -> Claimed | None:
-        column, fields = self._schema.column(path), fields_at(self._config, path)
+        column, fields = self._schema.column(path), self._schema.fields_along(path)
         if column is None or fields is None:
             return None
         low, high = (dig(stats, (part, *path)) for part in BOUNDS)
