@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Section, file_amount, refused
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from deltacli.work.rewrite.pieces import RefusedFile
 
 _NAMED = 5
+_COULD_BE_TIGHTER = "could be tighter, but hold for all rows"
 
 
 def stats_result(plan: StatsPlan, outcome: StatsOutcome | None) -> Outcome:
@@ -29,6 +30,7 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
     if plan.is_noop:
         what = "statistics to replace or to add" if plan.request.all else "statistics missing"
         yield Section("nothing to do", [f"{plan.table.uri}, version {plan.snapshot.version}: no {what}"])
+        yield _right_files(plan)
         return
     yield Section("table", [plan.table.uri])
     yield Section("version", [str(plan.snapshot.version)])
@@ -41,17 +43,35 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
         yield Section("of live files", [format_count(plan.live)])
         yield Section("to change", [] if plan.due is None else [plural(plan.due, "file")])
         yield Section("commits", [f"up to {format_count(plan.commits)}"])
+        yield _right_files(plan)
         yield _left_out(plan.refused)
         return
     yield has_read
     yield Section("committed", [f"statistics of {plural(outcome.committed, 'file')}"])
     yield Section("commits", [format_count(len(outcome.versions))])
-    left = {
-        f"nothing to add from {plan.request.read}": outcome.unchanged,
-        "touched by another writer meanwhile": outcome.dropped,
-    }
-    yield Section("left alone", [f"{plural(count, 'file')}: {why}" for why, count in left.items() if count])
+    yield _left_alone(
+        {
+            f"nothing to add from {plan.request.read}": outcome.unchanged,
+            _COULD_BE_TIGHTER: outcome.could_be_tighter,
+            "touched by another writer meanwhile": outcome.dropped,
+        }
+    )
     yield _left_out(outcome.refused)
+
+
+def _left_alone(reasons: Mapping[str, int]) -> Section:
+    """Return how many files are left alone for each reason."""
+    return Section("left alone", [f"{plural(count, 'file')}: {why}" for why, count in reasons.items() if count])
+
+
+def _right_files(plan: StatsPlan) -> Section:
+    """Return the files whose statistics are right, although others are possible."""
+    return _left_alone(
+        {
+            _COULD_BE_TIGHTER: plan.could_be_tighter,
+            "a column is younger than the file, which has no null count of it": plan.younger_columns,
+        }
+    )
 
 
 def _left_out(files: Sequence[RefusedFile]) -> Section:

@@ -6,19 +6,18 @@ Spec: Per-file Statistics.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from decimal import Decimal, InvalidOperation
-from itertools import chain
 from typing import Any
 
 import orjson
 
 from deltacli.core.made_once import NamedTuple
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType
+from deltacli.delta.schema.types import DataType
 from deltacli.delta.stats.collect import BOUNDED
-from deltacli.delta.stats.columns import as_single
-from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind, bound_kind
+from deltacli.delta.stats.columns import WRONG_TYPE, as_single, is_long, read_bound
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind, bound_kind
 
 _SHORT = 32
 """Characters from which on texts are cut."""
@@ -31,50 +30,115 @@ class _Parsed(NamedTuple):
     leaves: dict[str, dict[ColumnPath, Any]]
 
 
-def merged(
-    old: str | None, new: str, types: Mapping[ColumnPath, DataType], *, has_vector: bool, from_rows: bool
-) -> str | None:
-    """Return the statistics of a file with what is missing or wrong taken from those that were computed; None where
-    nothing is. `types` are those of the columns.
+class Judgement(NamedTuple):
+    """What the rows of a file, or its footer, show about the statistics that the log has of it.
 
-    Of a file with deleted rows, footers prove nothing wrong, and add nothing to bounds that claim to be tight. What
-    contradicts itself is left out where it cannot be replaced.
+    Attributes:
+        wrong_bounds: Columns that have values beyond their bounds.
+        wrong_null_counts: Columns whose null count is wrong.
+        absent: Columns that the file does not have, because they were added to the table after it was written.
+    """
+
+    wrong_bounds: Set[ColumnPath]
+    wrong_null_counts: Set[ColumnPath]
+    absent: Set[ColumnPath]
+
+
+UNJUDGED = Judgement(frozenset(), frozenset(), frozenset())
+
+
+class MergedStatistics(NamedTuple):
+    """The statistics that a file should have.
+
+    Attributes:
+        text: The statistics as JSON; None where those in the log stay.
+        is_due: True if something is missing or wrong. False if `text` only adds null counts of columns that are younger
+            than the file, which no writer owes.
+        could_be_tighter: True if bounds that stay are wider than necessary, or a null count that stays means nothing.
+    """
+
+    text: str | None
+    is_due: bool
+    could_be_tighter: bool = False
+
+
+def merged(
+    old: str | None,
+    new: str,
+    types: Mapping[ColumnPath, DataType],
+    *,
+    has_vector: bool,
+    from_rows: bool,
+    judgement: Judgement = UNJUDGED,
+) -> MergedStatistics:
+    """Return the statistics of a file with what is missing or wrong taken from those that were computed.
+
+    Bounds that hold for all rows stay, even if they are wider than the computed ones, or if none were computed: NaN,
+    infinities and ancient dates are right bounds of other writers. Of a file with deleted rows, footers add nothing to
+    bounds that claim to be tight. What is wrong is left out where it cannot be replaced.
+
+    Args:
+        old: The statistics in the log.
+        new: The computed statistics.
+        types: The types of the columns that are looked at, by physical path.
+        has_vector: Whether rows of the file are deleted.
+        from_rows: Whether rows were read, and not only a footer.
+        judgement: What rows or the footer show about `old`.
     """
     ours = _parsed(old, _exactly) if old else None
     theirs = None if ours is None else _parsed(new, _exactly)
     if ours is None or theirs is None:
-        return new
-    is_wide, proves = ours.value.get("tightBounds") is False, from_rows or not has_vector
+        return MergedStatistics(new, is_due=True)
     is_counted = ours.value.get("numRecords") == theirs.value["numRecords"]
     if not any(ours.leaves.values()):
         is_same = ours.value == theirs.value or (is_counted and not any(theirs.leaves.values()))
-        return None if is_same else _joined(old, new, PER_COLUMN)
-    wrong = [
-        (parts, path)
-        for parts in (BOUNDS, (NULL_COUNT,))
-        for path, data_type in types.items()
-        if _is_impossible([ours.leaves[part].get(path) for part in parts], data_type, theirs.value["numRecords"])
-    ]
-    edits: dict[tuple[str, ColumnPath], bool] = {}  # whether it is taken, or left out
-    # Of a column whose values were read and that has no statistics now, those that are there are wrong, or say nothing.
-    read = [path for path, data_type in types.items() if from_rows and _is_told_by_rows(data_type)]
-    for path in dict.fromkeys(chain(*(theirs.leaves[part] for part in PER_COLUMN), read)):
+        return MergedStatistics(None if is_same else _joined(old, new, PER_COLUMN), is_due=not is_same)
+
+    is_wide = ours.value.get("tightBounds") is False
+    proves = from_rows or not has_vector
+    # Whether a statistic is taken (True) or left out (False).
+    edits: dict[tuple[str, ColumnPath], bool] = {}
+    is_due = not is_counted
+    could_be_tighter = False
+    for path, data_type in types.items():
         for parts in (BOUNDS, (NULL_COUNT,)):
             had, has = ([one.leaves[part].get(path) for part in parts] for one in (ours, theirs))
-            is_bounded = parts is not BOUNDS or path not in types or bound_kind(types[path]) in BOUNDED
-            if None in has:
-                if from_rows and is_bounded and any(one is not None for one in had):
-                    edits |= dict.fromkeys(((part, path) for part in parts), False)
-            elif ((None in had or (parts, path) in wrong) and (proves or is_wide)) or (
-                proves and None not in had and not _agree(parts, had, has, types.get(path) if parts is BOUNDS else None)
-            ):
-                edits |= dict.fromkeys(((part, path) for part in parts), True)
-    for parts, path in wrong:
-        edits = dict.fromkeys(((part, path) for part in parts), False) | edits
-    is_tight_before_deletion = has_vector and from_rows and not is_wide
-    if not edits and not is_tight_before_deletion and is_counted:
-        return None
-    return _joined(old, new, (), edits, is_wide=is_tight_before_deletion)
+            is_wrong = (
+                path in (judgement.wrong_bounds if parts is BOUNDS else judgement.wrong_null_counts)
+                or _is_impossible(had, data_type, theirs.value["numRecords"])
+                or _is_unreadable(parts, had, has, data_type)
+            )
+            is_known = None not in has
+            if is_wrong or (None in had and is_known):
+                is_taken = is_known and (proves or is_wide)
+                if is_wrong or is_taken:
+                    edits |= dict.fromkeys(((part, path) for part in parts), is_taken)
+                    is_due = is_due or is_wrong or path not in judgement.absent
+            elif is_known and proves and not _agree(parts, had, has, data_type if parts is BOUNDS else None):
+                could_be_tighter = True
+
+    # Bounds that were tight before rows were deleted must not claim to be it.
+    becomes_wide = has_vector and from_rows and not is_wide
+    if not edits and not becomes_wide and is_counted:
+        return MergedStatistics(None, is_due=False, could_be_tighter=could_be_tighter)
+    text = _joined(old, new, (), edits, is_wide=becomes_wide)
+    return MergedStatistics(text, is_due=is_due or becomes_wide, could_be_tighter=could_be_tighter)
+
+
+def _is_unreadable(parts: Sequence[str], had: Sequence[Any], has: Sequence[Any], data_type: DataType) -> bool:
+    """Return whether a statistic is not a value of its type, unless it is equal to the computed one, as 9.0 and 9."""
+    if had == has and [*map(type, had)] == [*map(type, has)]:  # nearly all
+        return False
+    if parts is not BOUNDS:
+        is_wrong_type = any(one is not None and not is_long(one) for one in had)
+    else:
+        kind = bound_kind(data_type)
+        column = StatColumn("", kind, data_type, is_partition=False)
+        given = [one for one in had if one is not None] if kind in BOUNDED else []
+        is_wrong_type = any(read_bound(column, one) in (None, WRONG_TYPE) for one in given)
+    if not is_wrong_type:
+        return False
+    return None in (*had, *has) or not _agree(parts, had, has, data_type if parts is BOUNDS else None)
 
 
 def _is_impossible(had: Sequence[Any], data_type: DataType, rows: int) -> bool:
@@ -104,12 +168,6 @@ def _number(value: Any, data_type: DataType | None) -> Decimal:
         return number
     # The same double has more than one shortest text.
     return Decimal(as_single(float(number)) if getattr(data_type, "name", "") == "float" else float(number))
-
-
-def _is_told_by_rows(data_type: DataType) -> bool:
-    """Return whether rows tell the statistics of a column of this type, or that it has none."""
-    is_plain = bound_kind(data_type) in (*BOUNDED, StatKind.BOOLEAN) or data_type == PrimitiveType("binary")
-    return is_plain or isinstance(data_type, ArrayType | MapType)
 
 
 def _parsed(text: str, read: Any) -> _Parsed | None:  # Any: a parser of JSON

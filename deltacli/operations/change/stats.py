@@ -1,8 +1,9 @@
 """`stats`: the statistics of live files, from footers or rows, in commits that add the same files again.
 
-What a file has and is right stays. Bounds and counts that are missing are filled in, and what differs from the file is
-replaced, as far as footers or rows prove it. Each commit adds a bounded number of files and removes none: a file that
-another writer touched meanwhile is left out, because adding it again could bring deleted rows back.
+What a file has and is right stays: bounds that hold for all rows, even if they could be tighter. Bounds and counts that
+are missing are filled in, and what the file contradicts is replaced, as far as footers or rows prove it. Each commit
+adds a bounded number of files and removes none: a file that another writer touched meanwhile is left out, because
+adding it again could bring deleted rows back.
 
 The operation is called COMPUTE STATS: the reference implementation counts adds of other operations as new files in its
 next checksum.
@@ -127,8 +128,14 @@ class StatsRequest:
 
 @dataclass(frozen=True, eq=False)
 class StatsPlan(OnTable):
-    """The files of a version whose statistics are to be computed. `due`: how many of them get other ones, None if they
-    were not read, `refused`: those that cannot be read.
+    """The files of a version whose statistics are to be computed.
+
+    Attributes:
+        due: How many files have missing or wrong statistics; None if they were not read.
+        could_be_tighter: How many files have statistics that hold for all rows and are wider than necessary.
+        younger_columns: How many files lack nothing but null counts of columns that were added to the table after they
+            were written.
+        refused: The files that cannot be read.
     """
 
     basis: Basis
@@ -140,6 +147,8 @@ class StatsPlan(OnTable):
     files: int = 0
     size_bytes: int = 0
     due: int | None = None
+    could_be_tighter: int = 0
+    younger_columns: int = 0
     refused: tuple[RefusedFile, ...] = ()
     twice: Set[bytes] = frozenset()
     """Canonical paths that several live files have: each would be added again in the place of the other."""
@@ -171,7 +180,13 @@ class StatsPlan(OnTable):
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.stats`."""
-        return StatsOutcome(self, refused=[*self.refused]).as_json() | {"dryRun": True}
+        outcome = StatsOutcome(
+            self,
+            could_be_tighter=self.could_be_tighter,
+            younger_columns=self.younger_columns,
+            refused=[*self.refused],
+        )
+        return outcome.as_json() | {"dryRun": True}
 
 
 def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
@@ -254,8 +269,14 @@ def plan_stats(
     if not examines:
         return plan
     outcome = StatsOutcome(plan)
-    due = sum(one.adds.num_rows for one in computed(plan, outcome))
-    return replace(plan, due=due, refused=tuple(outcome.refused))
+    changing = sum(one.adds.num_rows for one in computed(plan, outcome))
+    return replace(
+        plan,
+        due=changing - outcome.younger_columns,
+        could_be_tighter=outcome.could_be_tighter,
+        younger_columns=outcome.younger_columns,
+        refused=tuple(outcome.refused),
+    )
 
 
 def _twice(snapshot: Snapshot, prints: Sequence[ArrowArray]) -> Set[bytes]:
@@ -313,9 +334,10 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     paths, sizes, vectors, olds = (adds.column(name).to_pylist() for name in names)
     stated = [one and {name: value for name, value in one.items() if value is not None} for one in vectors]
     files = [ListedFile(path, size) for path, size in zip(paths, sizes, strict=True)]
+    spans = [slice(at, at + each) for at in range(0, len(files), each)]
     found = table.engine.spread(
         StatisticsFromRows() if from_rows else StatisticsFromFooters(),
-        (StatsPiece(tuple(files[at : at + each]), tuple(stated[at : at + each])) for at in range(0, len(files), each)),
+        (StatsPiece(tuple(files[span]), tuple(stated[span]), tuple(olds[span])) for span in spans),
         table.stores,
         shared={WANTED: plan.wanted},
         weigh=(lambda piece: max(piece.files[0].size or 0, 1)) if from_rows else (lambda piece: len(piece.files)),
@@ -333,7 +355,15 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
             one = FileStatistics(code=TWICE, reason="it is in the table twice")
         elif name in plan.ambiguous:
             one = FileStatistics(code=SEVERAL_SPELLINGS, reason=reason_of(SEVERAL_SPELLINGS))
-        text = None if one.code else merged(old, one.text, types, has_vector=vector is not None, from_rows=from_rows)
+        text = None
+        if not one.code:
+            has_vector = vector is not None
+            found_text = merged(
+                old, one.text, types, has_vector=has_vector, from_rows=from_rows, judgement=one.judgement
+            )
+            text = found_text.text
+            outcome.could_be_tighter += found_text.could_be_tighter
+            outcome.younger_columns += text is not None and not found_text.is_due
         if text is not None and old and keeps_ids and parse_num_records(old) not in (None, parse_num_records(text)):
             one = FileStatistics(code=_OTHER_COUNT, reason="its rows have ids by another number of records")
         if one.code:
@@ -361,6 +391,8 @@ class StatsOutcome:
     committed: int = 0
     unchanged: int = 0
     dropped: int = 0
+    could_be_tighter: int = 0
+    younger_columns: int = 0
     refused: list[RefusedFile] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Json]:
@@ -379,6 +411,8 @@ class StatsOutcome:
                 "unchanged": self.unchanged,
                 "dropped": self.dropped,
                 "skipped": len(self.refused),
+                "couldBeTighter": self.could_be_tighter,
+                "youngerColumns": self.younger_columns,
             },
             "refused": [one._asdict() for one in self.refused],
             **plan.basis.cautions_json,
@@ -442,7 +476,8 @@ class _Run:
     def run(self) -> bool:
         """Commit all groups; return False where the rest has to be planned again."""
         outcome = self._outcome
-        outcome.unchanged, outcome.refused = 0, []
+        outcome.unchanged = outcome.could_be_tighter = outcome.younger_columns = 0
+        outcome.refused = []
         return all(not ready.adds.num_rows or self._commit(ready) for ready in computed(self._plan, outcome))
 
     def _commit(self, ready: Ready) -> bool:

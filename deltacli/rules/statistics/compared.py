@@ -8,14 +8,14 @@ millisecond added to the maximum of a truncated time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, dataclass
+from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import date_text, moment_text
@@ -23,6 +23,7 @@ from deltacli.delta.footers.columns import comparable_type
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.segment import Place
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.stats.collect import ColumnFacts
 from deltacli.delta.stats.columns import (
     CUT_MICROSECONDS,
@@ -203,6 +204,22 @@ _SINGLE_SLACK = 2.0**-22
 _DOUBLE_SLACK = Decimal(2) ** -52
 
 
+class StatisticFault(NamedTuple):
+    """Bounds or a null count of one file that its rows contradict: filters lose rows, or counts are wrong.
+
+    Attributes:
+        row: The position of the file among the live files that were compared.
+        path: The physical path of the column.
+        is_null_count: True for the null count, False for the bounds.
+        finding: The finding of `validate`.
+    """
+
+    row: int
+    path: ColumnPath
+    is_null_count: bool
+    finding: Finding
+
+
 class Claim(NamedTuple):
     """What the statistics of a block record for one column, one row each. None: nothing recorded."""
 
@@ -222,12 +239,21 @@ class Comparison:
     known: Callable[[StatColumn, ColumnPath, StatsBlock], ColumnEvidence | None]
 
     def findings(self) -> Iterator[Finding]:
-        """Yield all faults, block by block."""
+        """Yield all findings, block by block."""
+        for column in self._columns():
+            yield from column.findings()
+
+    def faults(self) -> Iterator[StatisticFault]:
+        """Yield what rows contradict. Bounds that are wider than necessary are none: no filter loses rows by them."""
+        for column in self._columns():
+            yield from column.faults()
+
+    def _columns(self) -> Iterator[_OneColumn]:
         for block in self.stats.blocks:
             for claim in _claims(block):
                 known = self.known(claim.column, claim.path, block)
                 if known is not None:
-                    yield from _OneColumn(self.live, block, claim, known).findings()
+                    yield _OneColumn(self.live, block, claim, known)
 
 
 def _claims(block: StatsBlock) -> Iterator[Claim]:
@@ -266,13 +292,39 @@ class _OneColumn:
         self._column = claim.column
 
     def findings(self) -> Iterator[Finding]:
-        if comparable_type(self._column) is not None:
-            beyond = {False: self._beyond(is_high=False), True: self._beyond(is_high=True)}
-            for is_high, mask in beyond.items():
-                for row in rows_where(mask):
-                    yield from self._judged(row, is_high=is_high)
-            yield from self._loose(pc.or_(beyond[False], beyond[True]))
+        for fault in self._values_beyond_bounds():
+            yield fault.finding
+        if self._has_order:
+            yield from self._loose(pc.or_(self._beyond_minimum, self._beyond_maximum))
+        for fault in self._null_counts():
+            yield fault.finding
+
+    def faults(self) -> Iterator[StatisticFault]:
+        yield from self._values_beyond_bounds()
         yield from self._null_counts()
+
+    @property
+    def _has_order(self) -> bool:
+        return comparable_type(self._column) is not None
+
+    @cached_property
+    def _beyond_minimum(self) -> ArrowArray:
+        return self._beyond(is_high=False)
+
+    @cached_property
+    def _beyond_maximum(self) -> ArrowArray:
+        return self._beyond(is_high=True)
+
+    def _values_beyond_bounds(self) -> Iterator[StatisticFault]:
+        if not self._has_order:
+            return
+        for index in rows_where(self._beyond_minimum):
+            yield from self._judged(index, is_high=False)
+        for index in rows_where(self._beyond_maximum):
+            yield from self._judged(index, is_high=True)
+
+    def _fault(self, row: int, finding: Finding, *, is_null_count: bool = False) -> StatisticFault:
+        return StatisticFault(row, self._claim.path, is_null_count, finding)
 
     # -- bounds that rows are beyond ----------------------------------------------------------------------------------
 
@@ -296,8 +348,8 @@ class _OneColumn:
                 outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
         return outside
 
-    def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
-        """Return the finding for a file, if the exact values in the log are still wrong."""
+    def _judged(self, index: int, *, is_high: bool) -> Iterator[StatisticFault]:
+        """Return the fault of a file, if the exact values in the log are still wrong."""
         row = self._block.row(index)
         low, high = self._as_written(row)
         claimed, actual = (high, self._known.high) if is_high else (low, self._known.low)
@@ -308,7 +360,8 @@ class _OneColumn:
         if fault is None and is_high and self._known.has_nan[index].as_py() and not math.isnan(claimed):
             fault = BoundFault.NAN
         if fault is not None:
-            yield bound_findings(self._live.place(row), self._column, fault, claimed, value, is_high=is_high)
+            place = self._live.place(row)
+            yield self._fault(row, bound_findings(place, self._column, fault, claimed, value, is_high=is_high))
 
     def _as_written(self, row: int) -> tuple[Any, Any]:
         """Return both bounds exactly."""
@@ -363,7 +416,7 @@ class _OneColumn:
 
     # -- nulls --------------------------------------------------------------------------------------------------------
 
-    def _null_counts(self) -> Iterator[Finding]:
+    def _null_counts(self) -> Iterator[StatisticFault]:
         """Report null counts that lose rows, and those that merely differ."""
         nulls, known, records = self._claim.nulls, self._known, self._block.records
         possible = pc.and_(pc.greater_equal(nulls, 0), pc.coalesce(pc.less_equal(nulls, records), True))
@@ -376,9 +429,9 @@ class _OneColumn:
             seen = nulls[index].as_py()
             least, most = (part[index].as_py() for part in (known.nulls_least, known.nulls_most))
             loses = none[index].as_py() or every[index].as_py()
-            yield null_findings(
-                self._live.place(self._block.row(index)), self._column, seen, (least, most), loses=loses
-            )
+            row = self._block.row(index)
+            finding = null_findings(self._live.place(row), self._column, seen, (least, most), loses=loses)
+            yield self._fault(row, finding, is_null_count=True)
 
 
 # -- one value --------------------------------------------------------------------------------------------------------
@@ -496,7 +549,7 @@ _RULES = (NULL_COUNT_MISMATCH, BOUNDS_NOT_COVERING, BOUNDS_NOT_TIGHT, FLOAT_BOUN
 def statistics_against_footers(view: FootersView) -> Iterator[Finding]:
     """If rows are read as well, they are used instead."""
     if not view.rows_follow:
-        yield from _of_footers(view)
+        yield from compare_with_footers(view).findings()
 
 
 @AREA.check(AnswersView, *_RULES)
@@ -504,15 +557,7 @@ def statistics_against_rows(view: AnswersView) -> Iterator[Finding]:
     """Files whose rows could not be read to the end are judged by their footers."""
     answers: list[Mapping[ColumnPath, ColumnFacts]] = [answer.get(STATISTICS) or {} for answer in view.answers]
     file_rows = [None if footer is None else footer.rows for footer in view.footers]
-
-    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
-        rows = range(len(answers)) if block.rows is None else [block.row(index) for index in range(len(block.records))]
-        facts = [answers[row].get(path) for row in rows]
-        if not any(facts):
-            return None
-        return known_from_rows(column, facts, [file_rows[row] for row in rows])
-
-    yield from Comparison(view.live, parse_stats(view.live.adds.column("stats"), view.config), known).findings()
+    yield from compare_with_rows(view.live, view.config, answers, file_rows).findings()
     yield from _of_unread(view)
 
 
@@ -523,10 +568,37 @@ def _of_unread(view: AnswersView) -> Iterator[Finding]:
             by_schema.setdefault(footer.schema, {})[row] = footer
     for key, footers in by_schema.items():
         live = view.live.take(list(footers))
-        yield from _of_footers(FootersView(live, list(footers.values()), view.schemas[key], view.config))
+        footers_view = FootersView(live, list(footers.values()), view.schemas[key], view.config)
+        yield from compare_with_footers(footers_view).findings()
 
 
-def _of_footers(view: FootersView) -> Iterator[Finding]:
+def compare_with_rows(
+    live: LiveAdds,
+    config: TableConfiguration,
+    answers: Sequence[Mapping[ColumnPath, ColumnFacts]],
+    file_rows: Sequence[int | None],
+) -> Comparison:
+    """Return the comparison of statistics with the rows of their files.
+
+    Args:
+        live: The files, with their statistics and deletion vectors.
+        config: The configuration of the table.
+        answers: For each file what its live rows show about the columns that have statistics.
+        file_rows: For each file the number of its rows, deleted ones included; None where it is unknown.
+    """
+
+    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
+        rows = range(len(answers)) if block.rows is None else [block.row(index) for index in range(len(block.records))]
+        facts = [answers[row].get(path) for row in rows]
+        if not any(facts):
+            return None
+        return known_from_rows(column, facts, [file_rows[row] for row in rows])
+
+    return Comparison(live, parse_stats(live.adds.column("stats"), config), known)
+
+
+def compare_with_footers(view: FootersView) -> Comparison:
+    """Return the comparison of statistics with the footers of their files."""
     evidence: dict[ColumnPath, ColumnEvidence | None] = {}
 
     def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
@@ -535,4 +607,4 @@ def _of_footers(view: FootersView) -> Iterator[Finding]:
         of_view = evidence[path]
         return None if of_view is None else of_view.align(block.rows)
 
-    yield from Comparison(view.live, parse_stats(view.adds.column("stats"), view.config), known).findings()
+    return Comparison(view.live, parse_stats(view.adds.column("stats"), view.config), known)

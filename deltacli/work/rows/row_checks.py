@@ -14,19 +14,17 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
-from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema, Json
+from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema, with_read_columns
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from deltacli.delta.stats.collect import Claimed, StatisticsOfRows
-from deltacli.delta.stats.columns import dig, read_json
-from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
 from deltacli.rules.framework.data_file_views import FileFault
 from deltacli.rules.statistics.compared import STATISTICS
 from deltacli.work import file_facts
+from deltacli.work.rows.claimed_statistics import StatisticsQuestion
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
@@ -151,7 +149,7 @@ class RowChecks:
             checks = cls(config, columns, OptionalRowChecks(wanted))
         else:
             more = OptionalRowChecks.make(config, wanted)
-            checks = cls(config, columns, more, {STATISTICS: _Checks(config).ask, **more.questions})
+            checks = cls(config, columns, more, {STATISTICS: StatisticsQuestion(config).ask, **more.questions})
         checks._ask_about_nulls(also_absent=demands_only)
         checks._ask_about_conditions(conditions)
         return checks
@@ -342,51 +340,3 @@ def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
         else:
             values = pc.list_flatten(values)
     return values
-
-
-class _Checks:
-    def __init__(self, config: TableConfiguration) -> None:
-        self._config = config
-        self._schema = StatSchema(config)
-        self._columns = FileColumns(config.mapping_mode, config.physical_name)
-
-    def ask(self, file: file_facts.OpenFileContext) -> StatisticsOfRows | None:
-        """Begin with a file."""
-        text = file.add.get("stats")
-        if not text:
-            return None
-        try:
-            stats = read_json(text)
-        except ValueError:
-            return None
-        paths = dict.fromkeys(path for part in PER_COLUMN for path in self._paths(dig(stats, (part,)), ()))
-        claimed = [one for one in (self._claimed(file, stats, path) for path in paths) if one is not None]
-        return StatisticsOfRows(claimed) if claimed else None
-
-    def _paths(self, given: Json, parent: ColumnPath) -> Iterator[ColumnPath]:
-        """Return the columns of the schema that an object of statistics names."""
-        if not isinstance(given, Mapping):
-            return
-        for name, below in given.items():
-            path = (*parent, name)
-            column = self._schema.column(path)
-            if column is not None and column.kind is StatKind.STRUCT:
-                yield from self._paths(below, path)
-            elif column is not None and not column.is_partition and below is not None:
-                yield path
-
-    def _claimed(self, file: file_facts.OpenFileContext, stats: Any, path: ColumnPath) -> Claimed | None:
-        column, fields = self._schema.column(path), self._schema.fields_along(path)
-        if column is None or fields is None:
-            return None
-        low, high = (dig(stats, (part, *path)) for part in BOUNDS)
-        is_single = column.type_name == "double" and self._is_single(file, fields)
-        return Claimed(column, path, [field.name for field in fields], low, high, is_single)
-
-    def _is_single(self, file: file_facts.OpenFileContext, fields: list[StructField]) -> bool:
-        """Return True where the file stores a column of doubles as floats."""
-        try:
-            leaf = self._columns.leaf(file.stored, fields)
-        except DataUnreadable:
-            return False
-        return leaf is not None and bool(pa.types.is_float32(leaf[1]))
