@@ -12,7 +12,7 @@ Delta-Spark allows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
@@ -26,7 +26,8 @@ from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
-from deltacli.core.units import DAY_MS, format_timestamp, ranges_of, short_repr
+from deltacli.core.units import format_timestamp, ranges_of, short_repr
+from deltacli.delta.log.expiry import commit_expires_at_ms
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (
@@ -425,9 +426,13 @@ def _earliest(spans: ArrowTable, versions: int) -> list[int]:
 # -- the reach of a table ----------------------------------------------------------------------------------------------
 
 
+LOG_EXPIRE, SPARK_CHECKPOINT, VACUUM = "log expire", "checkpoint of Spark", "vacuum"
+"""What may delete what a version needs. Spark cleans the log with each checkpoint that it writes."""
+
+
 class Reached(NamedTuple):
     """What is known of a version. `until_ms`: when it may stop being readable (None: it is not readable, or nothing
-    that is known will end it), `until_by` the command that then may delete what it needs.
+    that is known will end it), `until_by` what then may delete what it needs.
     """
 
     log: Part
@@ -453,7 +458,7 @@ _ABSENT = Reached(
 
 
 class ReachRange(NamedTuple):
-    """Neighbouring versions with the same facts; `reached` is that of the one that goes first."""
+    """Neighbouring versions with the same facts, `reached`, among them the time until which they can be read."""
 
     first: int
     last: int
@@ -519,15 +524,14 @@ class TableReach:
 
     @cached_property
     def ranges(self) -> tuple[ReachRange, ...]:
-        """Return ranges of versions with the same facts; those that stop being readable on the same day are one."""
+        """Return ranges of versions with the same facts."""
         found: list[ReachRange] = []
         for _, group in groupby(self._in_runs(), key=lambda entry: (entry[0], _facts(entry[2]))):
             some = list(group)
             end = found[-1].last if found else -1
             if some[0][1] > end + 1:
                 found.append(ReachRange(end + 1, some[0][1] - 1, _ABSENT))
-            first = min((one for *_, one in some), key=lambda one: NEVER if one.until_ms is None else one.until_ms)
-            found.append(ReachRange(some[0][1], some[-1][1], first))
+            found.append(ReachRange(some[0][1], some[-1][1], some[0][2]))
         return tuple(found)
 
     def _in_runs(self) -> Iterator[tuple[int, int, Reached]]:
@@ -559,8 +563,7 @@ class TableReach:
 
 
 def _facts(one: Reached) -> tuple[object, ...]:
-    day = None if one.until_ms is None else one.until_ms // DAY_MS
-    return (*one[:5], day, one.until_by, one.why)
+    return (*one[:5], one.until_ms, one.until_by, one.why)
 
 
 def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
@@ -623,27 +626,54 @@ def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
     return snapshot, kept_walk(snapshot)
 
 
-def _reached(step: ReplayedVersion, files: VersionFiles, log_until_ms: int, spark_allows: bool | None) -> Reached:
+class LogUntil(NamedTuple):
+    """When the log of a version may be deleted (`NEVER`: no end is known), and by what."""
+
+    time_ms: int
+    by: str
+
+
+def _reached(step: ReplayedVersion, files: VersionFiles, log_until: LogUntil, spark_allows: bool | None) -> Reached:
     is_there = step.run is not None and step.fault is None
     log = Part.THERE if is_there else Part.UNKNOWN if step.is_unsupported else Part.MISSING
     data, vectors = (files.data_files, files.vectors) if is_there else (Part.UNKNOWN, Part.UNKNOWN)
     until = files.needed_until_ms
     found = Reached(log, data, vectors, files.change_data, spark_allows, files_until_ms=until, why=step.fault)
-    until_ms = min(files.needed_until_ms, log_until_ms)
+    until_ms = min(files.needed_until_ms, log_until.time_ms)
     if not found.is_readable or until_ms == NEVER:
         return found
-    return found._replace(until_ms=until_ms, until_by="log expire" if log_until_ms == until_ms else "vacuum")
+    return found._replace(until_ms=until_ms, until_by=log_until.by if log_until.time_ms == until_ms else VACUUM)
 
 
-def _log_until(listing: LogListing, times: Mapping[int, int], properties: Mapping[str, str]) -> dict[int, int]:
-    """Return for each version when log expire may begin the log after it: when the cutoff reaches a checkpoint."""
+def _log_until(listing: LogListing, times: Mapping[int, int], properties: Mapping[str, str]) -> dict[int, LogUntil]:
+    """Return for each version when its log may be deleted first.
+
+    `log expire` begins the log after a version when the cutoff reaches a checkpoint above it. Spark deletes the first
+    file that a reader of the version begins with, a checkpoint or the first commit, when that is older than the cutoff.
+    """
     retention_ms = log_retention_ms(properties)
-    starts = {one.version for one in listing.checkpoints if one.version in times}
-    found, until = dict[int, int](), NEVER
-    for version in sorted({*listing.commits, *(one.version for one in listing.checkpoints)}, reverse=True):
+    starts = {one.version for one in listing.checkpoints}
+    versions = sorted({*listing.commits, *starts})
+    first_files = _first_files(versions, starts)
+    newest_checkpoint = max(starts, default=-1)
+    found, until = dict[int, LogUntil](), LogUntil(NEVER, LOG_EXPIRE)
+    for version in reversed(versions):
         found[version] = until
-        if version in starts and not is_false(properties, LOG_CLEANUP):
-            until = min(until, log_expires_at_ms(times[version], retention_ms))
+        spark_ms = commit_expires_at_ms(first_files[version], times, newest_checkpoint, properties)
+        if spark_ms is not None and spark_ms < until.time_ms:
+            found[version] = LogUntil(spark_ms, SPARK_CHECKPOINT)
+        if version in starts and version in times and not is_false(properties, LOG_CLEANUP):
+            expires_ms = log_expires_at_ms(times[version], retention_ms)
+            until = LogUntil(min(until.time_ms, expires_ms), LOG_EXPIRE)
+    return found
+
+
+def _first_files(versions: Sequence[int], checkpoints: Set[int]) -> dict[int, int]:
+    """Return for each version, ascending, the one of the checkpoint or commit with which a reader of it begins."""
+    found: dict[int, int] = {}
+    for version in versions:
+        is_start = version in checkpoints or version - 1 not in found
+        found[version] = version if is_start else found[version - 1]
     return found
 
 

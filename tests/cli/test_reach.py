@@ -18,7 +18,7 @@ from deltacli.core.units import DAY_MS
 from deltacli.operations.reach import Part
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
-from tests.support.actions import add, metadata, protocol
+from tests.support.actions import add, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 
 Json = dict[str, Any]  # Any: JSON values
@@ -146,6 +146,94 @@ def test_versions_go_when_it_says(home: Path) -> None:
         open_table(copy, clock=partial(int, moment + 1)).vacuum(max_delete="100%")
         gone = {version for version, one in ends.items() if one.until_ms is not None and one.until_ms <= moment}
         assert {version for version in found.readable if not is_read(copy, version)} == gone
+
+
+NOON = 1_767_268_800_000
+"""2026-01-01 12:00 UTC."""
+
+
+def table_of_days(tmp_path: Path, checkpoints: tuple[int, ...], **properties: str) -> Path:
+    """A table with a commit every other day, the last one today, that keeps its log for ten days."""
+    retentions = {
+        "delta.logRetentionDuration": "interval 10 days",
+        "delta.deletedFileRetentionDuration": "interval 60 days",
+    }
+    settings = retentions | properties
+    builder = TableBuilder()
+    for version in range(14):
+        actions = [protocol(1, 2), metadata(configuration=settings)] if version == 0 else []
+        builder.commit(*actions, add(f"f{version}"), modified_ms=NOON - (13 - version) * 2 * DAY_MS)
+        builder.file(f"f{version}", b"x")
+    for version in checkpoints:
+        builder.checkpoint(version)
+    return builder.write(tmp_path / "tbl")
+
+
+def ends_of(path: Path) -> list[tuple[int, int, float | None, str | None]]:
+    """The ranges, with the days from now until which they can be read, and what then ends them."""
+    ranges = [(one.first, one.last, one.reached) for one in open_table(path, clock=lambda: NOON).reach().ranges]
+    return [
+        (first, last, None if one.until_ms is None else (one.until_ms - NOON) / DAY_MS, one.until_by)
+        for first, last, one in ranges
+    ]
+
+
+def test_spark_deletes_commits_below_a_young_checkpoint(tmp_path: Path) -> None:
+    """
+    A checkpoint of Spark at version 13 deletes what is older than ten days and below the checkpoint at 11, which
+    `log expire` keeps until that checkpoint is ten days old. Versions need the checkpoint that they begin with.
+    """
+    path = table_of_days(tmp_path, (4, 9, 11))
+
+    found = ends_of(path)
+
+    assert [
+        (0, 3, -15.5, "checkpoint of Spark"),
+        (4, 8, -7.5, "checkpoint of Spark"),
+        (9, 10, 2.5, "checkpoint of Spark"),
+        (11, 13, None, None),
+    ] == found
+    plan = deltacli("log", "expire", "./tbl", "--dry-run", "--now", "2026-01-01T12:00:00Z", "--json", cwd=tmp_path)
+    assert [[0, 3]] == json.loads(plan.out)["lostVersions"]
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "properties", "expected"),
+    [
+        ((), {}, [(0, 13, None, None)]),
+        ((9,), {"delta.enableExpiredLogCleanup": "false"}, [(0, 13, None, None)]),
+        ((0, 1), {}, [(0, 0, -15.5, "checkpoint of Spark"), (1, 13, None, None)]),
+        ((13,), {}, [(0, 12, -15.5, "checkpoint of Spark"), (13, 13, None, None)]),
+    ],
+)
+def test_spark_deletes_no_commit_without_a_newer_checkpoint(
+    tmp_path: Path, checkpoints: tuple[int, ...], properties: dict[str, str], expected: list[Any]
+) -> None:
+    assert expected == ends_of(table_of_days(tmp_path, checkpoints, **properties))
+
+
+def test_versions_that_end_at_different_times_of_a_day_are_different_ranges(tmp_path: Path) -> None:
+    """
+    In the text they are one line with both times.
+    """
+    builder = TableBuilder()
+    for version in range(4):
+        begins = [protocol(1, 2), metadata()] if version == 0 else []
+        removed = [remove(f"f{version - 1}", deleted_ms=NOON + version * 1_000)] if version else []
+        builder.commit(*begins, *removed, add(f"f{version}"), modified_ms=NOON + version * 1_000)
+        builder.file(f"f{version}", b"x")
+    path = builder.write(tmp_path / "tbl")
+
+    found = ends_of(path)
+    text = deltacli("reach", "./tbl", "--now", "2026-01-02", cwd=tmp_path).out
+
+    week = 7 + 1 / 86_400
+    assert [(version, version, week + version / 86_400, "vacuum") for version in range(3)] == [
+        (first, last, pytest.approx(until), by) for first, last, until, by in found[:3] if until is not None
+    ]
+    assert (3, 3, None, None) == found[3]
+    (line,) = [line for line in text.splitlines() if line.startswith("versions 0-2")]
+    assert "2026-01-08 12:00:01 to 12:00:03 UTC" in line
 
 
 @pytest.mark.parametrize("arguments", [("--retention", "soon"), ("--retention", "-1d")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from deltacli.changing.plan import Amount
@@ -47,12 +47,11 @@ def _sections(found: TableReach) -> Iterator[Section]:
     readable = found.readable
     count = f"{units.format_count(len(readable))} of {units.plural(found.newest_version + 1, 'version')}"
     yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
-    for said, alike in groupby(found.ranges, lambda one: _said(one, found.now_ms)):
-        first, *others = alike
-        last = others[-1].last if others else first.last
-        yield Section(
-            f"version{'' if first.first == last else 's'} {units.format_spans([(first.first, last)])}", [said]
-        )
+    for _, group in groupby(found.ranges, lambda one: (_day(one.reached, found.now_ms), _other_facts(one.reached))):
+        ranges = list(group)
+        first, last = ranges[0].first, ranges[-1].last
+        name = f"version{'' if first == last else 's'} {units.format_spans([(first, last)])}"
+        yield Section(name, [_describe(ranges, found.now_ms)])
     if not found.is_complete:
         yield Section("incomplete", [_incomplete(found)])
     if found.next is not None:
@@ -62,16 +61,33 @@ def _sections(found: TableReach) -> Iterator[Section]:
         yield Section(f"with {name}", list(_cleanup(found.retention)))
 
 
-def _said(found: ReachRange, now_ms: int) -> str:
-    one = found.reached
+def _day(one: Reached, now_ms: int) -> int | None:
+    """Return the day until which a version can be read; 0 for a past one, and None without a known end."""
+    if one.until_ms is None:
+        return None
+    return 0 if one.until_ms <= now_ms else one.until_ms // units.DAY_MS
+
+
+def _other_facts(one: Reached) -> str:
+    """Return all that is told of a version except the time."""
     is_known = one.log is not Part.THERE or Part.MISSING in (one.data_files, one.vectors)
-    said = _readable(one, now_ms) if one.is_readable else f"not {'readable' if is_known else 'known'}: {_reason(one)}"
-    more = []
+    facts = [one.until_by or "" if one.is_readable else f"not {'readable' if is_known else 'known'}: {_reason(one)}"]
     if one.is_readable and one.change_data is not Part.THERE:
-        more.append(f"change data {one.change_data}")
+        facts.append(f"change data {one.change_data}")
     if one.is_readable and one.spark_allows is False:
-        more.append("too old for Spark")
-    return "; ".join([said, *more])
+        facts.append("too old for Spark")
+    return "; ".join(facts)
+
+
+def _describe(ranges: Sequence[ReachRange], now_ms: int) -> str:
+    """Return the text of neighbouring ranges whose facts differ at most in the time of the day."""
+    one = ranges[0].reached
+    facts = _other_facts(one)
+    if not one.is_readable:
+        return facts
+    by, *others = facts.split("; ")
+    times = [each.reached.until_ms for each in ranges if each.reached.until_ms is not None]
+    return "; ".join([_readable(times, by, now_ms), *others])
 
 
 def _incomplete(found: TableReach) -> str:
@@ -85,12 +101,15 @@ def _incomplete(found: TableReach) -> str:
     return "the log has gaps or damage, or files could not be looked for"
 
 
-def _readable(one: Reached, now_ms: int) -> str:
-    if one.until_ms is None:
+def _readable(times: Sequence[int], by: str, now_ms: int) -> str:
+    """Return until when versions can be read. `times` are on one day, or past; there are none without a known end."""
+    if not times:
         return "readable"
-    if one.until_ms <= now_ms:
-        return f"readable until the next {one.until_by}"
-    return f"readable until {units.format_moment(one.until_ms)} UTC ({one.until_by})"
+    if max(times) <= now_ms:
+        return f"readable until the next {by}"
+    first, last = units.format_moment(min(times)), units.format_moment(max(times))
+    span = first if first == last else f"{first} to {last.rpartition(' ')[2]}"
+    return f"readable until {span} UTC ({by})"
 
 
 def _reason(one: Reached) -> str:
@@ -131,8 +150,9 @@ def reach(
     \b
     For each range of versions: whether the log can be replayed, and whether data
     files, deletion vectors and recorded change data are there; when the next
-    log expire or vacuum may take them, by the retentions of the table; and
-    whether Delta-Spark reads versions of that age. Files are looked for, not read.
+    log expire, vacuum or checkpoint of Spark may delete them, by the retentions
+    of the table; and whether Delta-Spark reads versions of that age. Files are
+    looked for, not read.
     With --retention, also what a log expire and a vacuum with this retention
     would free, and the versions that it would cost. Nothing is changed.
 

@@ -14,6 +14,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.expiry import commit_expires_at_ms
 from deltacli.delta.schema.column_differences import differences, schema_id
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.streams import Position, SourceKind
@@ -232,11 +233,11 @@ def _safe_until(history: TableHistory, needs: Needs | None) -> SafeUntil | None:
     properties = history.snapshot.properties
     found: list[SafeUntil] = []
     log_from = needs.log_from
-    is_followed = log_from is not None and any(one.version > log_from for one in history.listing.checkpoints)
-    if log_from is not None and is_followed and not state.is_false(properties, state.LOG_CLEANUP):
-        oldest = min((version for version in history.times if version >= log_from), default=None)
-        if oldest is not None:
-            expires = state.log_expires_at_ms(history.times[oldest], state.log_retention_ms(properties))
+    if log_from is not None:
+        oldest = min((version for version in history.times if version >= log_from), default=log_from)
+        newest_checkpoint = max((one.version for one in history.listing.checkpoints), default=-1)
+        expires = commit_expires_at_ms(oldest, history.times, newest_checkpoint, properties)
+        if expires is not None:
             found.append(SafeUntil(expires, "a cleanup of the log, also Spark's own,"))
     retention_ms = state.deleted_file_retention_ms(properties)
     removed = _removed_ms(history, needs.files)
