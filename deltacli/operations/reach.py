@@ -49,7 +49,7 @@ from deltacli.table.file_history import FileReferences, NamedFiles, commit_actio
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import key_digests, missing_files, whole
-from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.rebuild import first_stamped_by, read_snapshot, rebuild
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import KeptWalk
@@ -581,7 +581,6 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     listing.require_versions()
     steps = list(replayed(table, listing))
     times = {version: found.timestamp_ms for version, found in file_times(listing.commits).items()}
-    times |= {step.version: step.stamp for step in steps if step.stamp is not None}
     newest = steps[-1]
     metadata = next((step.metadata for step in reversed(steps) if step.metadata is not None), None)
     if isinstance(table.storage, StoreWithBounds):
@@ -590,6 +589,11 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     retention_ms = deleted_file_retention_ms(properties)
     is_known = newest.run is not None and newest.fault is None
     snapshot, walk = _newest(table) if is_known else (None, None)
+    # The times that select versions; where the newest version cannot be rebuilt, none does.
+    first_stamped = 0 if snapshot is None else first_stamped_by(snapshot)
+    for step in steps:
+        if step.stamp is not None and first_stamped is not None and step.version >= first_stamped:
+            times[step.version] = step.stamp
     files, outside = version_files(table, steps, times, retention_ms, walk)
     log_until = _log_until(listing, times, properties)
     versions = {

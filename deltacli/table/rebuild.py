@@ -185,6 +185,7 @@ def _read_state(
         _pieces=tuple(pieces),
         _unusable=dict(rejected),
         _older_metadata=MetadataOfLog(table, segment.version, partial(_read_metadata, table)),
+        _first_stamped=partial(first_stamped_version, table, log.listing),
     )
 
 
@@ -455,22 +456,52 @@ def _search(
     return searched, low, committed_ms
 
 
+def first_stamped_version(table: TableHandle, listing: LogListing) -> int | None:
+    """Return the first version whose time is its in-commit timestamp; None if all versions have the times of files.
+
+    The properties of the newest version decide for all, as in Spark: after in-commit timestamps were disabled, also the
+    versions that have one are found by the times of their files. If no version can be rebuilt, no time selects one, and
+    the timestamps in the commits are all that is known: 0.
+    """
+    try:
+        newest = _newest_readable(table, listing, None)
+    except errors.FileMissing:  # deleted since it was listed
+        newest = None
+    return 0 if newest is None else first_stamped_by(newest)
+
+
+def first_stamped_by(newest: Snapshot) -> int | None:
+    """Return the same, given the newest version."""
+    start = _start_of_stamps(newest)
+    return None if start is None else start[0]
+
+
 def _enablement(table: TableHandle, listing: LogListing, known: Snapshot | None) -> tuple[int, int] | None:
     """Return (version, epoch milliseconds) of the start of in-commit timestamps; None without them."""
+    newest = _newest_readable(table, listing, known)
+    return None if newest is None else _start_of_stamps(newest)
+
+
+def _newest_readable(table: TableHandle, listing: LogListing, known: Snapshot | None) -> Snapshot | None:
+    """Return the newest version that can be rebuilt, among the last ones. `known` need not be rebuilt."""
     for version in reversed(listing.reconstructable[-8:]):
+        if known is not None and known.version == version:
+            return known
         try:
-            snapshot = (
-                known if known is not None and known.version == version else rebuild(table, Log(listing), version)
-            )
+            return rebuild(table, Log(listing), version)
         except errors.Unreadable:
             continue
-        keys = in_commit_keys(snapshot.protocol.supported_features, snapshot.properties)
-        if keys is None:
-            return None
-        since = parse_integer(snapshot.properties, keys.version)
-        moment = parse_integer(snapshot.properties, keys.timestamp)
-        return (0, -(2**63)) if since is None or moment is None else (since, moment)
     return None
+
+
+def _start_of_stamps(newest: Snapshot) -> tuple[int, int] | None:
+    """Return (version, epoch milliseconds) of the start of in-commit timestamps by the properties of a version."""
+    keys = in_commit_keys(newest.protocol.supported_features, newest.properties)
+    if keys is None:
+        return None
+    since = parse_integer(newest.properties, keys.version)
+    moment = parse_integer(newest.properties, keys.timestamp)
+    return (0, -(2**63)) if since is None or moment is None else (since, moment)
 
 
 def _ends(listing: LogListing) -> list[int]:

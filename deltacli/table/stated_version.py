@@ -262,9 +262,23 @@ def _read(table: TableHandle, listing: LogListing, version: int) -> StatedVersio
     for commit in map(listing.commits.__getitem__, looked_at):
         if differing := next(_differences(table.storage, commit, state, version), None):
             raise CommitCorrupt(f"{name} has another {differing} than commit {commit.version}", file=name)
+    return StatedVersion(table, version, _commit_time(table, listing, version, state), state, listing.newest_version)
+
+
+def _commit_time(table: TableHandle, listing: LogListing, version: int, state: ChecksumState) -> CommitTime:
+    """Return the time that selects a version: its in-commit timestamp if it counts by the newest version."""
     stamp = state.in_commit_timestamp
-    time = file_times(listing.commits)[version] if stamp is None else CommitTime(stamp, TimestampSource.IN_COMMIT)
-    return StatedVersion(table, version, time, state, listing.newest_version)
+    if stamp is not None:
+        if version == listing.newest_version:
+            counts = has_in_commit_timestamps(state.protocol, state.metadata)
+        else:
+            from deltacli.table.rebuild import first_stamped_version
+
+            first_stamped = first_stamped_version(table, listing)
+            counts = first_stamped is not None and version >= first_stamped
+        if counts:
+            return CommitTime(stamp, TimestampSource.IN_COMMIT)
+    return file_times(listing.commits)[version]
 
 
 def _differences(storage: ReadStorage, commit: LogFile, state: ChecksumState, version: int) -> Iterator[str]:

@@ -93,6 +93,8 @@ class Snapshot:
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
     _older_metadata: Callable[[], state.OlderMetadata] | None = field(default=None, repr=False)
     """Reads the metadata of the versions up to this one."""
+    _first_stamped: Callable[[], int | None] | None = field(default=None, repr=False)
+    """Returns the first version whose time is its in-commit timestamp, by the newest version; None if none is."""
 
     def __repr__(self) -> str:
         return f"Snapshot({without_secrets(self.table.uri)!r}, version={self.version})"
@@ -471,12 +473,18 @@ def _rows_of_columns(batch: pyarrow.RecordBatch) -> int:
 
 
 def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
-    """Return when the version was committed: its in-commit timestamp if enabled, else its file's time."""
+    """Return when the version was committed: its in-commit timestamp if enabled, else its file's time.
+
+    The newest version decides whether in-commit timestamps count, because it decides which version a time selects.
+    """
     storage, listing, tail = snapshot.table.storage, snapshot._log.listing, snapshot._tail
     file = listing.commits.get(snapshot.version)
     if file is None:
         return None, None
     is_stamped = state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
+    if is_stamped and snapshot.version < listing.newest_version and snapshot._first_stamped is not None:
+        first_stamped = snapshot._first_stamped()
+        is_stamped = first_stamped is not None and snapshot.version >= first_stamped
     if is_stamped:
         if snapshot.segment.commits:
             provenance = Provenance(tail.newest_commit_info, is_first=tail.commit_info_is_first)

@@ -228,9 +228,8 @@ def test_versions_that_end_at_different_times_of_a_day_are_different_ranges(tmp_
     text = deltacli("reach", "./tbl", "--now", "2026-01-02", cwd=tmp_path).out
 
     week = 7 + 1 / 86_400
-    assert [(version, version, week + version / 86_400, "vacuum") for version in range(3)] == [
-        (first, last, pytest.approx(until), by) for first, last, until, by in found[:3] if until is not None
-    ]
+    assert [(0, 0, "vacuum"), (1, 1, "vacuum"), (2, 2, "vacuum")] == [(*one[:2], one[3]) for one in found[:3]]
+    assert pytest.approx([week + version / 86_400 for version in range(3)]) == [one[2] for one in found[:3]]
     assert (3, 3, None, None) == found[3]
     (line,) = [line for line in text.splitlines() if line.startswith("versions 0-2")]
     assert "2026-01-08 12:00:01 to 12:00:03 UTC" in line

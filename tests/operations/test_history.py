@@ -136,7 +136,9 @@ def test_provenance_is_given_as_found(table_builder: TableBuilder) -> None:
 
 
 def test_the_in_commit_timestamp_is_the_time_if_it_is_the_first_action(table_builder: TableBuilder) -> None:
-    builder = table_builder.commit(commit_info("WRITE", inCommitTimestamp=5), *birth())
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    stamped = protocol(1, 7, writer_features=["inCommitTimestamp"])
+    builder = table_builder.commit(commit_info("WRITE", inCommitTimestamp=5), stamped, enabled)
 
     assert CommitTime(5, TimestampSource.IN_COMMIT) == open_built(builder).history().items[0].time
 

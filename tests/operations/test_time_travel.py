@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.core.errors import VersionAbsent
+from deltacli.delta.log.segment import TimestampSource
+from deltacli.table.stated_version import StatedVersion, read_stated_version
 from tests.support import damage
 from tests.support.actions import Line, birth, commit_info, metadata, protocol, txn
 from tests.support.builder import EPOCH_MS, TableBuilder
@@ -113,6 +117,60 @@ def test_versions_before_the_enablement_go_by_file_times(preview: str, table_bui
     assert [0, 1] == [version_at(builder, EPOCH_MS), version_at(builder, EPOCH_MS + 1_000)]
     assert 1 == version_at(builder, late - 1)
     assert [2, 2, 3] == [version_at(builder, late), version_at(builder, late + 49), version_at(builder, late + 50)]
+
+
+def switched(builder: TableBuilder, *, again: bool) -> TableBuilder:
+    """In-commit timestamps were enabled by version 1 and disabled by version 3; `again`: and enabled by version 5.
+
+    Each file is 300 ms younger than its in-commit timestamp.
+    """
+    off: list[Line] = [metadata(configuration={"delta.enableInCommitTimestamps": "false"})]
+    lines: list[list[Line]] = [birth(), enabled(1, EPOCH_MS + 1_000), [], off, [], enabled(5, EPOCH_MS + 5_000), []]
+    for version, actions in enumerate(lines[: 7 if again else 5]):
+        stamp = EPOCH_MS + 1_000 * version
+        info: dict[str, Any] = {"inCommitTimestamp": stamp} if version in (1, 2, 3, 5, 6) else {}
+        builder.commit(commit_info(timestamp=stamp, **info), *actions, modified_ms=stamp + 300)
+    return builder
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_time_that_is_shown_selects_its_version(again: bool, table_builder: TableBuilder) -> None:
+    """
+    Spark shows the times of files for all versions once the newest one has in-commit timestamps off.
+    """
+    builder = switched(table_builder, again=again)
+    table = open_built(builder)
+    stamped = {5, 6} if again else set()
+
+    shown = {item.version: item.time for item in table.history(limit=0).items}
+    own = {version: table.snapshot(version=version).time for version in shown}
+
+    assert shown == own
+    for version, time in shown.items():
+        assert time is not None
+        assert (version in stamped) == (time.source is TimestampSource.IN_COMMIT)
+        assert version == version_at(builder, time.timestamp_ms)
+    assert not table.snapshot(version=2).problems
+
+
+def test_a_version_that_a_checksum_states_has_the_time_that_selects_it(table_builder: TableBuilder) -> None:
+    table = open_built(switched(table_builder, again=False))
+    for version in (2, 3, 4):
+        table.write_checksum(version=version)
+
+    stated = [read_stated_version(table, version=version) for version in (2, 3, 4)]
+
+    times = [one.time for one in stated if isinstance(one, StatedVersion)]
+    assert [table.snapshot(version=version).time for version in (2, 3, 4)] == times
+
+
+def test_a_history_that_nothing_can_rebuild_has_the_timestamps_of_its_commits(table_builder: TableBuilder) -> None:
+    builder = table_builder.commit(commit_info(inCommitTimestamp=7), *enabled()).commit(
+        commit_info(inCommitTimestamp=9)
+    )
+    table = open_built(builder.damaged(damage.head_cleaned(1)))
+
+    assert [9] == [item.time.timestamp_ms for item in table.history(limit=0).items if item.time]
 
 
 def test_a_commit_without_an_in_commit_timestamp_has_the_time_of_its_file(table_builder: TableBuilder) -> None:

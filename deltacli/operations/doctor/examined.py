@@ -24,13 +24,13 @@ from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (
     DEFAULT_CHECKPOINT_INTERVAL,
     deleted_file_retention_ms,
-    has_in_commit_timestamps,
     log_retention_ms,
     parse_integer,
 )
 from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.operations.doctor.advice import LISTED_PER_REQUEST, REQUESTS_PER_FILE, Advice, PriceTable
 from deltacli.operations.doctor.live_state import LiveState, StatisticsState
+from deltacli.table.rebuild import first_stamped_by
 from deltacli.work.commits.reading import is_large, read_commit, read_provenance, stream_commit
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def read_timeline(snapshot: Snapshot, listing: LogListing, files: int, size_byte
     versions = sorted(version for version in listing.commits if version <= snapshot.version)
     chosen = [listing.commits[version] for version in versions[-MOST_COMMITS:]]
     times = {version: one.timestamp_ms for version, one in file_times(listing.commits).items()}
-    is_stamped = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
-    read = partial(_read, table.storage, times, is_stamped)
+    read = partial(_read, table.storage, times, first_stamped_by(snapshot))
     found = table.engine.run(read, chosen, at_once=table.storage.capabilities.parallel_reads)
     commits = list(reported(found, table.progress, "reading commits", unit="commits", total=len(chosen)))
     return Timeline(tuple(_with_sizes(commits, snapshot.version, files, size_bytes)), len(versions))
@@ -188,11 +187,12 @@ def _with_sizes(commits: Sequence[RecentCommit], newest: int, files: int, size_b
     return found[::-1]
 
 
-def _read(storage: ReadStorage, times: Mapping[int, int], is_stamped: bool, file: LogFile) -> RecentCommit:
+def _read(storage: ReadStorage, times: Mapping[int, int], first_stamped: int | None, file: LogFile) -> RecentCommit:
     try:
         info, amounts = (_large if is_large(file) else _parsed)(storage, file)
     except (CommitCorrupt, FileMissing):
         info, amounts = {}, None
+    is_stamped = first_stamped is not None and file.version >= first_stamped
     stamp = info.get("inCommitTimestamp") if is_stamped else None
     return RecentCommit(
         file.version,

@@ -194,6 +194,8 @@ def _read_commits(
     files = [listing.commits[version] for version in chosen]
     history_items = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
     items = _told(history_items, files, progress, counts=counts)
+    if any(item.time is not None and item.time.source is TimestampSource.IN_COMMIT for item in items):
+        items = _with_selecting_times(items, times, storage, engine, listing)
     gaps = tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(listing.commit_runs))
     if taken_name(storage, listing) is not None:
         gaps += ((listing.newest_version + 1,) * 2,)
@@ -210,6 +212,28 @@ def _read_commits(
     oldest = min(listing.commits, default=None)
     return History(
         storage.uri, items, len(newest_first), gaps, missing, lost, newest, moments, asked=asked, oldest=oldest
+    )
+
+
+def _with_selecting_times(
+    items: tuple[HistoryItem, ...],
+    times: Mapping[int, CommitTime],
+    storage: ReadStorage,
+    engine: Engine,
+    listing: LogListing,
+) -> tuple[HistoryItem, ...]:
+    """Return the commits with the times that select their versions: those of files for commits whose in-commit
+    timestamps do not count, because they were enabled later, or are disabled by now.
+    """
+    if isinstance(storage, StoreOfVersions):
+        return items  # the server of a share selects versions by its own times
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.rebuild import first_stamped_version  # no other history rebuilds a version
+
+    first_stamped = first_stamped_version(TableHandle(cast("Storage", storage), engine=engine), listing)
+    return tuple(
+        replace(item, time=times[item.version]) if first_stamped is None or item.version < first_stamped else item
+        for item in items
     )
 
 

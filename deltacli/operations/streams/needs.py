@@ -26,7 +26,7 @@ from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.table.find_log import list_log
 from deltacli.table.live_files import key_digests, whole
-from deltacli.table.rebuild import read_snapshot
+from deltacli.table.rebuild import first_stamped_by, read_snapshot
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
@@ -203,10 +203,11 @@ def read_history(
     commits: dict[int, StreamCommit] = {}
     parts: list[ArrowTable] = [_event_schema().empty_table()]
     times = {version: time.timestamp_ms for version, time in file_times(listing.commits).items()}
+    first_stamped = first_stamped_by(snapshot)
     for commit, stamp, rows in reported(read, table.progress, "reading the log", unit="commits", total=len(files)):
         commits[commit.version] = commit
         parts += rows
-        if stamp is not None and snapshot.config.has_ict:
+        if stamp is not None and first_stamped is not None and commit.version >= first_stamped:
             times[commit.version] = stamp
     events = pa.concat_tables(parts).combine_chunks()  # each query filters them
     return TableHistory(snapshot, listing, first, events, commits, times, with_rows)
