@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from deltacli.arrow import compute as pc
 from deltacli.core.errors import (
     TABLE,
     DeltacliError,
@@ -24,18 +23,15 @@ from deltacli.core.errors import (
 )
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import OF_DELTA, Kind, option
-from deltacli.core.typing import Json, JsonObject, RecordBatch
+from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import short_repr
-from deltacli.delta.data_files import are_absolute
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
 from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import (
-    ABSOLUTE_PATHS,
     OTHERS,
-    TIMES_BEYOND_NANOSECONDS,
     USED,
     Blocker,
     Client,
@@ -46,7 +42,7 @@ from deltacli.delta.protocol.clients import (
 )
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
-from deltacli.delta.schema.types import PrimitiveType, has_timestamps, parse_schema
+from deltacli.delta.schema.types import parse_schema
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -54,6 +50,7 @@ from deltacli.table.known_clients import known_clients, paimon_clients
 from deltacli.table.rebuild import read_newest_readable, read_snapshot
 from deltacli.table.replay import small_actions
 from deltacli.table.version import Snapshot
+from deltacli.table.version_traits import traits_of_version
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -152,8 +149,6 @@ def _change(text: str) -> Supposed:
 
 # -- clients, and what stops them --------------------------------------------------------------------------------------
 
-_SPELLED_IN_WAYS = ("decimal", "timestamp", "float", "double")
-"""How the names of types begin whose partition values have several valid spellings: only these are looked at."""
 _SWITCHES = {name: feature.enabled_by for name, feature in FEATURES.items() if feature.enabled_by}
 
 
@@ -298,68 +293,6 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     clients = tuple(Explained(found, before, since) for found, before in pairs)
     unknown = tuple(sorted(config.features - FEATURES.keys()))
     return Explanation(table, version, after.config, clients, out, tuple(request.supposed), unknown, gap)
-
-
-def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
-    """Return the traits of a version, its paths and partition values included. Raises what reading them does."""
-    config = snapshot.config
-    traits = traits_of(config, [one.domain for one in snapshot.domains])
-    if _has_files_elsewhere(snapshot):
-        traits |= {ABSOLUTE_PATHS}
-    if _may_have_times_beyond_nanoseconds(snapshot):
-        traits |= {TIMES_BEYOND_NANOSECONDS}
-    spelled = {
-        name: field.data_type.name
-        for name, field in config.partition_columns.items()
-        if field is not None
-        and isinstance(field.data_type, PrimitiveType)
-        and field.data_type.name.startswith(_SPELLED_IN_WAYS)
-    }
-    if not spelled:
-        return traits
-    from deltacli.delta.partitions.values import kernel_refuses
-    from deltacli.operations.change.widen_type import partition_values_of
-
-    is_odd = any(
-        text is not None and kernel_refuses(type_name, text)
-        for name, type_name in spelled.items()
-        for text in partition_values_of(snapshot, name)
-    )
-    return traits | {"values.kernel-unreadable"} if is_odd else traits
-
-
-def _has_files_elsewhere(snapshot: Snapshot) -> bool:
-    """Return whether a live file is outside of the table, as those of a shallow clone are."""
-    storage = snapshot.table.storage
-
-    def is_elsewhere(adds: RecordBatch) -> bool:
-        paths = adds.column("path")
-        absolute = pc.filter(paths, are_absolute(paths))
-        if not len(absolute):
-            return False
-        from deltacli.delta.listing import PathKeys
-
-        return bool(PathKeys((storage.uri, *storage.aliases)).of_log(absolute).keys.null_count)
-
-    return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
-
-
-_STORED_AS_INT96 = frozenset({"timestamp"})
-"""Types of which writers of Delta tables store values as INT96: timestamps without a zone are INT64 by the protocol."""
-
-
-def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
-    """Return whether the statistics of a live file allow a timestamp that does not fit into 64-bit nanoseconds."""
-    config = snapshot.config
-    fields = config.schema.fields if config.schema else ()
-    if not any(has_timestamps(field.data_type, _STORED_AS_INT96) for field in fields):
-        return False
-    from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
-
-    def may_exceed(adds: RecordBatch) -> bool:
-        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), config, _STORED_AS_INT96)).as_py())
-
-    return any(snapshot.file_actions.map_actions("add", may_exceed, fields=["stats"]))
 
 
 def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:

@@ -41,10 +41,12 @@ def clients_after(
 
 
 def clients_regained(
-    before: TableConfiguration, after: TableConfiguration, domains: Collection[str]
+    before: TableConfiguration, after: TableConfiguration, had: Collection[str]
 ) -> tuple[clients.ClientAccess, ...]:
-    """Return the clients that read or write a table again once features are dropped, with what they do then."""
-    had = clients.traits_of(before, domains)
+    """Return the clients that read or write a table again once features are dropped, with what they do then.
+
+    `had` are the traits of the version before, those of its files included: they stay.
+    """
     has = clients.traits_without(had, before, after)
     pairs = ((clients.access(client, had), clients.access(client, has)) for client in known_clients())
     return tuple(new for old, new in pairs if (new.reads and not old.reads) or (new.writes and not old.writes))

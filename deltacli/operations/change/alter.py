@@ -34,13 +34,14 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.delta.sql.stored import StoredKind
-from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
+from deltacli.operations.change.widen_type import addressed, refusal_error
 from deltacli.rules.framework.views import FilesView
 from deltacli.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
+from deltacli.table.version_traits import partition_values_of
 
 # -- the rows of a new constraint --------------------------------------------------------------------------------------
 

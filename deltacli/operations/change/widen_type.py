@@ -9,7 +9,6 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, ClassVar
 
-from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
@@ -31,6 +30,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
+from deltacli.table.version_traits import partition_values_of
 from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
@@ -223,18 +223,6 @@ def _of_readers(snapshot: Snapshot, plan: WideningPlan) -> Iterator[Caution]:
 def addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
     """Return refusals whose commands name the table."""
     return tuple(one._replace(hint=(one.hint or "").replace("{table}", shlex.quote(uri))) for one in refusals)
-
-
-def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
-    """Return the distinct texts of a partition column in the live files."""
-
-    def texts(adds: pa.RecordBatch) -> list[str | None]:
-        values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
-        found: list[str | None] = pc.unique(values).to_pylist()
-        return found
-
-    batches = snapshot.file_actions.map_actions("add", texts, fields=["partitionValues"])
-    return frozenset(text for batch in batches for text in batch)
 
 
 def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:

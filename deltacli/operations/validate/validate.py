@@ -6,14 +6,14 @@ checked as far as they are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import field
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import ProtocolUnsupported, StorageFailed, parameter
+from deltacli.core.errors import ProtocolUnsupported, StorageFailed, Unreadable, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress
 from deltacli.core.units import plural, short_repr
@@ -176,6 +176,8 @@ def validate_table(
         foresight.take_config(inspector.last_known)
         with progress.step("checking the state", unit="files", total=live.files) as step:
             state = inspector.state_view()
+            if state is not None:
+                state.partition_texts = partial(_partition_texts, table.over(storage), state.version)
             if isinstance(storage, StoreWithBounds):
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
@@ -274,6 +276,18 @@ def _compare_with_catalog(table: TableHandle, properties: Mapping[str, str]) -> 
     proposable = [commit.version for commit in find_forgotten_commits(table, managed) if not commit.obstacle]
     may_clean_log = managed.permits(Maintenance.METADATA_CLEANUP)
     return CatalogComparison(diverged, replaced_staged_files(managed), lost, may_clean_log, proposable)
+
+
+def _partition_texts(table: TableHandle, version: int, name: str) -> Collection[str | None]:
+    """Return the distinct values of a partition column; none of a version that cannot be read, which is reported."""
+    # A version is rebuilt only for tables whose partition columns got wider types.
+    from deltacli.table.rebuild import read_snapshot
+    from deltacli.table.version_traits import partition_values_of
+
+    try:
+        return partition_values_of(read_snapshot(table, version=version), name)
+    except Unreadable:
+        return ()
 
 
 def _look_at_log(

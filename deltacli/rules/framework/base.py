@@ -325,7 +325,7 @@ CATALOGUE = Catalogue(
         "schema.schema_changes": "MetadataView",
         "schema.schema": "MetadataView",
         "mapping": "FilesView MetadataView ProtocolView",
-        "partitions.partitions": "FilesView StateView",
+        "partitions.partitions": "FilesView MetadataView StateView",
         "partitions.contents": "AnswersView",
         "statistics.statistics": "CheckpointView FilesView",
         "statistics.compared": "AnswersView FootersView",

@@ -381,6 +381,8 @@ class StateView:
     "Of the table, empty if unknown."
     aliases: Sequence[str] = ()
     "Other URIs of the table."
+    partition_texts: Callable[[str], Collection[str | None]] | None = None
+    "Reads the distinct values of a partition column in the live files, by its physical name; None if it cannot."
 
     def place(self, key: str | None = None) -> segment.Place:
         """Return the newest version as a place."""

@@ -14,8 +14,9 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import format_count, format_size
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import decode
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
     Spelling,
@@ -30,7 +31,7 @@ from deltacli.delta.partitions.values import (
 )
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.rules.framework.base import Area, Finding
-from deltacli.rules.framework.views import FilesView, StateView, in_files, rows_where
+from deltacli.rules.framework.views import FilesView, MetadataView, StateView, in_files, rows_where
 
 
 @dataclass(frozen=True)
@@ -435,6 +436,56 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
         if spelling is not Spelling.PLAIN:
             spellings[text] = spelling
     return spellings
+
+
+@AREA.check(MetadataView, KERNEL_REFUSES)
+def types_of_partition_columns(view: MetadataView) -> Iterator[Finding]:
+    """Remember each type that a partition column had, for `texts_of_older_types`."""
+    types: dict[str, dict[str, None]] = view.memory.setdefault(_TYPES, {})
+    for name, type_name in _partition_types(view.config):
+        types.setdefault(name, {})[type_name] = None
+    yield from ()
+
+
+@AREA.check(StateView, KERNEL_REFUSES)
+def texts_of_older_types(view: StateView) -> Iterator[Finding]:
+    """Report values that were written before their column got a wider type, in whose form they are not.
+
+    Each add is checked with the schema of its own version, by which these values are right. A kernel parses them with
+    the schema of the newest version.
+    """
+    types: dict[str, dict[str, None]] = view.memory.get(_TYPES, {})
+    for name, type_name in _partition_types(view.config):
+        older = [other for other in types.get(name, ()) if other != type_name]
+        if not older or view.partition_texts is None:
+            continue
+        texts = [
+            text
+            for text in view.partition_texts(name)
+            # A value that was refused with each older type is reported at its add.
+            if text and kernel_refuses(type_name, text) and not all(kernel_refuses(other, text) for other in older)
+        ]
+        if texts:
+            column = view.config.partition_columns[name]
+            logical_name = name if column is None else column.name
+            count = plural(len(texts), "value")
+            message = (
+                f"partition column {logical_name} has {count} from before it was widened from {older[-1]} to "
+                f"{type_name}, which readers built on a Delta kernel do not parse"
+            )
+            _, _, expected = _WORDS[Spelling.REFUSED_BY_KERNEL.value]
+            yield KERNEL_REFUSES.at(view.place(), message, seen=min(texts), expected=expected)
+
+
+_TYPES = "types of partition columns"
+"""Names the memory of the types: physical name -> the types in the order of their versions."""
+
+
+def _partition_types(config: TableConfiguration) -> Iterator[tuple[str, str]]:
+    """Yield the physical name and the type of each partition column."""
+    for name, column in config.partition_columns.items():
+        if column is not None and isinstance(column.data_type, PrimitiveType):
+            yield name, column.data_type.name
 
 
 @AREA.check(StateView, CARDINALITY)

@@ -1,0 +1,84 @@
+"""What of a version decides which clients read and write it, paths and partition values of its live files included."""
+
+from __future__ import annotations
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow import pa
+from deltacli.core.typing import RecordBatch
+from deltacli.delta.data_files import are_absolute
+from deltacli.delta.partitions.values import kernel_refuses
+from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, TIMES_BEYOND_NANOSECONDS, traits_of
+from deltacli.delta.schema.types import PrimitiveType, has_timestamps
+from deltacli.table.version import Snapshot
+
+_SPELLED_IN_WAYS = ("decimal", "timestamp", "float", "double")
+"""How the names of types begin whose partition values have several valid spellings: only these are looked at."""
+
+_STORED_AS_INT96 = frozenset({"timestamp"})
+"""Types of which writers of Delta tables store values as INT96: timestamps without a zone are INT64 by the protocol."""
+
+
+def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
+    """Return the traits of a version, its paths and partition values included. Raises what reading them does."""
+    traits = traits_of(snapshot.config, [domain.domain for domain in snapshot.domains])
+    if _has_files_elsewhere(snapshot):
+        traits |= {ABSOLUTE_PATHS}
+    if _may_have_times_beyond_nanoseconds(snapshot):
+        traits |= {TIMES_BEYOND_NANOSECONDS}
+    if _has_values_that_a_kernel_refuses(snapshot):
+        traits |= {"values.kernel-unreadable"}
+    return traits
+
+
+def _has_values_that_a_kernel_refuses(snapshot: Snapshot) -> bool:
+    for name, field in snapshot.config.partition_columns.items():
+        if field is None or not isinstance(field.data_type, PrimitiveType):
+            continue
+        type_name = field.data_type.name
+        if type_name.startswith(_SPELLED_IN_WAYS):
+            texts = partition_values_of(snapshot, name)
+            if any(text is not None and kernel_refuses(type_name, text) for text in texts):
+                return True
+    return False
+
+
+def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
+    """Return the distinct texts of a partition column, given by its physical name, in the live files."""
+
+    def texts(adds: RecordBatch) -> list[str | None]:
+        values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
+        found: list[str | None] = pc.unique(values).to_pylist()
+        return found
+
+    batches = snapshot.file_actions.map_actions("add", texts, fields=["partitionValues"])
+    return frozenset(text for batch in batches for text in batch)
+
+
+def _has_files_elsewhere(snapshot: Snapshot) -> bool:
+    """Return whether a live file is outside of the table, as those of a shallow clone are."""
+    storage = snapshot.table.storage
+
+    def is_elsewhere(adds: RecordBatch) -> bool:
+        paths = adds.column("path")
+        absolute = pc.filter(paths, are_absolute(paths))
+        if not len(absolute):
+            return False
+        from deltacli.delta.listing import PathKeys
+
+        return bool(PathKeys((storage.uri, *storage.aliases)).of_log(absolute).keys.null_count)
+
+    return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
+
+
+def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
+    """Return whether the statistics of a live file allow a timestamp that does not fit into 64-bit nanoseconds."""
+    config = snapshot.config
+    fields = config.schema.fields if config.schema else ()
+    if not any(has_timestamps(field.data_type, _STORED_AS_INT96) for field in fields):
+        return False
+    from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
+
+    def may_exceed(adds: RecordBatch) -> bool:
+        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), config, _STORED_AS_INT96)).as_py())
+
+    return any(snapshot.file_actions.map_actions("add", may_exceed, fields=["stats"]))
