@@ -921,3 +921,37 @@ def test_files_of_a_newer_protocol_are_not_added_again(newer: Line, codes: tuple
 
 
 ROW_IDS = {"delta.enableRowTracking": "true"}
+
+
+@pytest.mark.parametrize(("kind", "value"), [("string", "x"), ("binary", b"x")])
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_check_of_footers_names_files_whose_rows_are_needed(kind: str, value: Any, everything: bool) -> None:
+    """
+    Arrow may hide values behind null structs, so a footer does not tell the nulls of such a field.
+    """
+    inside = {"type": "struct", "fields": [field("v", kind)]}
+    stats = '{"numRecords":1,"nullCount":{"x":0},"minValues":{"x":1},"maxValues":{"x":1}}'
+    files = Files(field("x", "long"), field("s", inside))
+    table = files.file("a.parquet", parquet({"x": [1], "s": [{"v": value}]}), stats=stats).table()
+    check = ComputeStats(StatsRequest(all=everything), examines=True)
+
+    plan = check.plan(table)
+    done = table.stats(all=everything)
+    table.stats(read="rows", all=everything)
+    after = check.plan(table)
+
+    assert (1, 1, False) == (plan.due, plan.needs_rows, plan.is_noop)
+    assert ([], 1) == (done.versions, done.needs_rows)
+    assert (0, 0) == (after.due, after.needs_rows)
+
+
+def test_bounds_that_footers_lack_need_no_rows() -> None:
+    """
+    NaN may forbid them, so a check would fail for ever.
+    """
+    stats = '{"numRecords":1,"nullCount":{"x":0},"minValues":{},"maxValues":{}}'
+    table = Files(field("x", "double")).file("a.parquet", parquet({"x": [float("nan")]}), stats=stats).table()
+
+    plan = ComputeStats(StatsRequest(), examines=True).plan(table)
+
+    assert (0, 0, True) == (plan.due, plan.needs_rows, plan.is_noop)

@@ -41,7 +41,8 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
     if outcome is None:
         yield has_read if plan.due is not None else Section(f"would read {plan.request.read} of", [amount])
         yield Section("of live files", [format_count(plan.live)])
-        yield Section("to change", [] if plan.due is None else [plural(plan.due, "file")])
+        yield Section("missing or wrong", [] if plan.due is None else [f"statistics of {plural(plan.due, 'file')}"])
+        yield _files_that_need_rows(plan.needs_rows)
         yield Section("commits", [f"up to {format_count(plan.commits)}"])
         yield _right_files(plan)
         yield _left_out(plan.refused)
@@ -56,7 +57,15 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
             "touched by another writer meanwhile": outcome.dropped,
         }
     )
+    yield _files_that_need_rows(outcome.needs_rows)
     yield _left_out(outcome.refused)
+
+
+def _files_that_need_rows(count: int) -> Section:
+    """Return how many files lack statistics that no footer can give them."""
+    return Section(
+        "need rows", [f"{plural(count, 'file')}: footers lack a null count; --read rows adds it"] if count else []
+    )
 
 
 def _left_alone(reasons: Mapping[str, int]) -> Section:

@@ -14,7 +14,7 @@ import orjson
 
 from deltacli.core.made_once import NamedTuple
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.schema.types import DataType
+from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.columns import WRONG_TYPE, as_single, is_long, read_bound
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind, bound_kind
@@ -55,11 +55,13 @@ class MergedStatistics(NamedTuple):
         is_due: True if something is missing or wrong. False if `text` only adds null counts of columns that are younger
             than the file, which no writer owes.
         could_be_tighter: True if bounds that stay are wider than necessary, or a null count that stays means nothing.
+        needs_rows: True if the null count of a column is missing that the footer does not have, and rows would tell.
     """
 
     text: str | None
     is_due: bool
     could_be_tighter: bool = False
+    needs_rows: bool = False
 
 
 def merged(
@@ -89,10 +91,19 @@ def merged(
     theirs = None if ours is None else _parsed(new, _exactly)
     if ours is None or theirs is None:
         return MergedStatistics(new, is_due=True)
+    is_uncertain = has_vector or from_rows  # null counts beside a vector need not be told
+    needs_rows = not is_uncertain and any(
+        ours.leaves[NULL_COUNT].get(path) is None
+        and theirs.leaves[NULL_COUNT].get(path) is None
+        and path not in judgement.absent
+        and (bound_kind(data_type) in (*BOUNDED, StatKind.BOOLEAN) or data_type == PrimitiveType("binary"))
+        for path, data_type in types.items()
+    )
     is_counted = ours.value.get("numRecords") == theirs.value["numRecords"]
     if not any(ours.leaves.values()):
         is_same = ours.value == theirs.value or (is_counted and not any(theirs.leaves.values()))
-        return MergedStatistics(None if is_same else _joined(old, new, PER_COLUMN), is_due=not is_same)
+        text = None if is_same else _joined(old, new, PER_COLUMN)
+        return MergedStatistics(text, is_due=not is_same, needs_rows=needs_rows)
 
     is_wide = ours.value.get("tightBounds") is False
     proves = from_rows or not has_vector
@@ -120,9 +131,9 @@ def merged(
     # Bounds that were tight before rows were deleted must not claim to be it.
     becomes_wide = has_vector and from_rows and not is_wide
     if not edits and not becomes_wide and is_counted:
-        return MergedStatistics(None, is_due=False, could_be_tighter=could_be_tighter)
+        return MergedStatistics(None, False, could_be_tighter, needs_rows)
     text = _joined(old, new, (), edits, is_wide=becomes_wide)
-    return MergedStatistics(text, is_due=is_due or becomes_wide, could_be_tighter=could_be_tighter)
+    return MergedStatistics(text, is_due or becomes_wide, could_be_tighter, needs_rows)
 
 
 def _is_unreadable(parts: Sequence[str], had: Sequence[Any], has: Sequence[Any], data_type: DataType) -> bool:

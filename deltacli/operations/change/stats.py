@@ -135,6 +135,7 @@ class StatsPlan(OnTable):
         could_be_tighter: How many files have statistics that hold for all rows and are wider than necessary.
         younger_columns: How many files lack nothing but null counts of columns that were added to the table after they
             were written.
+        needs_rows: How many files lack null counts that their footers do not have, and rows would tell.
         refused: The files that cannot be read.
     """
 
@@ -149,6 +150,7 @@ class StatsPlan(OnTable):
     due: int | None = None
     could_be_tighter: int = 0
     younger_columns: int = 0
+    needs_rows: int = 0
     refused: tuple[RefusedFile, ...] = ()
     twice: Set[bytes] = frozenset()
     """Canonical paths that several live files have: each would be added again in the place of the other."""
@@ -184,6 +186,7 @@ class StatsPlan(OnTable):
             self,
             could_be_tighter=self.could_be_tighter,
             younger_columns=self.younger_columns,
+            needs_rows=self.needs_rows,
             refused=[*self.refused],
         )
         return outcome.as_json() | {"dryRun": True}
@@ -269,10 +272,12 @@ def plan_stats(
     if not examines:
         return plan
     outcome = StatsOutcome(plan)
-    changing = sum(one.adds.num_rows for one in computed(plan, outcome))
+    for _ in computed(plan, outcome):
+        pass  # nothing is committed: the outcome counts the files
     return replace(
         plan,
-        due=changing - outcome.younger_columns,
+        due=outcome.due,
+        needs_rows=outcome.needs_rows,
         could_be_tighter=outcome.could_be_tighter,
         younger_columns=outcome.younger_columns,
         refused=tuple(outcome.refused),
@@ -363,7 +368,9 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
             )
             text = found_text.text
             outcome.could_be_tighter += found_text.could_be_tighter
-            outcome.younger_columns += text is not None and not found_text.is_due
+            outcome.younger_columns += text is not None and not found_text.is_due and not found_text.needs_rows
+            outcome.needs_rows += found_text.needs_rows
+            outcome.due += found_text.is_due or found_text.needs_rows
         if text is not None and old and keeps_ids and parse_num_records(old) not in (None, parse_num_records(text)):
             one = FileStatistics(code=_OTHER_COUNT, reason="its rows have ids by another number of records")
         if one.code:
@@ -393,6 +400,8 @@ class StatsOutcome:
     dropped: int = 0
     could_be_tighter: int = 0
     younger_columns: int = 0
+    needs_rows: int = 0
+    due: int = 0
     refused: list[RefusedFile] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Json]:
@@ -413,6 +422,7 @@ class StatsOutcome:
                 "skipped": len(self.refused),
                 "couldBeTighter": self.could_be_tighter,
                 "youngerColumns": self.younger_columns,
+                "needsRows": self.needs_rows,
             },
             "refused": [one._asdict() for one in self.refused],
             **plan.basis.cautions_json,
@@ -476,7 +486,7 @@ class _Run:
     def run(self) -> bool:
         """Commit all groups; return False where the rest has to be planned again."""
         outcome = self._outcome
-        outcome.unchanged = outcome.could_be_tighter = outcome.younger_columns = 0
+        outcome.unchanged = outcome.could_be_tighter = outcome.younger_columns = outcome.needs_rows = outcome.due = 0
         outcome.refused = []
         return all(not ready.adds.num_rows or self._commit(ready) for ready in computed(self._plan, outcome))
 
