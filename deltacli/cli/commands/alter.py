@@ -84,7 +84,8 @@ def alter(
 
     \b
     A column is a path: a.b, xs.element, m.value; backticks quote names with dots.
-    No data file is rewritten.
+    No data file is rewritten. Writers of a Delta table that are running fail, also
+    appends (MetadataChangedException), and have to run again.
 
     \b
     Examples:

@@ -55,8 +55,10 @@ def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest],
 
     \b
     New files are read back and compared with the old ones before they are
-    committed, about 1 GiB per commit. Writers are not disturbed: files that one of
-    them touches meanwhile are left as they are.
+    committed, about 1 GiB per commit. Files that another writer touches meanwhile
+    are left as they are. Appends go on; an UPDATE, DELETE or MERGE of Spark that runs
+    over the same partitions may fail (ConcurrentAppendException), as beside Spark's
+    own OPTIMIZE, and has to run again.
 
     \b
     --zorder sorts the rows of each partition, so that a query with conditions on

@@ -242,6 +242,8 @@ def properties(
     it would make the table invalid, or if only an engine can make it correctly.
     Keys that do not start with delta. are not checked. delta.enableRowTracking=true
     takes several commits, which first give ids to the rows of all files.
+    Writers that are running fail, also appends (MetadataChangedException), and have
+    to run again.
 
     \b
     Examples:
@@ -448,6 +450,8 @@ def features(
     Clients without it read the newest version afterwards. --truncate-history deletes
     these versions instead, a day later: run it again then. It keeps what streaming
     queries need with --protect-streams.
+    Writers that are running fail, also appends (ProtocolChangedException), and have
+    to run again.
 
     \b
     Examples:

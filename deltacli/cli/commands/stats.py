@@ -51,7 +51,9 @@ def stats(run: Run, tables: TablesArgument, *, asked: Asked[StatsRequest], how: 
     Footers do not have exact bounds of every column: floats of most writers may
     hide NaN, long text may be truncated, and timestamps of type INT96 have none.
     --read rows computes these, too. Statistics that are there and right stay.
-    Writers are not disturbed: a file that one of them touches meanwhile is left out.
+    A file that another writer touches meanwhile is left out. Appends go on; an
+    UPDATE, DELETE or MERGE of Spark that runs over the same partitions may fail
+    (ConcurrentAppendException) and has to run again.
     """
     from deltacli.cli.running.changing import Mode
 

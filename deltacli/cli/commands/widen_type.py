@@ -41,7 +41,8 @@ def widen_type(
     (dec, numeric) with s <= p <= 38, date, timestamp_ntz. Allowed are the
     changes that every reader of the feature supports: whole numbers to wider
     ones, decimals or doubles, float to double, date to timestamp_ntz, decimals
-    to wider ones. The plan lists the clients that lose access.
+    to wider ones. The plan lists the clients that lose access. Writers of a Delta
+    table that are running fail, also appends, and have to run again.
     A Paimon table gets one new version of its schema; allowed is what loses no
     value, and with --allow-lossy every cast that Paimon can execute. The column
     stays nullable or NOT NULL, unless the type says NOT NULL.

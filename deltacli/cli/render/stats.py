@@ -41,7 +41,7 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
     if outcome is None:
         yield has_read if plan.due is not None else Section(f"would read {plan.request.read} of", [amount])
         yield Section("of live files", [format_count(plan.live)])
-        yield Section("missing or wrong", [] if plan.due is None else [f"statistics of {plural(plan.due, 'file')}"])
+        yield Section("to change", [] if plan.due is None else [plural(plan.due, "file")])
         yield _files_that_need_rows(plan.needs_rows)
         yield Section("commits", [f"up to {format_count(plan.commits)}"])
         yield _right_files(plan)
