@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.rules.corruptions import damage
-from tests.rules.table_builder import TableBuilder, column, set_time, struct
+from tests.rules.table_builder import NOW_MS, TableBuilder, column, set_time, struct
 
 UUID_TEXT = "^-aqEH.-t@S}K{vb[*k^"
 VECTOR_FILE = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
@@ -63,8 +63,8 @@ def inline(**values: Any) -> TableBuilder:
     return table
 
 
-# The file of the vector is no longer named by anything the rules can follow.
-@damage("dv.bad-descriptor", also=("dv.orphan",))
+# The file of the vector is no longer named by anything the rules can follow, and young.
+@damage("dv.bad-descriptor")
 def storage_type_that_nobody_knows() -> TableBuilder:
     return change(storageType="x")
 
@@ -218,7 +218,8 @@ def vector_elsewhere_without_its_file() -> TableBuilder:
 @damage("dv.orphan")
 def file_that_no_vector_names() -> TableBuilder:
     table = table_with_a_vector()
-    table.put("deletion_vector_00000000-0000-4000-8000-000000000000.bin", b"\x01")
+    vector = "deletion_vector_00000000-0000-4000-8000-000000000000.bin"
+    table.put(vector, b"\x01", modified_ms=NOW_MS - 30 * 86_400_000)
     return table
 
 

@@ -247,6 +247,13 @@ def files_that_a_vacuum_keeps() -> TableBuilder:
     return table
 
 
+@silent("dv.orphan")
+def a_vector_that_may_be_about_to_be_committed() -> TableBuilder:
+    table = TableBuilder()
+    table.put("deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin", b"x", modified_ms=NOW_MS - DAY_MS)
+    return table
+
+
 @silent("data.orphan-young")
 def names_that_no_vacuum_looks_at() -> TableBuilder:
     table = TableBuilder()

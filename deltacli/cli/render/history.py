@@ -185,11 +185,12 @@ def _parameters(line: HistoryLine) -> str:
 
 
 def parameters_in_words(line: HistoryLine) -> str:
-    """Return the operation's parameters for a narrow column: a predicate alone, `zorder by day`."""
-    return ", ".join(
-        f"{_PARAMETER_WORDS.get(name, f'{name}=')}{_without_brackets(value)}"
-        for name, value in _filled_parameters(line).items()
-    )
+    """Return the operation's parameters for a narrow column: a predicate alone, `zorder by day`, `fare double`."""
+    words = []
+    for name, value in _filled_parameters(line).items():
+        columns = _columns_in_words(value) if name in ("column", "columns") else None
+        words.append(columns or f"{_PARAMETER_WORDS.get(name, f'{name}=')}{_without_brackets(value)}")
+    return ", ".join(words)
 
 
 _PARAMETER_WORDS = {
@@ -212,12 +213,49 @@ def _filled_parameters(line: HistoryLine) -> dict[str, object]:
     }
 
 
+def _columns_in_words(value: object) -> str | None:
+    """Return columns that were added or changed, as `fare double, tip integer after fare`.
+
+    Spark describes a column by an object `{"name", "type", "nullable", "metadata"}`, within `{"column", "position"}`
+    where it is added; other writers have its name under `column`. None for another form.
+    """
+    read = _read_json(value)
+    columns = [_column_in_words(column) for column in (read if isinstance(read, list) else [read])]
+    return None if None in columns else ", ".join(column for column in columns if column is not None)
+
+
+def _column_in_words(column: object) -> str | None:
+    if not isinstance(column, dict):
+        return None
+    inside = column.get("column")
+    if isinstance(inside, dict):
+        words, position = _column_in_words(inside), column.get("position")
+        if words is None or not isinstance(position, str):
+            return words
+        keyword, blank, after = position.partition(" ")
+        return f"{words} {keyword.lower()}{blank}{after}"
+    name, data_type = column.get("name", inside), column.get("type")
+    if isinstance(data_type, dict):  # the fields of a struct are in the log
+        data_type = data_type.get("type")
+    if not isinstance(name, str) or not isinstance(data_type, str):
+        return None
+    words = f"{name} {data_type}{' not null' if column.get('nullable') is False else ''}"
+    metadata = column.get("metadata")
+    comment = metadata.get("comment") if isinstance(metadata, dict) else None
+    return f"{words} comment {comment!r}" if isinstance(comment, str) else words
+
+
+def _read_json(value: object) -> object:
+    """Return a parameter, which may be a list or an object as JSON."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
 def _without_brackets(value: object) -> str:
     """Return a parameter, which may be a list or an object as JSON, as plain text: `["(day < 3)"]` as `day < 3`."""
-    read = value
-    if isinstance(value, str) and value[:1] in ("[", "{"):
-        with contextlib.suppress(ValueError):
-            read = json.loads(value)
+    read = _read_json(value)
     match read:
         case list():
             return ", ".join(map(_without_brackets, read))

@@ -389,7 +389,8 @@ TIMESTAMP_UNIT = AREA.warning(
     "data.timestamp-unit",
     "A timestamp column of a data file is not stored in microseconds.",
     broken="some readers fail at the file; parts of microseconds are cut off",
-    repair=REWRITE_BY_ENGINE,
+    repair="rewrite the file with an engine; Spark writes INT96 again unless spark.sql.parquet.outputTimestampType is "
+    "TIMESTAMP_MICROS",
     loss="parts of microseconds",
     example="TIMESTAMP(NANOS) in a file; INT96, where Iceberg compatibility asks for INT64",
 )

@@ -14,6 +14,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size
 from deltacli.delta import data_files
 from deltacli.delta.log.segment import Place
+from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 
@@ -357,7 +358,7 @@ VECTOR_FILE_MISSING = STORAGE_AREA.error(
 )
 ORPHAN = STORAGE_AREA.info(
     "dv.orphan",
-    "A file of deletion vectors is not named by any file of the log.",
+    "A file of deletion vectors is not named by any file of the log, and older than the retention of removed files.",
     spec="Deletion Vector Files",
     broken="nothing, but it takes space",
     repair="vacuum the table",
@@ -418,9 +419,17 @@ def _below_root(view: views.StorageView, path: str) -> str | None:
 
 @STORAGE_AREA.check(views.StorageView, ORPHAN)
 def files_that_no_vector_names(view: views.StorageView) -> Iterator[Finding]:
-    """Report files of vectors that no live file and no tombstone names, and that a vacuum looks at."""
+    """Report files of vectors that no live file and no tombstone names, and that a vacuum would delete.
+
+    A file that is younger than the retention may be about to be committed, and a vacuum keeps it.
+    """
     hidden, nested = views.hidden_names(view), tuple(f"{root}/" for root in view.nested_logs)
-    found = (path for path in view.files if data_files.VECTOR_FILE.fullmatch(path))
+    threshold = view.now_ms - deleted_file_retention_ms(view.state.config.properties)
+    found = (
+        path
+        for path, file in view.files.items()
+        if file.modified_ms < threshold and data_files.VECTOR_FILE.fullmatch(path)
+    )
     candidates = [path for path in found if not (hidden.hides_path(path) or path.startswith(nested))]
     if not candidates:
         return

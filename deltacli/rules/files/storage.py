@@ -124,7 +124,8 @@ SHARED_FILE = AREA.warning(
     "Live files are outside the table's directory, as in a shallow clone.",
     spec="Delta-Spark: shallow clones",
     broken="a vacuum of the table they belong to does not consider this one, so it may delete them",
-    repair="copy the rows (a deep clone); until then vacuum the other table with a long retention",
+    repair="none for a shallow clone that deltacli made: it is noted in the other table, where its vacuum keeps these "
+    "files; else copy the rows (a deep clone), and until then vacuum the other table with a long retention",
     loss="the rows of these files, after a vacuum of the other table",
     example='{"add":{"path":"file:///lake/source/part-00001.parquet",…}}',
     level=Level.LOG,
