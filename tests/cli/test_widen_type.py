@@ -192,6 +192,20 @@ def test_several_columns_are_one_commit(home: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("columns_to_widen", [FARE, (*FARE, "trip", "decimal(20,0)")])
+def test_the_ids_of_columns_are_numbers_in_the_commit(home: Path, columns_to_widen: tuple[str, ...]) -> None:
+    """
+    As Spark writes them.
+    """
+    mapped = deltacli("alter", "tbl", "mapping", "name", "--upgrade-protocol", "--yes", cwd=home)
+    done = widen(home, *columns_to_widen, *CONSENT, "--yes")
+    parameters = commit(home, 16)["commitInfo"]["operationParameters"]
+
+    assert (0, 0) == (mapped.code, done.code)
+    described = json.loads(parameters.get("columns") or f"[{parameters['column']}]")
+    assert [int] * len(described) == [type(one["metadata"]["delta.columnMapping.id"]) for one in described]
+
+
 def test_one_refused_column_blocks_the_change_of_the_others(home: Path) -> None:
     before = content(home)
 

@@ -339,3 +339,20 @@ def test_surprising_effects_are_announced(values: dict[str, str], said: str) -> 
 
     assert said in caution
     assert () == put({"owner": "me"}, values).cautions
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta.parquet.compression.codec", "zstd"),
+        ("delta.targetFileSize", "128mb"),
+        ("delta.tuneFileSizesForRewrites", "true"),
+        ("delta.parquet.vorder.enabled", "true"),
+    ],
+)
+def test_a_property_that_spark_refuses_is_noted(key: str, value: str) -> None:
+    (caution,) = put({key: value}).cautions
+
+    assert key in caution
+    assert "Spark" in caution
+    assert () == put({"delta.parquet.format.version": "1.0.0"}).cautions

@@ -108,6 +108,12 @@ PROTOCOL_FAMILY = "delta.feature."
 """Options of CREATE and ALTER TABLE, which become part of the protocol action."""
 
 CODEC, FORMAT_VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
+UNKNOWN_TO_SPARK = frozenset(
+    {CODEC, "delta.parquet.vorder.enabled", "delta.targetFileSize", "delta.tuneFileSizesForRewrites"}
+)
+"""Properties of Databricks, Fabric and others that Delta for Spark 4.4.0 does not name. Its SET TBLPROPERTIES refuses
+them (`DELTA_UNKNOWN_CONFIGURATION`).
+"""
 CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"})
 INTEGER = pattern(r"[+-]?[0-9]+")
 SIZE = pattern(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)

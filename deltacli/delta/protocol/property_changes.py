@@ -213,6 +213,9 @@ def cautions_of_properties(after: TableConfiguration, due: Mapping[str, str | No
         yield f"the commit also sets {ICT_ENABLEMENT_VERSION} and {ICT_ENABLEMENT_TIMESTAMP}, which record since when"
     if due.get(ENABLED) == "true":
         yield "streams of Delta with a schemaTrackingLocation stop once at this change: start them again"
+    for key in sorted(known_properties.UNKNOWN_TO_SPARK & due.keys()):
+        if due[key] is not None:
+            yield f"Delta for Spark does not know {key}: it ignores the property, and refuses to set it itself"
     if due.get("appendOnly") is not None:
         yield "appendOnly has no effect; the property is named delta.appendOnly"
 

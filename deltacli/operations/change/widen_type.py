@@ -24,7 +24,7 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import plain_action, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.delta.schema.widened_schema import read_exactly
+from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.delta.schema.widening import Caution, PartitionValues, PlannedChange, WideningPlan, plan_widening
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
@@ -236,7 +236,8 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
     changes_partitions = any(change.place.column.name.lower() in partitions for change in plan.due)
     return CommitRequest(
         "CHANGE COLUMN" if one else "CHANGE COLUMNS",
-        {"column": columns[0]} if one else {"columns": columns},
+        # Written here, so that numbers of the schema, such as ids, do not become texts.
+        {"column": write_exactly(columns[0])} if one else {"columns": write_exactly(columns)},
         protocol=plan.protocol_after,
         metadata=metadata,
         reads=EveryFile() if changes_partitions else None,
