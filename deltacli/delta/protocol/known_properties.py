@@ -112,7 +112,7 @@ UNKNOWN_TO_SPARK = frozenset(
     {CODEC, "delta.parquet.vorder.enabled", "delta.targetFileSize", "delta.tuneFileSizesForRewrites"}
 )
 """Properties of Databricks, Fabric and others that Delta for Spark 4.4.0 does not name. Its SET TBLPROPERTIES refuses
-them (`DELTA_UNKNOWN_CONFIGURATION`).
+them as unknown configurations.
 """
 CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"})
 INTEGER = pattern(r"[+-]?[0-9]+")
