@@ -333,7 +333,7 @@ CATALOGUE = Catalogue(
         "checkpoints.columns": "CheckpointView",
         "checkpoints.checkpoints": "CheckpointView ListingView",
         "log.last_checkpoint": "HintView ListingView",
-        "log.checksums": "ChecksumView ListingView",
+        "log.checksums": "ChecksumView HistoryView ListingView",
         "log.compactions": "CompactionView ListingView",
         "files.storage": "StateView StorageView",
         "files.archived": "StorageView",

@@ -19,9 +19,9 @@ from deltacli.core.units import format_ranges, plural
 from deltacli.delta.data_files import canonical, fault_of, unique_id
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.segment import LogFileKind
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, Place
 from deltacli.rules.framework.base import Area, Finding, Rule
-from deltacli.rules.framework.views import ChecksumView, ExpectedState, ListingView
+from deltacli.rules.framework.views import ChecksumView, ExpectedState, HistoryView, ListingView
 
 # -- version checksums as values ---------------------------------------------------------------------------------------
 
@@ -484,19 +484,23 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
             )
 
 
-@AREA.check(ListingView, MISSING)
-def versions_have_a_checksum(view: ListingView) -> Iterator[Finding]:
-    """From the first checksum on, if most versions have one. That of the newest commit may still be written."""
+@AREA.check(HistoryView, MISSING)
+def versions_have_a_checksum(view: HistoryView) -> Iterator[Finding]:
+    """From the first checksum on, if most versions have one. That of the newest commit may still be written, and Spark
+    writes none after a RESTORE.
+    """
     commits = view.listing.commits
-    having = {version for version in _versions_with_checksum(view) if version in commits}
+    having = {version for version in view.listing.checksums if version in commits}
     if not having:
         return
-    first = min(having)
+    first, newest = min(having), max(commits)
+    restored = {commit.version for commit in view.commits if (commit.commit_info or {}).get("operation") == "RESTORE"}
     due = [version for version in commits if first <= version]
-    lacking = [version for version in due if version not in having and version != view.newest_commit]
+    lacking = [version for version in due if version not in having | restored | {newest}]
     if lacking and 2 * len(having) > len(due):
         message = f"{len(lacking)} of {len(due)} versions have no checksum: {format_ranges(lacking)}"
-        yield MISSING.at(view.place(), message, seen=format_ranges(having), expected="a checksum for each commit")
+        expected = "a checksum for each commit"
+        yield MISSING.at(Place(LOG_DIRECTORY), message, seen=format_ranges(having), expected=expected)
 
 
 def _versions_with_checksum(view: ListingView) -> list[int]:
