@@ -14,8 +14,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.delta.protocol.clients import ClientAccess, access
-from deltacli.operations.explain import traits_of_version
 from deltacli.table.known_clients import known_clients
+from deltacli.table.version_traits import traits_of_version
 from tests.judges.engines import require_jars
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
