@@ -426,12 +426,15 @@ class ManagedStore:
         return self._reading(source, lambda place: self.inner.copy_within(place, target))
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        """Delete as the port says, a batch at a time, and ask the catalog before each. Raises Refused
-        (`catalog.permission`) where it does not permit the clean-up of these files.
+        """Delete as the port says, a batch at a time, and ask the catalog before each.
+
+        Raises Refused (`catalog.permission`) where it does not permit the clean-up of these files, and
+        (`catalog.diverged`) where the log has published versions that the catalog does not know.
         """
         rest = iter(paths)
         while batch := list(islice(rest, _FILES_A_BATCH)):
             view = self.log.reload()
+            self._require_none_beyond(view.latest)
             needed = {
                 Maintenance.METADATA_CLEANUP
                 if path.startswith(f"{segment.LOG_DIRECTORY}/")
@@ -447,6 +450,21 @@ class ManagedStore:
                     yield path, Failed("the catalog holds this commit")
                 elif (answer := next(done, None)) is not None:
                     yield answer
+
+    def _require_none_beyond(self, latest: int) -> None:
+        """Raise Refused where the log has published versions above the latest one of the catalog.
+
+        Nothing counts the files that they add as needed, and without these files they cannot be ratified any more.
+        """
+        unknown = sorted(version for version in self.log.beyond if version > latest)
+        if unknown:
+            raise errors.Refused(
+                f"the catalog does not know {named_ranges('version', unknown)}, which the log has: nothing is deleted "
+                "as long as their files may be needed",
+                code=DIVERGED,
+                facts={"version": str(unknown[0])},
+                hint=errors.command("catalog status"),
+            )
 
     def remove_directory(self, path: str) -> Deletion:
         return self.inner.remove_directory(path)

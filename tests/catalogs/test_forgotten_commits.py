@@ -226,3 +226,16 @@ def test_a_change_is_refused_as_long_as_the_catalog_has_forgotten_a_commit() -> 
 
     assert raised.value.code == "catalog.diverged"
     assert table.now.latest == 2
+
+
+@pytest.mark.parametrize("log_entries", [True, False])
+def test_a_vacuum_keeps_the_files_of_a_forgotten_commit(*, log_entries: bool) -> None:
+    table = forgetting(3)
+    table.now.operations = ["DATA_CLEANUP"]
+    opened, _ = table.open(now_ms=stamp_of(0) + 90 * 86_400_000)
+
+    with pytest.raises(DeltacliError) as raised:
+        opened.vacuum(log_entries=log_entries, max_delete="100%")
+
+    assert raised.value.code == "catalog.diverged"
+    assert table.memory.read("part-00003.parquet")
