@@ -136,6 +136,18 @@ def merged(
     return MergedStatistics(text, is_due or becomes_wide, could_be_tighter, needs_rows)
 
 
+def states_the_same(old: str, new: str) -> bool:
+    """Return whether each statistic of a column in the log is the computed one, so that nothing has to be judged."""
+    ours, theirs = _parsed(old, _exactly), _parsed(new, _exactly)
+    if ours is None or theirs is None:
+        return False
+    return all(
+        value == theirs.leaves[part].get(path) and type(value) is type(theirs.leaves[part].get(path))
+        for part in PER_COLUMN
+        for path, value in ours.leaves[part].items()
+    )
+
+
 def _is_unreadable(parts: Sequence[str], had: Sequence[Any], has: Sequence[Any], data_type: DataType) -> bool:
     """Return whether a statistic is not a value of its type, unless it is equal to the computed one, as 9.0 and 9."""
     if had == has and [*map(type, had)] == [*map(type, has)]:  # nearly all
