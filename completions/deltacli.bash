@@ -895,7 +895,7 @@ once;FILE
 --from;@versions;once;The first version: a number, or the first one committed at or after T.
 --to;@versions;once;The last version: a number, or the last one committed at or before T.
 --counts;-;once;Read the file actions, too, and count files and bytes.
---columns;version timestamp age timestampSource hasCommitInfo commitInfoTimestampMs inCommitTimestampMs operation operationParameters operationMetrics userId userName engineInfo readVersion isolationLevel isBlindAppend userMetadata txnId actions addedFiles removedFiles addedBytes removedBytes problem commitInfo;once;Show only these columns, in this order.
+--columns;version timestamp age timestampSource hasCommitInfo commitInfoTimestampMs inCommitTimestampMs operation operationParameters operationMetrics files rows userId userName engineInfo readVersion isolationLevel isBlindAppend userMetadata txnId actions addedFiles removedFiles addedBytes removedBytes problem commitInfo;once;Show only these columns, in this order.
 --branch;@branch;once;Branch of a Paimon table.
 --refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --format;table json ndjson csv markdown;once;Format of stdout.

@@ -13,7 +13,9 @@ from deltacli.cli.app import run
 from deltacli.operations.read.history import HistoryItem
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted, screen_of
-from tests.cli.support import make_sample
+from tests.cli.support import deltacli, make_sample
+from tests.support.actions import birth, commit_info
+from tests.support.builder import TableBuilder
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +115,33 @@ def test_a_copy_with_the_times_of_its_files_is_explained_once(trips: Path, tmp_p
     said = "note: versions 0-14 have the same time, because copying the table changed the times of its files; the times"
     assert [said] == [line[: len(said)] for line in notes(copy)]
     assert [] == notes(kept)
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> Path:
+    metrics = {"num_target_files_added": 1200, "num_target_files_removed": 2, "num_target_rows_updated": 5}
+    table = TableBuilder()
+    table.commit(*birth(), commit_info(operation="MERGE", operationMetrics=metrics))
+    table.commit(commit_info(operation="SET TBLPROPERTIES", rows="by hand"))
+    return table.write(tmp_path / "merged")
+
+
+def test_the_headings_of_a_screen_name_columns(merged: Path) -> None:
+    csv = deltacli("history", merged, "--columns", "version,FILES,rows,engine", "--format", "csv")
+    items = deltacli("history", merged, "--columns", "files,rows", "--json").document["items"]
+
+    assert ["version,files,rows,engineInfo", "1,,,", "0,+1200 -2,~5,"] == csv.out.splitlines()
+    assert {"files": {"added": 1200, "removed": 2}, "rows": {"updated": 5}} == items[1]
+    assert {"commitInfo": {"rows": "by hand"}} == items[0]
+
+
+@pytest.mark.parametrize("heading", ["changes", "committed (UTC)", "files +", "user", "message", "parameters"])
+def test_every_heading_is_accepted(heading: str, merged: Path) -> None:
+    assert 0 == deltacli("history", merged, "--columns", heading, "--counts").code
+
+
+def test_a_heading_that_needs_counts_says_so(merged: Path) -> None:
+    result = deltacli("history", merged, "--columns", "bytes +", "--json")
+
+    assert (2, "usage.column") == (result.code, result.error["code"])
+    assert "--counts" in result.error["hint"]

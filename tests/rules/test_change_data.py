@@ -20,6 +20,8 @@ from tests.rules.test_action_rules import a_commit, config_of
         ("WRITE", {"numCopiedRows": "2"}, "2 rows"),
         ("WRITE", {"numTargetRowsCopied": "2"}, "2 rows"),
         ("WRITE", {"numCopiedRows": "many", "numTargetRowsCopied": 3}, "3 rows"),
+        ("WRITE", {"num_copied_rows": 2}, "2 rows"),
+        ("MERGE", {"num_target_rows_copied": 0}, None),
         ("WRITE", {"numCopiedRows": 0}, None),
         ("WRITE", {"numCopiedRows": True}, None),
         ("WRITE", {"numCopiedRows": 1.0}, None),

@@ -121,21 +121,40 @@ def exactly(columns: Sequence[Column[Row]], terminal: Terminal) -> Sequence[Colu
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
-    """Return the columns of a comma-separated list, in its order. Raises UsageError, with the nearest name."""
+    """Return the columns of a comma-separated list, in its order, by name or by the heading that a screen shows.
+
+    Raises UsageError, with the nearest name.
+    """
     if wanted is None:
         return list(columns)
-    by_name = {column.name: column for column in columns}
-    return [by_name[name] for name in named(wanted, list(by_name))]
+    by_spelling = {column.heading().lower(): column for column in columns}
+    by_spelling |= {column.name.lower(): column for column in columns}
+
+    names = parse_column_names(wanted, [column.name for column in columns])
+    for name in names:
+        if name.lower() not in by_spelling:
+            raise unknown_column(name, [column.name for column in columns])
+    return [by_spelling[name.lower()] for name in names]
+
+
+def spellings(column: Column[Any]) -> tuple[str, str]:
+    """Return what a user may write for a column, in lower case: its name and its heading."""
+    return column.name.lower(), column.heading().lower()
 
 
 def named(wanted: str, known: Sequence[str]) -> list[str]:
     """Return the known names of a comma-separated list, in its order, whatever their case there. Raises UsageError."""
     spelled = {name.lower(): name for name in known}
-    names = parse_names(wanted, "--columns", code="usage.column", facts={"columns": ", ".join(known)})
+    names = parse_column_names(wanted, known)
     for name in names:
         if name.lower() not in spelled:
             raise unknown_column(name, known)
     return [spelled[name.lower()] for name in names]
+
+
+def parse_column_names(wanted: str, known: Sequence[str]) -> list[str]:
+    """Return the names in a value of `--columns`. Raises UsageError for an empty list or an empty name."""
+    return parse_names(wanted, "--columns", code="usage.column", facts={"columns": ", ".join(known)})
 
 
 def unknown_column(name: str, known: Sequence[str]) -> UsageError:

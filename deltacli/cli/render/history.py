@@ -14,15 +14,27 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Section, choose, exact, exactly, unknown_column, usual
+from deltacli.cli.render.columns import (
+    DRAWN_ROWS,
+    GAP,
+    Column,
+    Section,
+    choose,
+    exact,
+    exactly,
+    spellings,
+    unknown_column,
+    usual,
+)
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core import units
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.typing import JsonObject
+from deltacli.delta.log.operation_metrics import ReportedChanges, read_reported_changes
 from deltacli.delta.log.segment import CommitTime, TimestampSource
 from deltacli.operations.read.history import PROVENANCE_FIELDS, ActionCounts, History, HistoryItem
 
@@ -102,6 +114,8 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
         _of_info("operation", text=_operation, style=_operation_style, priority=1, least=10),
         _of_info("operationParameters", text=_parameters, priority=3, least=12, title="parameters"),
         _of_info("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
+        _changed_numbers("files", _file_parts),
+        _changed_numbers("rows", _row_parts),
     ]
     found += [
         _of_info(name, **_PROVENANCE.get(name, hidden))
@@ -138,7 +152,7 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
 
 def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLine]]) -> list[Column[HistoryLine]]:
     """Return a column for each wanted key of commitInfo. Raises UsageError for a name nearly one of a column."""
-    known = [column.name.lower() for column in available]
+    known = [spelling for column in available for spelling in spellings(column)]
     others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
     for name in others:
         if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
@@ -269,13 +283,26 @@ def _without_brackets(value: object) -> str:
 
 def _changes(line: HistoryLine) -> str:
     """Return what changed by the writer's metrics, numbers of 0 left out: `+5 files, -2 files, +120 rows`."""
-    changes = changes_of(line.info)
+    changes = read_reported_changes(line.info)
     counted = [(pattern, getattr(changes, field)) for field, pattern in _WORDS]
     return ", ".join(
         pattern.format(units.format_count(number)) + ("" if number == 1 else "s")
         for pattern, number in counted
         if number
     )
+
+
+def _changed_numbers(name: str, parts_of: Callable[[ReportedChanges], Parts]) -> Column[HistoryLine]:
+    """Return the column `files` or `rows` for a user who names it: `+5 -2`, by the writer's metrics.
+
+    Nobody who names no column gets it: `_change_columns` draws these numbers in place of the metrics.
+    """
+
+    def text(line: HistoryLine) -> str:
+        parts = parts_of(read_reported_changes(line.info))
+        return " ".join(f"{sign}{number}" for number, sign, _ in parts if number)
+
+    return Column(name, lambda line: text(line) or None, text, right=True, on_screen=False, in_pipe=False, priority=3)
 
 
 def _action_counts(line: HistoryLine) -> str:
@@ -290,31 +317,6 @@ def _number(name: str, attribute: str, write: Callable[[int], str], **looks: Any
     return Column(name, value, lambda line: "" if (n := value(line)) is None else write(n), right=True, **looks)
 
 
-class Changes(NamedTuple):
-    """Numbers of files and rows; 0 where the metrics are silent."""
-
-    files_added: int = 0
-    files_removed: int = 0
-    rows_added: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
-
-
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "files_added": (
-        *("numAddedFiles", "num_added_files", "numTargetFilesAdded", "numFiles"),
-        *("numFilesAdded", "filesAdded", "numRestoredFiles"),
-    ),
-    "files_removed": (
-        *("numRemovedFiles", "num_removed_files", "numTargetFilesRemoved", "numFilesRemoved"),
-        *("filesRemoved", "numDeletedFiles"),
-    ),
-    "rows_added": ("numTargetRowsInserted", "numOutputRows", "num_added_rows"),
-    "rows_updated": ("numUpdatedRows", "numTargetRowsUpdated"),
-    "rows_deleted": ("numDeletedRows", "numTargetRowsDeleted", "num_deleted_rows"),
-}
-"""The names of each metric among writers; the first that a commit has is taken."""
-
 _WORDS = (
     ("files_added", "+{} file"),
     ("files_removed", "-{} file"),
@@ -322,25 +324,6 @@ _WORDS = (
     ("rows_updated", "~{} row"),
     ("rows_deleted", "-{} row"),
 )
-
-
-def changes_of(commit_info: JsonObject | None) -> Changes:
-    """Return what the `operationMetrics` of a commitInfo say changed."""
-    metrics = (commit_info or {}).get("operationMetrics")
-    if not isinstance(metrics, dict):
-        return Changes()
-    changes = {
-        field: next((_whole(metrics[name]) for name in names if name in metrics), None)
-        for field, names in _NAMES.items()
-    }
-    return Changes(**{field: number for field, number in changes.items() if number})
-
-
-def _whole(value: object) -> int | None:
-    try:
-        return int(value) if isinstance(value, str | int) else None
-    except ValueError:
-        return None
 
 
 # -- the history of a Delta table as a result --------------------------------------------------------------------------
@@ -429,7 +412,7 @@ def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock
     chosen = choose([*available, *others], columns)
     found = read()
     absent = [column.name for column in others if _is_absent(column.name, found)]
-    counted = {column.name.lower() for column in history_columns(clock, counts=True)}
+    counted = {spelling for column in history_columns(clock, counts=True) for spelling in spellings(column)}
     if uncounted := [name for name in absent if name.lower() in counted]:
         raise UsageError(
             f"{' and '.join(uncounted)} {'needs' if len(uncounted) == 1 else 'need'} --counts",
@@ -481,7 +464,26 @@ def _chosen(item: HistoryItem, names: set[str]) -> dict[str, Any]:
     whole = item.as_json()
     shadowed = {key: value for key, value in whole.get("commitInfo", {}).items() if key in names}
     found = {name: value for name, value in whole.items() if name in names}
+
+    for name, numbers in _reported_numbers(item).items():
+        if name not in names:
+            continue
+        if name in found:  # a key that the writer added
+            shadowed[name] = found.pop(name)
+        if numbers:
+            found[name] = numbers
     return {**found, "commitInfo": shadowed} if shadowed and "commitInfo" not in names else found
+
+
+def _reported_numbers(item: HistoryItem) -> dict[str, dict[str, int]]:
+    """Return the fields of the columns `files` and `rows`, without the numbers that the writer does not report."""
+    changes = read_reported_changes(item.commit_info)
+    files = {"added": changes.files_added, "removed": changes.files_removed}
+    rows = {"added": changes.rows_added, "updated": changes.rows_updated, "deleted": changes.rows_deleted}
+    return {
+        "files": {name: number for name, number in files.items() if number},
+        "rows": {name: number for name, number in rows.items() if number},
+    }
 
 
 def _is_absent(key: str, found: History) -> bool:
@@ -527,7 +529,7 @@ def draw_history(
         canvas.draw(commits_per_day(canvas, history.times_ms), canvas.text(""))
     drawn = _drawn_columns(columns, rows, canvas.width, never_cuts=canvas.never_cuts)
     names = draw_table(canvas, _with_room(canvas, drawn, rows), rows, note=lambda line: line.gap)
-    if any(changes_of(line.item.commit_info).rows_updated for line in rows if line.item) and "rows" in names:
+    if any(read_reported_changes(line.item.commit_info).rows_updated for line in rows if line.item) and "rows" in names:
         canvas.draw(canvas.text("rows: + added, ~ updated, - deleted", Style.QUIET))
     absent = [one for one in drawn if one.name not in names and one.in_pipe and any(map(one.shown, rows))]
     absent = [one for one in absent if one.picture is None or one.name in _NUMBER_CELLS]  # bars are not missed
@@ -582,7 +584,9 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
 def _drawn_columns(
     columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine], width: int, *, never_cuts: bool
 ) -> list[Column[HistoryLine]]:
-    changes = {line.item.version: changes_of(line.item.commit_info) for line in rows if line.item is not None}
+    changes = {
+        line.item.version: read_reported_changes(line.item.commit_info) for line in rows if line.item is not None
+    }
     drawn: list[Column[HistoryLine]] = []
     has_counts = any(column.name == "addedFiles" for column in columns)
     problem_cells = max((len(line.item.problem or "") for line in rows if line.item is not None), default=0)
@@ -609,14 +613,16 @@ def _to_the_minute(line: HistoryLine) -> str:
     return units.format_moment(line.time.timestamp_ms)[:16] if line.time else ""
 
 
-def _change_columns(width: int, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:
+def _change_columns(
+    width: int, changes: Mapping[int, ReportedChanges], *, with_files: bool
+) -> list[Column[HistoryLine]]:
     """Return the columns `files` and `rows`, and a bar of the rows, or of the files where no commit counts rows."""
     has_rows = any(number for one in changes.values() for number, _, _ in _row_parts(one))
     largest = max(
         (sum(n for n, _, _ in (_row_parts(c) if has_rows else _file_parts(c))) for c in changes.values()), default=0
     )
 
-    def parts(line: HistoryLine, of: Callable[[Changes], Parts]) -> Parts:
+    def parts(line: HistoryLine, of: Callable[[ReportedChanges], Parts]) -> Parts:
         return of(changes[line.item.version]) if line.item is not None else ()
 
     def bar(line: HistoryLine, canvas: Canvas, width: int) -> Text:
@@ -639,11 +645,11 @@ def _change_columns(width: int, changes: Mapping[int, Changes], *, with_files: b
     ]
 
 
-def _file_parts(changes: Changes) -> Parts:
+def _file_parts(changes: ReportedChanges) -> Parts:
     return ((changes.files_added, "+", Style.ADDED), (changes.files_removed, "-", Style.REMOVED))
 
 
-def _row_parts(changes: Changes) -> Parts:
+def _row_parts(changes: ReportedChanges) -> Parts:
     return (
         (changes.rows_added, "+", Style.ADDED),
         (changes.rows_updated, "~", Style.CHANGED),
@@ -652,7 +658,7 @@ def _row_parts(changes: Changes) -> Parts:
 
 
 def _numbers(
-    width: int, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
+    width: int, name: str, changes: Mapping[int, ReportedChanges], of: Callable[[ReportedChanges], Parts]
 ) -> Column[HistoryLine]:
     """Return a column of signed numbers, each sign in a place of its own where the screen has room."""
     every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]

@@ -16,11 +16,12 @@ from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.progress import reported
-from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
+from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column, stated_records
+from deltacli.delta.log.operation_metrics import is_merge_without_changes
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
@@ -270,15 +271,8 @@ def _read_commit(
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException):
         return StreamCommit(file.version, fault=f"{file.name}: a file action is damaged"), None, []
     stamp = info.get("inCommitTimestamp")
-    commit = commit._replace(changes_nothing=_changes_nothing(info))
+    commit = commit._replace(changes_nothing=is_merge_without_changes(info))
     return commit, stamp if type(stamp) is int else None, found
-
-
-def _changes_nothing(info: JsonObject) -> bool:
-    metrics = info.get("operationMetrics")
-    if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
-        return False
-    return all(str(metrics.get(f"numTargetRows{what}")) == "0" for what in ("Inserted", "Updated", "Deleted"))
 
 
 def _snapshot_files(history: TableHistory, version: int, delivered: int) -> SnapshotFiles:

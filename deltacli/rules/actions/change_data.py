@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, locate_all
-from deltacli.delta.log.actions import Action
+from deltacli.delta.log.operation_metrics import read_copied_rows
 from deltacli.delta.log.random_prefixes import has_random_prefix
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, TableConfiguration, deleted_file_retention_ms
@@ -21,9 +19,7 @@ AREA = Area("change_data", spec="Add CDC File")
 _RESTORE = partial(command, "restore", version=..., table="TABLE")
 
 DIRECTORY = "_change_data"
-COPIED_ROWS = ("numCopiedRows", "numTargetRowsCopied")
 REWRITING = frozenset({"DELETE", "UPDATE", "MERGE"})
-_NUMBER = pattern("[0-9]{1,18}")
 
 FILE_MISSING = AREA.warning(
     "cdc.file-missing",
@@ -167,7 +163,7 @@ def change_data_is_missing(view: CommitView) -> Iterator[Finding]:
     if not _changes_data(view.adds) or not _changes_data(view.removes) or view.of_kind("cdc"):
         return
     info = view.commit_info or {}
-    copied = _copied_rows(info)
+    copied = read_copied_rows(info)
     if copied is None and str(info.get("operation")) not in REWRITING:
         return
     if copied != 0:
@@ -178,18 +174,6 @@ def change_data_is_missing(view: CommitView) -> Iterator[Finding]:
 
 def _changes_data(files: list[LocatedAction]) -> bool:
     return any(placed.action.get("dataChange") is True for placed in files)
-
-
-def _copied_rows(info: Action) -> int | None:
-    """Return how many rows the writer reports as copied unchanged (Spark: as text), or None if it reports no number."""
-    metrics: Any = info.get("operationMetrics")  # Any: free in form
-    if not isinstance(metrics, dict):
-        return None
-    for name in COPIED_ROWS:
-        found = metrics.get(name)
-        if type(found) is int or (isinstance(found, str) and _NUMBER.fullmatch(found)):
-            return int(found)
-    return None
 
 
 @AREA.check(CommitView, VIOLATED, DV_DELETE)

@@ -26,6 +26,7 @@ from deltacli.delta.data_files import canonical
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action, schema_of_action
 from deltacli.delta.log.file_actions import whole_actions
+from deltacli.delta.log.operation_metrics import is_merge_without_changes
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.protocol.features import Protocol
 from deltacli.operations.read.changes import Break, CommitSummary, break_at, fields_of_adds, with_partition_values
@@ -357,8 +358,6 @@ ROWS_A_BATCH = 10_000
 FileBatch = tuple[str, "pa.RecordBatch"]
 """The action (`add`, `remove`, `cdc`), and files in columns."""
 
-_ROWS_OF_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-
 
 def kinds_of(summary: CommitSummary, *, is_feed: bool) -> tuple[str, ...]:
     """Return which actions of a commit are the changes of a feed, or the added and removed files."""
@@ -366,15 +365,7 @@ def kinds_of(summary: CommitSummary, *, is_feed: bool) -> tuple[str, ...]:
         return "add", "remove"
     if summary.has_change_data:
         return ("cdc",)
-    return () if _is_merge_without_changes(summary.info) else ("add", "remove")
-
-
-def _is_merge_without_changes(info: Action) -> bool:
-    """Return True for a MERGE that rewrote files but changed no row, which has no change data files."""
-    metrics = info.get("operationMetrics")
-    if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
-        return False
-    return all(str(metrics.get(name)) == "0" for name in _ROWS_OF_MERGE)
+    return () if is_merge_without_changes(summary.info) else ("add", "remove")
 
 
 @dataclass(frozen=True, slots=True)
