@@ -489,6 +489,13 @@ def write_columns(
     return [column.name for column in chosen]
 
 
+def write_with_total(
+    sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], total: Row
+) -> None:
+    """Write one row per table, and below several of them the row with their totals."""
+    write_columns(sink, terminal, columns, [*rows, total] if len(rows) > 1 else rows)
+
+
 def _headings(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> list[str]:
     """The titles of the columns, and on a screen a line of their subtitles, if there are any."""
 

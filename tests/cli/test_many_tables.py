@@ -74,7 +74,7 @@ def test_without_consent_all_plans_are_shown_and_nothing_is_changed(several: Pat
     result = deltacli("vacuum", *"abc", *NOW, cwd=several)
     document = deltacli("vacuum", *"abc", *NOW, "--json", cwd=several)
 
-    assert ["a:", "b:", "c:"] == [line for line in result.out.splitlines() if line.endswith(":")]
+    assert ["table", "a", "b", "c", "all"] == [line.split()[0] for line in result.out.splitlines()]
     lines = result.err.splitlines()
     what = "delete 33 files (54.6 KiB) of 3 tables: a 11, b 11, c 11"
     assert (4, f"error: nothing was changed: confirmation is required to {what}") == (result.code, lines[0])
@@ -450,15 +450,113 @@ def test_a_stream_has_the_error_of_a_table_and_is_not_complete(several: Path) ->
     assert (3, False, "x*") == (result.code, lines[-1]["complete"], lines[0]["table"])
 
 
-def test_text_has_a_heading_for_each_table(several: Path) -> None:
-    result = deltacli("optimize", "a", "b", "--dry-run", cwd=several)
-    markdown = deltacli("optimize", "a", "b", "--dry-run", "--format", "markdown", cwd=several)
+def test_details_of_each_table_come_with_a_heading_on_request(several: Path) -> None:
+    result = deltacli("optimize", "a", "b", "--dry-run", "-v", cwd=several)
+    markdown = deltacli("optimize", "a", "b", "--dry-run", "-v", "--format", "markdown", cwd=several)
     check = deltacli("optimize", "a", "b", "--check", cwd=several)
 
     alone = [deltacli("optimize", name, "--dry-run", cwd=several).out for name in "ab"]
-    assert f"a:\n{alone[0]}\nb:\n{alone[1]}" == result.out
+    short = deltacli("optimize", "a", "b", "--dry-run", cwd=several).out
+    assert f"a:\n{alone[0]}\nb:\n{alone[1]}\n{short}" == result.out
     assert ["### a", "### b"] == [line for line in markdown.out.splitlines() if line.startswith("#")]
     assert 1 == check.code
+
+
+# -- one row per table, and the totals ---------------------------------------------------------------------------------
+
+
+def rows_of(result: Result) -> list[list[str]]:
+    """Return the rows of the table that a command prints for several tables, without its heading."""
+    return [line.split() for line in result.out.splitlines()[1:]]
+
+
+WORDS = {"vacuum": [*NOW], "optimize": [], "stats": ["--all"], "checkpoint": []}
+
+
+@pytest.mark.parametrize("command", WORDS)
+@pytest.mark.parametrize("mode", ["--dry-run", "--yes"])
+def test_each_table_is_one_row_and_the_last_line_has_the_totals(command: str, mode: str, several: Path) -> None:
+    broken(several / "b")
+    words = [command, *"abc", *WORDS[command], *([] if command == "checkpoint" and mode == "--yes" else [mode])]
+    totals = deltacli(*words, "--json", cwd=several).document if mode == "--dry-run" else None
+
+    result = deltacli(*words, cwd=several)
+
+    state = "planned" if mode == "--dry-run" else "done"
+    assert ["a", "b", "c", "all"] == [row[0] for row in rows_of(result)]
+    assert [state, "(commit.bad-json)", state] == [row[-1] for row in rows_of(result)[:3]]
+    assert f"2 {state}, 1 failed" in result.out.splitlines()[-1]
+    if totals is not None:
+        assert {"planned": 2, "failed": 1} == totals["total"]["states"]
+        assert totals["total"]["files"] == sum(one["files"] or 0 for one in totals["tables"])
+
+
+def test_what_was_done_is_counted_and_not_what_was_planned(several: Path) -> None:
+    done = deltacli("vacuum", *"ab", *NOW, "--yes", "--json", cwd=several).document
+
+    assert [(11, "done"), (11, "done")] == [(one["files"], one["state"]) for one in done["tables"]]
+    assert 22 == done["total"]["files"]
+    assert sum(one["deleted"]["sizeBytes"] for one in done["documents"]) == done["total"]["sizeBytes"]
+
+
+def test_a_refused_table_is_counted_and_its_files_are_in_no_sum(several: Path) -> None:
+    shutil.copytree(several / "a", several / "b" / "inner")
+
+    text = deltacli("vacuum", *"abc", *NOW, "--dry-run", cwd=several)
+    document = deltacli("vacuum", *"abc", *NOW, "--dry-run", "--json", cwd=several).document
+
+    assert (1, 22) == (document["total"]["refused"], document["total"]["files"])
+    assert [11, None, 11] == [one["files"] for one in document["tables"]]
+    assert "2 planned, 1 refused" in text.out.splitlines()[-1]
+    assert document["tables"][1]["code"] in text.out
+
+
+def test_tables_with_nothing_to_do_are_rows_of_zeros(several: Path) -> None:
+    deltacli("optimize", *"abc", "--yes", cwd=several)
+
+    again = deltacli("optimize", *"abc", "--dry-run", cwd=several)
+    document = deltacli("optimize", *"abc", "--yes", "--json", cwd=several).document
+
+    assert [["0", "0"]] * 3 == [row[1:3] for row in rows_of(again)[:3]]
+    assert {"tables": 3, "files": 0, "sizeBytes": 0, "refused": 0, "states": {"nothing to do": 3}} == document["total"]
+
+
+def test_thirty_tables_take_thirty_two_lines_and_a_short_question(sample: Path, tmp_path: Path) -> None:
+    names = [f"t{number:02}" for number in range(30)]
+    for name in names:
+        shutil.copytree(sample, tmp_path / name)
+
+    result = deltacli("vacuum", "*", *NOW, cwd=tmp_path)
+
+    assert [*names, "all"] == [row[0] for row in rows_of(result)]
+    assert "delete 330 files" in result.err
+    assert "and 25 more" in result.err
+
+
+def test_the_rows_are_shown_once_where_nobody_agrees(several: Path) -> None:
+    with Session("vacuum", *(several / name for name in "ab"), *NOW, "--color", "never", size=(200, 60)) as session:
+        asked = session.read_until("[y/N] ")
+        session.type("n\n")
+        _, said = session.finish()
+
+    assert 1 == asked.count("all 2 tables")
+    assert 1 == said.count("all 2 tables")
+
+
+def test_a_verification_counts_the_files_of_the_checkpoints(several: Path) -> None:
+    checkpoint = next((several / "b" / "_delta_log").glob("*.checkpoint.parquet"))
+    checkpoint.write_bytes(b"PAR1")
+
+    result = deltacli("checkpoint", *"ab", "--verify", cwd=several)
+
+    assert (1, [["a", "1", "done"], ["b", "1", "findings"]]) == (result.code, rows_of(result)[:2])
+
+
+def test_a_listing_of_the_files_is_shown_for_each_table(several: Path) -> None:
+    result = deltacli("vacuum", "a", "b", *NOW, "--dry-run", "--files", cwd=several)
+
+    assert ["a:", "b:"] == [line for line in result.out.splitlines() if line.endswith(":")]
+    assert 22 == sum(line.count(".parquet") for line in result.out.splitlines())
 
 
 @pytest.mark.parametrize(("hard", "code", "made"), [(200, 0, 15), (60, 2, 14)])

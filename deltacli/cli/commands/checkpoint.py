@@ -79,6 +79,8 @@ def checkpoint(
             from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 
             outcomes = list(verify_checkpoints(opened, version=declared.chosen_version(opened, version, timestamp)))
+            if run.part is not None:
+                run.part.state_outcome(sum(len(one.checkpoint.files) for one in outcomes), None)
             run.write(verifications(opened.uri, outcomes))
             if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
                 run.say_next(f"deltacli validate {quoted_table(table)}", also_in_pipe=True)
@@ -129,5 +131,6 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         done=result,
         following=following,
         notes=notes,
+        achieved=lambda made: (len(made.files), sum(file.size_bytes for file in made.files)),
     )
     run_change(run, opened, Checkpoint(request), wording, Mode(dry_run))

@@ -95,6 +95,7 @@ def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> Non
         facts=lambda plan: _unreadable(plan) if plan.unreadable else {},
         before=lambda plan: _before(plan, table) if plan.unreadable else None,
         deed=_deed,
+        achieved=lambda outcome: (outcome.files_removed, outcome.bytes_removed),
     )
     run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(request), wording, mode)
 

@@ -75,6 +75,11 @@ def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
     def deed(plan: StatsPlan) -> tuple[str, Amount]:
         return "compute the statistics of", Amount(plan.files, plan.size_bytes)
 
+    def achieved(outcome: StatsOutcome) -> tuple[int, int | None]:
+        if outcome.committed == outcome.plan.files:
+            return outcome.committed, outcome.plan.size_bytes
+        return outcome.committed, None if outcome.committed else 0
+
     wording: Wording[StatsPlan, StatsOutcome] = Wording(
         question=lambda plan: (
             f"read the {plan.request.read} of {plural(plan.files, 'file')} of {plan.table.uri} and commit their "
@@ -84,6 +89,7 @@ def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
         done=lambda outcome: stats_result(outcome.plan, outcome),
         following=lambda outcome: f"deltacli history {quoted_table(table)} --limit 3" if outcome.versions else None,
         deed=deed,
+        achieved=achieved,
     )
     change = ComputeStats(request, examines=mode.check)
     run_change(run, run.open_table(table, writes=not mode.only_plans), change, wording, mode)

@@ -68,7 +68,7 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
         "--explain": how.explain,
         "--purge-older": how.purge_older_ms,
     }
-    run_many(run, tables, use, Mode(how.dry_run, how.yes), of_one)
+    run_many(run, tables, use, Mode(how.dry_run, how.yes), of_one, lists_files=how.files)
 
 
 def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
+from deltacli.changing.plan import NO_FILES
 from deltacli.cli import results
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, Section, exactly, refused, usual
@@ -561,7 +562,13 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
         lambda _: f"deltacli history {quoted_table(name)}",
         deletes_by_age=True,
         deed=lambda plan: ("delete", plan.amount),
+        achieved=_deleted_schemas,
     )
+
+
+def _deleted_schemas(result: SchemaVacuumResult) -> tuple[int, int]:
+    deleted = NO_FILES if result.outcome is None else result.outcome.deleted
+    return deleted.files, deleted.size_bytes
 
 
 # -- a change of a Paimon table's schema -------------------------------------------------------------------------------

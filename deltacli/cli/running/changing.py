@@ -165,6 +165,8 @@ class Wording(Generic[P, O]):
     """What the refusal to go on without a confirmation names as well."""
     deed: Callable[[P], tuple[str, Amount]] | None = None
     """What is done with how many files, for a question about several tables; None: the command takes one table."""
+    achieved: Callable[[O], tuple[int, int | None]] | None = None
+    """With how many files it was done, and their bytes, None if these are not known; None: as planned."""
     kept: str = ""
     """What the question about several tables says behind their number."""
     is_finding: Callable[[P | O], bool] = lambda _: False
@@ -184,6 +186,8 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             run.note(f"note: {note}")
         refusal = plan.objection()
         if mode.only_plans or plan.is_noop or refusal is not None:
+            if run.part is not None:
+                run.part.state_plan(_planned_amount(wording, plan), is_noop=plan.is_noop and refusal is None)
             run.write(wording.planned(plan, mode.only_plans or refusal is not None))
             if refusal is not None:
                 raise refusal
@@ -194,6 +198,7 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
     pending = Pending(run, table, change, wording, mode, plan)
     if run.part is None:
         return pending.execute(is_agreed=False)
+    run.part.state_plan(_planned_amount(wording, plan), is_noop=False)
     if pending.asks and not mode.yes:
         _write_plan(run, wording, plan)
     run.part.pending = pending
@@ -268,6 +273,8 @@ class Pending(Generic[P, O]):
             if wording.question is None:
                 return standing(planned)
             if not (is_agreed and planned is plan):
+                if run.part is not None:  # the question is about this table alone
+                    run.part.shows_details = True
                 show = partial(_write_plan, run, wording, planned)
                 confirmed(run, wording.question(planned), show, yes=self.mode.yes, facts=wording.facts(planned))
             if wording.deletes_by_age:
@@ -280,21 +287,34 @@ class Pending(Generic[P, O]):
             except Exception as fault:
                 _note_after(run, gates, noted)
                 if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
-                    run.write(_done(wording, gates[0]))
+                    self._write_outcome(gates[0])
                 raise
             _note_after(run, gates, noted)
-            run.write(_done(wording, gates[0]))
+            self._write_outcome(gates[0])
             if (following := wording.following(outcome)) is not None:
                 run.say_next(following)
         except Interrupted as interruption:
             interruption.outcome = _told(gates, interruption)
             if run.part is not None and gates and gates[0].has_begun:
-                run.write(_done(wording, gates[0]))
+                self._write_outcome(gates[0])
             raise
         invocation.is_reporting |= gates[0].has_begun
         if wording.is_finding(outcome):
             raise Exit(EXIT_FINDINGS)
         return outcome
+
+    def _write_outcome(self, gate: Gate[P, O]) -> None:
+        """Write what was done, and keep its amount for the row of a table among several."""
+        if self.run.part is not None:
+            achieved = self.wording.achieved
+            if achieved is not None:
+                self.run.part.state_outcome(*achieved(gate.outcome))
+        self.run.write(_done(self.wording, gate))
+
+
+def _planned_amount(wording: Wording[P, O], plan: P) -> Amount | None:
+    """Return the files of a plan; None where they are not known before it is executed."""
+    return None if wording.deed is None else wording.deed(plan)[1]
 
 
 def _write_plan(run: Run, wording: Wording[P, O], plan: P) -> None:

@@ -16,9 +16,17 @@ from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.render.many import (
+    Overview,
+    TableRow,
+    TableState,
+    state_of_error,
+    state_of_result,
+    sum_rows,
+)
 from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, Pending, confirmed
-from deltacli.cli.terminal.shell import again, again_with
+from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
@@ -30,6 +38,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
 
 if TYPE_CHECKING:
+    from deltacli.changing.plan import Amount
     from deltacli.cli.running.run import Run
     from deltacli.cli.usage import Meant
     from deltacli.core.typing import JsonObject
@@ -74,6 +83,35 @@ class Part:
         self.following: list[str] = []
         self.others: list[str] = []
         """What was written before, of any table."""
+        self.shows_details = False
+        """Whether the result of the table is shown, besides its row among those of all tables."""
+        self.state: TableState | None = None
+        """What is planned or was done; None where neither is known."""
+        self.files: int | None = None
+        self.size_bytes: int | None = None
+
+    def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+        """Keep what is planned, for the row of the table."""
+        self.state = TableState.NOTHING if is_noop else TableState.PLANNED
+        if amount is not None:
+            self.files, self.size_bytes = amount.files, amount.size_bytes
+
+    def state_outcome(self, files: int, size_bytes: int | None) -> None:
+        """Keep how many files it was done with, for the row of the table."""
+        self.state, self.files, self.size_bytes = TableState.DONE, files, size_bytes
+
+    def row(self) -> TableRow:
+        """Return the table as one row among those of all tables."""
+        if self.error is None:
+            state = self.state
+            if state in (None, TableState.DONE):
+                state = state_of_result(self.exit_code)
+            return TableRow(self.name, self.uri, state, self.files, self.size_bytes)
+        error_code, exit_code = self.error["code"], self.error["exit"]
+        state = state_of_error(exit_code, error_code)
+        has_amount = state.counts and self.state is TableState.DONE
+        amount = (self.files, self.size_bytes) if has_amount else (None, None)
+        return TableRow(self.name, self.uri, state, *amount, code=error_code)
 
     def fail(self, fault: DeltacliError) -> None:
         self.error = self._pasted_from_here(report_error(fault, invocation.arguments, self.name))
@@ -126,8 +164,15 @@ class _Results(Result):
             for one in (None if part.result is None else _whole(part.result), part.error)
             if one is not None
         ]
+        rows = self.rows()
         fields = {"kind": "deltacli.many", "schemaVersion": SCHEMA_VERSION, "complete": self._is_complete}
-        return Document({**fields, "documents": documents})
+        return Document(
+            {**fields, "documents": documents, "tables": [row.as_json() for row in rows], "total": sum_rows(rows)}
+        )
+
+    def rows(self) -> list[TableRow]:
+        """Return one row per table."""
+        return [part.row() for part in self._parts]
 
     def lines(self, emit: Emit) -> bool:
         for part in self._parts:
@@ -198,13 +243,20 @@ class _WithTable:
 
 
 def run_many(
-    run: Run, names: Sequence[str], use: Use, mode: Mode, of_one: Mapping[str, object] = MappingProxyType({})
+    run: Run,
+    names: Sequence[str],
+    use: Use,
+    mode: Mode,
+    of_one: Mapping[str, object] = MappingProxyType({}),
+    *,
+    lists_files: bool = False,
 ) -> None:
     """Run a command on several tables, and raise Exit with the exit code that counts first.
 
-    All are planned and shown before a question about all of them. An error on one table does not stop the others, but
-    nothing is done where the command line is wrong for one. `of_one`: options that work on one table, and their values.
-    Raises UsageError, also for these.
+    All are planned and shown before a question about all of them: a row per table and the totals, and with `-v` or
+    `lists_files` the details of each table above them. An error on one table does not stop the others, but nothing is
+    done where the command line is wrong for one. `of_one`: options that work on one table, and their values. Raises
+    UsageError, also for these.
     """
     if len(names) == 1 and not is_pattern(run.open_other(names[0]), names[0]):
         use(run, names[0])
@@ -215,22 +267,28 @@ def run_many(
             raise UsageError(f"{option} works on one table", facts={"tables": some_of(names, _NAMED)})
     parts = _parts(run, names)
     _require_open_files(len(parts))
+    shows_details = lists_files or run.verbosity > 0
+    for part in parts:
+        part.shows_details = shows_details
     try:
         _plan(run, parts, use)
     except Interrupted as interruption:
         _give_up(parts, interruption)
         _write(run, parts, is_whole=False)
         raise
-    is_whole = False
+    is_whole, refused = False, 0
     try:
         refused = _execute(run, parts, mode)
         is_whole = True
     finally:
-        _write(run, parts, is_whole=is_whole)
+        if not (refused and _is_for_people(run)):  # else the rows of the plans are there already
+            _write(run, parts, is_whole=is_whole)
     failed = [part.name for part in parts if part.error is not None]
     if failed and run.format is TABLE:
         tried = sum(not part.is_left_out for part in parts)
         run.note(f"note: {tried - len(failed):,} of {plural(tried, 'table')} done; failed: {', '.join(failed)}")
+    if mode.only_plans and run.is_on_screen and not shows_details:
+        run.note(f"details of each table: {again_with_flags(invocation.arguments, ['-v'])}")
     following = {line for part in parts for line in part.following}
     if len(following) == 1:
         run.say_next(following.pop())
@@ -369,8 +427,25 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
 
 
 def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:
-    if run.format not in (TABLE, MARKDOWN):
-        run.write(_Results(parts, is_whole=is_whole))
+    """Write the result of all tables: documents for programs, for people a row per table and the totals."""
+    results = _Results(parts, is_whole=is_whole)
+    if not _is_for_people(run):
+        run.write(results)
+        return
+    rows = results.rows()
+    if not rows:
+        return
+    invocation.is_reporting = invocation.has_agreed
+    written = parts[0].others
+    with run.sink() as sink:
+        if written:
+            sink.write(b"\n")
+        run.format.write(sink, Overview(rows), run.terminal)
+    written.append("")
+
+
+def _is_for_people(run: Run) -> bool:
+    return run.format in (TABLE, MARKDOWN)
 
 
 def _give_up(parts: Sequence[Part], interruption: Interrupted) -> None:
@@ -385,6 +460,8 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
     planned = [(part, part.pending) for part in parts if part.pending is not None]
     try:
         if asking := [(part, pending) for part, pending in planned if pending.asks]:
+            if not mode.yes and _is_for_people(run):
+                _write(run, parts, is_whole=False)
             facts = {f"{part.name}, {name}": fact for part, one in asking for name, fact in one.facts.items()}
             confirmed(run, _question(asking), lambda: None, yes=mode.yes, facts=facts)
     except DeltacliError as refused:
@@ -411,6 +488,7 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
 def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
     deeds = [pending.deed for _, pending in asking]
     total = sum((amount for _, amount in deeds), NO_FILES)
-    each = ", ".join(f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True))
+    numbers = [f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True)]
+    each = some_of(numbers, _NAMED)  # each has a row above the question
     count = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)})"
     return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}{asking[0][1].wording.kept}: {each}"

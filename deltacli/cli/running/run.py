@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
+    from deltacli.changing.plan import Amount
     from deltacli.cli.render.columns import Section
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
@@ -76,10 +77,17 @@ if TYPE_CHECKING:
         name: str
         result: Result | None
         pending: Any  # Any: what is left to be done
+        shows_details: bool
         following: list[str]
 
         def head(self, run: Run, sink: BinaryIO) -> None:
             """Write the heading above a result."""
+
+        def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+            """Keep what is planned, for the row of the table."""
+
+        def state_outcome(self, files: int, size_bytes: int | None) -> None:
+            """Keep how many files it was done with, for the row of the table."""
 
 
 _NEXT, _NOTE = "next: ", "note: "
@@ -179,8 +187,8 @@ class Run:
         self._written[:] = [result]
         if self.part is not None:
             self.part.result = result
-            if self.format not in (TABLE, MARKDOWN):
-                return
+            if self.format not in (TABLE, MARKDOWN) or not self.part.shows_details:
+                return  # a row in the overview of all tables, or a document among others
         with self.sink() as sink:
             if self.part is not None:
                 self.part.head(self, sink)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.changing.change import Change, O, P, plan_change
-from deltacli.changing.plan import Amount
+from deltacli.changing.plan import NO_FILES, Amount
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import BranchOption, DryRunOption, YesOption
 from deltacli.cli.results import Outcome, Result, require_target
@@ -99,6 +99,11 @@ def _carry_out(
 def _keep_retention(refused: Refused | PartlyDone, condition: str) -> None:
     if isinstance(refused, Refused) and refused.code == "vacuum.retention" and refused.override:
         keep_retention(refused, invocation.arguments, refused.override, condition)
+
+
+def _deleted_files(result: VacuumResult) -> tuple[int, int]:
+    deleted = NO_FILES if result.outcome is None else result.outcome.deleted
+    return deleted.files, deleted.size_bytes
 
 
 class VacuumCommand(NamedTuple):
@@ -224,6 +229,7 @@ class VacuumCommand(NamedTuple):
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
             deed=lambda plan: ("delete", Amount(plan.files, plan.size_bytes)),
+            achieved=_deleted_files,
             kept="" if self.request.quarantine is None else f", with copies in {self.request.quarantine}",
         )
         _carry_out(self.run, self.table, change, wording, self.how)

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
-from deltacli.cli.results import write_columns
+from deltacli.cli.results import write_with_total
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
@@ -135,11 +135,11 @@ def write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) 
         )
         for table in report.tables
     ]
-    if len(rows) > 1:
-        suppressed = sum(row.suppressed or 0 for row in rows) or None
-        name = f"all {report.subjects}" if not report.tables[0].is_server else report.subjects
-        rows.append(_Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None))
-    write_columns(sink, terminal, _summary_columns(), rows)
+    suppressed = sum(row.suppressed or 0 for row in rows) or None
+    has_tables = not (report.tables and report.tables[0].is_server)
+    name = f"all {report.subjects}" if has_tables else report.subjects
+    total = _Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None)
+    write_with_total(sink, terminal, _summary_columns(), rows, total)
 
 
 def _summary_columns() -> list[Column[_Row]]:
