@@ -57,6 +57,17 @@ from deltacli.table.version_traits import traits_of_version
 _OTHER_NAMES = {"delta-rs": "deltalake", "clickhouse": "chdb", "delta-spark": "spark", "dbr": "databricks"}
 
 
+_OTHER_PRODUCTS = (
+    *("arcticdb", "athena", "bigquery", "bodo", "dataproc", "denodo", "doris", "dremio", "drill", "dynamodb", "emr"),
+    *("fabric", "firebolt", "flink", "glue", "hive", "hudi", "iceberg", "impala", "lakesail", "onelake", "pinot"),
+    *("powerbi", "presto", "pulsar", "redshift", "snowflake", "snowpark", "starburst", "starrocks", "synapse"),
+    *("vertica", "xtable"),
+)
+"""Products that people ask about, and of which nothing was measured or read: no name here is a misspelled one."""
+_MISSPELLED = 0.8
+"""The similarity above which a name counts as a misspelled one of the same product: `sparc`, but not `fabric`."""
+
+
 class ChangeKind(StrEnum):
     """A change whose effect is asked for."""
 
@@ -121,13 +132,31 @@ def _client(text: str) -> tuple[str, str | None]:
     known = [client.name for client in (*known_clients(), *paimon_clients())]
     found = _OTHER_NAMES.get(name.lower(), name.lower())
     if found not in known:
-        near = nearest_name(found, [*known, *_OTHER_NAMES])
-        raise UsageError(f"unknown client {name!r}", code="usage.client", facts={"known": ", ".join(known)}).asking(
-            name, near and _OTHER_NAMES.get(near, near)
-        )
+        raise _no_facts(name, known)
     if has_version and not any(map(str.isdigit, version)):
         raise UsageError(f"{version!r} is not a version of {found}", facts={"expected": f"{found}=1.2.3"})
     return found, version.removeprefix("v") or None
+
+
+def _no_facts(name: str, known: Sequence[str]) -> UsageError:
+    """Return the error for a client about which nothing is known.
+
+    A product is never suggested in place of another one, as it would be by the likeness of their names: what Databricks
+    does says nothing of Fabric.
+    """
+    facts = {"known": ", ".join(known)}
+    if _is_other_product(name):
+        facts["instead"] = f"compare the features of the table with the documentation of {name}"
+        return UsageError(f"no facts about {name}", code="usage.client", facts=facts, hint=command("explain"))
+    near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], alike=_MISSPELLED)
+    meant = None if near is None else _OTHER_NAMES.get(near, near)
+    return UsageError(f"no facts about {name!r}", code="usage.client", facts=facts).asking(name, meant)
+
+
+def _is_other_product(name: str) -> bool:
+    """Return True for names such as `fabric`, `Amazon Athena`, `snowflake-iceberg` or `big_query`."""
+    words = re.sub(r"[^a-z0-9]+", " ", name.lower())
+    return any(product in words.split() or product in words.replace(" ", "") for product in _OTHER_PRODUCTS)
 
 
 def _change(text: str) -> Supposed:

@@ -426,3 +426,44 @@ def test_duckdb_reads_null_behind_a_column_with_another_physical_name(
 
     assert is_read == found["reads"]
     assert (not is_read) == (f"columnMapping.by-{mode}-partition" in {one["trait"] for one in found["blockers"]})
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        *("fabric", "Fabric=1.3", "athena", "amazon-athena", "snowflake", "BigQuery", "big_query", "starrocks"),
+        *("redshift", "redshift-spectrum", "synapse", "azure synapse", "onelake", "snowpark", "presto", "flink"),
+    ],
+)
+def test_a_product_without_facts_is_not_another_one(product: str, home: Path) -> None:
+    result = explain(home, "--client", product, "--json")
+
+    name = product.partition("=")[0]
+    assert (2, "usage.client") == (result.code, result.error["code"])
+    assert f"no facts about {name}" == result.error["message"]
+    assert "deltacli explain ./tbl --json" == result.error["hint"]
+    assert "databricks" in result.error["details"]["known"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("sparc", "spark"),
+        ("Databrick", "databricks"),
+        ("dukcdb", "duckdb"),
+        ("deltars", "deltalake"),
+        ("trno", "trino"),
+    ],
+)
+def test_a_misspelled_client_is_suggested(typed: str, meant: str, home: Path) -> None:
+    result = explain(home, "--client", typed, "--json")
+
+    assert result.error["message"].endswith(f"did you mean {meant}?")
+    assert f"deltacli explain ./tbl --client {meant}" in result.error["hint"]
+
+
+@pytest.mark.parametrize("typed", ["", "x", "fab", "brick", "oracle", "postgres", "é", "a" * 5_000])
+def test_what_is_like_no_client_has_no_suggestion(typed: str, home: Path) -> None:
+    result = explain(home, "--client", typed, "--json")
+
+    assert (2, False) == (result.code, "did you mean" in result.error["message"])
