@@ -17,7 +17,7 @@ from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
-from deltacli.storage import Created, Existed, LocalStorage, ReadStorage, Storage
+from deltacli.storage import Created, LocalStorage, ReadStorage, Storage, Unknown
 
 NOTES = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
 
@@ -84,8 +84,10 @@ class CloneNote(NamedTuple):
             made = storage.put_if_absent(path, data)
             if made == Created():
                 return WrittenNote(storage, path, data)
-            if not isinstance(made, Existed):
-                break
+            if isinstance(made, Unknown):
+                raise OutcomeUnknown(
+                    f"whether {path} was written is unknown", facts={"why": made.cause}, table=storage.uri
+                )
             earlier = _read_note(storage, path)
             if earlier is None or earlier.note[:2] != self[:2]:
                 continue
@@ -93,7 +95,7 @@ class CloneNote(NamedTuple):
                 return None
             storage.put(path, data)
             return WrittenNote(storage, path, data, earlier.data)
-        raise OutcomeUnknown(f"whether {self.path} was written is unknown")
+        raise OutcomeUnknown(f"whether {self.path} was written is unknown", table=storage.uri)
 
 
 class WrittenNote(NamedTuple):

@@ -513,6 +513,7 @@ class _Sender:
                 "still appear for as long as a request can be on its way",
             },
             hint=errors.command("log cat", version),
+            table=self._table.uri,  # which is the clone or the copy, and not the table that is cloned
         )
 
 

@@ -32,8 +32,9 @@ from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.copy.verify import Difference, differences, require_equal, require_log
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
-from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
+from deltacli.storage import Created, Creation, Existed, LocalStorage, PathKind, Storage
 from deltacli.storage.base import held, require_place
+from deltacli.storage.outcomes import Unknown, stat_created
 from deltacli.storage.second_process import Beside
 from deltacli.table.find_log import list_log_files
 from deltacli.table.rebuild import read_snapshot
@@ -78,9 +79,8 @@ class CopyResult:
         copied = f"{plural(self.copied.files, 'file')} copied"
         if self.can_continue is None and not self.is_out_of_time:
             return copied
-        return (
-            f"{copied}; {errors.CONTINUE if self.can_continue is not False else 'running it again does not mend this'}"
-        )
+        advice = "running it again does not repair this" if self.can_continue is False else errors.CONTINUE
+        return f"{copied}; {advice}"
 
     def shortfall(self) -> Shortfall | None:
         """Return that the time was up: an error ends a copy otherwise."""
@@ -269,7 +269,10 @@ class _Run:
             own_id=own_id,
             is_relative=isinstance(self._source, RelativeLog),
         )
-        if self._target.put_if_absent(NOTE_PATH, note.to_bytes()) != Created():
+        made = self._target.put_if_absent(NOTE_PATH, note.to_bytes())
+        if isinstance(made, Unknown):
+            stat_created(self._target, NOTE_PATH, made)
+        if made != Created() and self._target.read(NOTE_PATH) != note.to_bytes():
             raise errors.ConflictLost(
                 f"another copy to {self._target.uri} was started in the meantime", code="copy.conflict"
             )
@@ -316,7 +319,7 @@ class _Run:
             if size >= _GROUP_BYTES:
                 refuse_sparse(source, path)
             paths = [path for path, _ in group]
-            with _in_source():
+            with self._blaming_source(paths):
                 made = (beside and beside.copy_group(paths)) or target.copy_group(source, paths)
             return self._done(group, made)
 
@@ -328,17 +331,35 @@ class _Run:
     def _copy_one(self, file: tuple[str, int]) -> _Copied:
         path, size = file
         self._throttle(size)
-        with _in_source():
+        with self._blaming_source([path]):
             if self._within is not None:
                 return self._done([file], [self._within(path, path)])
             proofs: list[object] = []
             made = copy_file(self._data, path, size, self._target, proven=lambda: proofs.append(path))
             return self._done([file], [made])._replace(checksums=len(proofs))
 
+    @contextmanager
+    def _blaming_source(self, paths: Sequence[str]) -> Iterator[None]:
+        """Raise ConflictLost where the source loses a file while it is copied.
+
+        A directory of the target can be lost, too, such as a mount that goes away: then the files of the source are
+        still there, and the error is about the target.
+        """
+        try:
+            yield
+        except errors.FileMissing as fault:
+            sources = (self._source, self._data)
+            if all(any(source.kind_of(path) is not PathKind.MISSING for source in sources) for path in paths):
+                target = self._target.uri
+                raise errors.StorageFailed(f"{target} cannot be written", facts={"why": fault.message}) from fault
+            raise errors.ConflictLost(
+                f"a file of the source was deleted while it was copied: {fault}", code="copy.source-changed"
+            ) from fault
+
     def _done(self, files: Sequence[tuple[str, int]], made: Sequence[Creation]) -> _Copied:
         """Return what became of copies. Raises Refused where another file has the name of one."""
         for (path, size), one in zip(files, made, strict=True):
-            if not isinstance(one, Created) and self._target.stat(path).size_bytes != size:
+            if not isinstance(one, Created) and stat_created(self._target, path, one).size_bytes != size:
                 raise _diverged(path, self._target)
         new = (size for (_, size), one in zip(files, made, strict=True) if not isinstance(one, Existed))
         return _Copied(Amount.of(size for _, size in files), Amount.of(new))
@@ -390,9 +411,9 @@ class _Run:
 
         path, digest = log_location(file.name), sha256()
         self._throttle(file.size_bytes)
-        with _in_source():
+        with self._blaming_source([path]):
             made = copy_file(self._source, path, file.size_bytes, self._target, digest=digest)
-            if not isinstance(made, Created) and not self._is_same(path, file.size_bytes):
+            if not isinstance(made, Created) and not self._is_same(path, file.size_bytes, made):
                 if file.path.kind is LogFileKind.COMMIT:
                     raise _diverged(path, self._target)
                 made = copy_file(self._source, path, file.size_bytes, self._target, replace=True)
@@ -400,8 +421,8 @@ class _Run:
         self._count(_Copied(size, Amount() if made == Existed() else size), step)
         return digest.hexdigest()
 
-    def _is_same(self, path: str, size: int) -> bool:
-        if self._target.stat(path).size_bytes != size:
+    def _is_same(self, path: str, size: int, made: Creation) -> bool:
+        if stat_created(self._target, path, made).size_bytes != size:
             return False
         return same_content(self._source, path, self._target, path, size) is not None
 
@@ -457,17 +478,6 @@ def _groups(files: Iterable[tuple[str, int]], most: int) -> Iterator[list[tuple[
             group, size_bytes = [], 0
     if group:
         yield group
-
-
-@contextmanager
-def _in_source() -> Iterator[None]:
-    """Raise ConflictLost where the source loses a file while it is copied."""
-    try:
-        yield
-    except errors.FileMissing as fault:
-        raise errors.ConflictLost(
-            f"a file of the source was deleted while it was copied: {fault}", code="copy.source-changed"
-        ) from fault
 
 
 def _diverged(path: str, target: Storage) -> errors.Refused:

@@ -38,6 +38,7 @@ from deltacli.delta.log.state import (
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown
+from deltacli.storage.outcomes import stat_created
 from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.checksum_guard import MAX_BYTES
 from deltacli.table.find_log import Log, list_log
@@ -227,7 +228,8 @@ class Checksum:
         match put_derived(gate, plan.path, data):
             case Existed():
                 gate.outcome = _compared(plan, gate.store.read_range(plan.path, 0, MAX_BYTES))
-            case Unknown(cause):
+            case Unknown(cause) as made:
+                stat_created(gate.store, plan.path, made)
                 if gate.store.read_range(plan.path, 0, MAX_BYTES) != data:
                     raise errors.StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
 
@@ -470,12 +472,7 @@ class LogCompaction:
             _require_same_actions(plan)
         made = put_derived(gate, plan.path, _encoded(plan.kept))
         if isinstance(made, Unknown):
-            try:
-                gate.store.stat(plan.path)
-            except errors.FileMissing:
-                raise errors.StorageFailed(
-                    f"{plan.path} may not have been written", facts={"why": made.cause}
-                ) from None
+            stat_created(gate.store, plan.path, made)
         _require_equal(gate.store, plan.path, plan.kept)
         gate.outcome = replace(gate.outcome, skipped=made == Existed())
 

@@ -51,6 +51,7 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
+from deltacli.storage.outcomes import stat_created
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.find_log import missing_log, refuse_paimon
 from deltacli.table.handle import TableHandle, managed_store
@@ -672,6 +673,7 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: log_files.LogIte
     if isinstance(outcome, Created) or not source.is_readable:
         _require_sound(table, plan, item, outcome)
         return
+    stat_created(table.storage, item.path, outcome)
     try:
         is_same = table.storage.read(item.path) == source.files.read(item.path)
     except errors.FileMissing as fault:

@@ -43,6 +43,7 @@ from deltacli.operations.log.log_copy import StoredFile, log_location, versioned
 from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Created
+from deltacli.storage.outcomes import stat_created
 from deltacli.table.find_log import Log
 from deltacli.table.rebuild import rebuild
 from deltacli.work.commits.reading import read_provenance, stream_commit
@@ -228,6 +229,8 @@ class RebuildCommit:
             storage.put(path, self.data, modified_ms=self.modified_ms)
         else:
             outcome = storage.put_if_absent(path, self.data, modified_ms=self.modified_ms)
+            if not isinstance(outcome, Created):
+                stat_created(storage, path, outcome)
             if not isinstance(outcome, Created) and storage.read(path) != self.data:
                 raise StorageFailed(f"{path} was created by another writer meanwhile")
         run.backup.note_versions([self.version])
