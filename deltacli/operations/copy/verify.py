@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
+from deltacli.core.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json
@@ -24,6 +24,7 @@ from deltacli.table.live_files import joined, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
 
 _ROWS_AT_ONCE = 10_000
+_MISSING = "missing"
 
 
 class Difference(NamedTuple):
@@ -39,9 +40,10 @@ class Difference(NamedTuple):
 
 def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> None:
     """Release the plan. Raises StorageFailed where a file that was to be copied differs from that of the source, or
-    where the last version needs one that the target lacks or has with another size.
+    where the last version needs one that the target lacks or has with another size; ConflictLost where a file that was
+    copied is gone.
     """
-    _require_none(_differing_files(plan, table, target), target)
+    _require_none(_differing_files(plan, table, target), target, is_copied=lambda path: _is_needed(plan, path))
     if not plan.has_live:
         _require_none(_differing_live(plan, table, target), target)
     plan.release()
@@ -53,24 +55,46 @@ def require_log(plan: CopyPlan, target: ReadStorage) -> None:
     if any(one.name.startswith(SIDECAR_DIRECTORY) for one in plan.log):
         place = log_location(SIDECAR_DIRECTORY)
         sizes |= {f"{SIDECAR_DIRECTORY}/{one.name}": one.size_bytes for one in target.list_from(place)}
-    others = (file for file in plan.log if sizes.get(file.name) != file.size_bytes)
-    _require_none(
-        (Difference(log_location(file.name), "size", f"not {file.size_bytes:,} bytes") for file in others), target
-    )
+    _require_none(_differing_sizes(plan.log, sizes), target, is_copied=lambda _: True)
 
 
-def _require_none(differences: Iterator[Difference], target: ReadStorage) -> None:
+def _differing_sizes(files: Iterable[LogFile], sizes: Mapping[str, int]) -> Iterator[Difference]:
+    for file in files:
+        path, size = log_location(file.name), sizes.get(file.name)
+        if size is None:
+            yield Difference(path, _MISSING, "the target does not have it")
+        elif size != file.size_bytes:
+            yield Difference(path, "size", f"not {file.size_bytes:,} bytes")
+
+
+def _is_needed(plan: CopyPlan, path: str) -> bool:
+    """Return True for a path that the plan copies, or found in the target: the next run copies it if it is gone."""
+    if plan.needed is None:
+        return False
+    return any(path == key_text(needed) for needed in whole(plan.needed.files["path"]).to_pylist())
+
+
+def _require_none(
+    differences: Iterator[Difference], target: ReadStorage, *, is_copied: Callable[[str], bool] = lambda _: False
+) -> None:
+    """Raise an error for the first difference. `is_copied` tells whether the next run copies a path again."""
     first = next(differences, None)
-    if first is not None:
-        raise StorageFailed(
-            f"{first.path} in the target differs from the source: {first.reason}",
-            code="copy.differs",
-            facts={
-                "target": target.uri,
-                "problem": first.problem,
-                "way out": f"delete {first.path} in the target, or bring it there, then run the command again",
-            },
+    if first is None:
+        return
+    facts = {"target": target.uri, "problem": first.problem}
+    if first.problem == _MISSING and is_copied(first.path):
+        # A vacuum of the target deletes what no version there names: the log is copied after the data.
+        raise ConflictLost(
+            f"{first.path} was deleted in the target after it had been copied",
+            code="copy.target-changed",
+            facts={**facts, "way out": "let no vacuum of the target run meanwhile; the next run copies it again"},
         )
+    way_out = f"bring {first.path} there" if first.problem == _MISSING else f"delete {first.path} in the target"
+    raise StorageFailed(
+        f"{first.path} in the target differs from the source: {first.reason}",
+        code="copy.differs",
+        facts={**facts, "way out": f"{way_out}, then run the command again"},
+    )
 
 
 def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> Iterator[Difference]:
@@ -102,7 +126,7 @@ def _differing_log(plan: CopyPlan, table: TableHandle) -> Iterator[Difference]:
         try:
             size = target.stat(path).size_bytes
         except FileMissing:
-            return Difference(path, "missing", "the target does not have it")
+            return Difference(path, _MISSING, "the target does not have it")
         if size != file.size_bytes:
             return Difference(path, "size", f"{size:,} bytes instead of {file.size_bytes:,}")
         is_same = same_content(source, path, target, path, size) is not None
