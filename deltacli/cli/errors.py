@@ -433,15 +433,26 @@ def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str |
 
 
 def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
-    """Return the command line of `changes` with both ends that a hint has; None for another hint."""
+    """Return the command line of `changes` with the ends that a hint has; None for another hint.
+
+    An end that the hint has and the user did not give is added: without `--to` the command would be the refused one.
+    The other options of the user stay.
+    """
     first, last = (errors.option_of(error.hint, f"{end}_version") for end in ("from", "to"))
-    if first is None or last is None or path_of(arguments) != ("changes",):
+    if first is None or path_of(arguments) != ("changes",):
         return None
-    ends, words = {"--from": str(first), "--to": str(last)}, list[str]()
-    for last, word in pairwise(["", *arguments]):
+    ends = {"--from": str(first)}
+    if last is not None:
+        ends["--to"] = str(last)
+
+    words = list[str]()
+    for before, word in pairwise(["", *arguments]):
         name, equals, _ = word.partition("=")
-        words.append(ends.get(last) or (f"{name}={ends[name]}" if equals and name in ends else word))
-    return shell.again(words)
+        words.append(ends.get(before) or (f"{name}={ends[name]}" if equals and name in ends else word))
+    given = {word.partition("=")[0] for word in arguments}
+    absent = [word for name, value in ends.items() if name not in given for word in (name, value)]
+    place = words.index("--") if "--" in words else len(words)
+    return shell.again([*words[:place], *absent, *words[place:]])
 
 
 def _of_shares(arguments: Sequence[str]) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,6 +16,7 @@ from deltacli.cli.terminal.term import cells
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
 from tests.cli.test_read import on_screen
+from tests.support.actions import add, metadata, protocol, remove
 
 CHANGE = ["_change_type", "_commit_version", "_commit_timestamp"]
 
@@ -143,3 +146,51 @@ def test_a_version_of_thousands_of_digits_is_a_usage_error(end: str, sample: Pat
     others = () if end == "--from" else ("--from", "0")
 
     assert 2 == deltacli("changes", sample, *others, end, "9" * 5_000).code
+
+
+@pytest.fixture
+def retyped(tmp_path: Path) -> Path:
+    """A table whose second version of three has another type of its column."""
+    table, log = tmp_path / "retyped", tmp_path / "retyped" / "_delta_log"
+    log.mkdir(parents=True)
+    columns = (("timestamp", pa.timestamp("us", "UTC"), 0), ("date", pa.date32(), 1), ("date", pa.date32(), 2))
+    for version, (type_name, arrow_type, value) in enumerate(columns):
+        pq.write_table(pa.table({"e": pa.array([value], arrow_type)}), table / f"{version}.parquet")
+        field = {"name": "e", "type": type_name, "nullable": True, "metadata": {}}
+        schema = json.dumps({"type": "struct", "fields": [field]})
+        lines = [add(f"{version}.parquet", size=(table / f"{version}.parquet").stat().st_size)]
+        if version < 2:
+            lines.insert(0, metadata(schemaString=schema))
+        if version == 0:
+            lines.insert(0, protocol(1, 2))
+        if version == 1:
+            lines.append(remove("0.parquet"))
+        (log / f"{version:020d}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return table
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--from", "0"),
+        ("--from=0",),
+        ("--from", "1970-01-01"),
+        ("--from", "0", "--to", "1"),
+        ("--from=0", "--to=1"),
+        ("--from", "0", "--format", "csv", "--"),
+        ("--from", "1", "--to", "1"),
+    ],
+)
+@pytest.mark.parametrize("newest", [1, 2])
+def test_the_hint_of_a_range_that_cannot_be_read_together_can_be_read(
+    words: tuple[str, ...], newest: int, retyped: Path
+) -> None:
+    if newest == 1:
+        (retyped / "_delta_log" / f"{2:020d}.json").unlink()
+
+    refused = deltacli("changes", retyped, *words)
+    hint = refused.err.splitlines()[-1].removeprefix("hint: deltacli ")
+    followed = deltacli(*shlex.split(hint))
+
+    assert (4, 0) == (refused.code, followed.code)
+    assert set(words) & {"--format", "csv"} <= set(hint.split())
