@@ -5,6 +5,7 @@ Spec: Deletion Vectors; Data Files.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -88,7 +89,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
             f"a deletion vector cannot be read: {fault}",
             code=fault.code,
             facts=about,
-            hint=command("validate", level="storage") if about else None,
+            hint=command("validate", level="footers") if about else None,
         ) from fault
 
 
@@ -279,13 +280,30 @@ def checked_fields(kind: ArrowType) -> list[ArrowField]:
     return [kind.value_field] if pa.types.is_list(kind) else []
 
 
+def is_about_encryption(reason: str) -> bool:
+    """Return True for what Arrow says of an encrypted footer, or of encrypted columns behind a plain one."""
+    return re.search("encrypt|decrypt", reason, re.IGNORECASE) is not None
+
+
+class ReadingPhase:
+    """How far a data file has been read.
+
+    Attributes:
+        level: The lowest level of a validation that finds a fault of what is read next: the footer is read at the level
+            `footers`, the pages behind it only at `data`.
+    """
+
+    level = "footers"
+
+
 @contextmanager
-def data_faults(file: DataFile) -> Iterator[None]:
-    """Raise every fault in the bytes of a data file as DataUnreadable, naming the file."""
+def data_faults(file: DataFile) -> Iterator[ReadingPhase]:
+    """Raise every fault in the bytes of a data file as DataUnreadable, with the file and the command that finds it."""
     import pyarrow
 
+    phase = ReadingPhase()
     try:
-        yield
+        yield phase
     except DataUnreadable as fault:
         raise DataUnreadable(
             f"{file.path}: {fault.message}", code=fault.code, facts=_facts(file) | fault.facts, hint=fault.hint
@@ -302,10 +320,11 @@ def data_faults(file: DataFile) -> Iterator[None]:
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
+        level = "footers" if is_about_encryption(reason) else phase.level
         raise DataUnreadable(
             f"{file.path} cannot be read as a Parquet file",
             facts=_facts(file) | {"reason": reason},
-            hint=command("validate", level="storage"),
+            hint=command("validate", level=level),
         ) from fault
 
 
@@ -380,7 +399,7 @@ def open_data_file(
     """
     storage, place = files.locate(file.path)
     is_near = storage.capabilities.cheap_listing
-    with data_faults(file):
+    with data_faults(file) as phase:
         if whole and content is None:
             content = _content(files, file, storage, place)
         opened = content or _at(files, file.path, storage, place, lambda store, found: store.open(found))
@@ -392,7 +411,9 @@ def open_data_file(
                 buffer_size=0 if not is_near or _is_small(file) else BUFFER_BYTES,
                 keeps_memory=whole,
             )
-            yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
+            opened_file = OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
+            phase.level = "data"
+            yield opened_file
 
 
 def _is_small(file: DataFile) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader, read_footer_bytes
-from deltacli.core.errors import DataUnreadable
+from deltacli.core.errors import DataUnreadable, command
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowField
@@ -25,6 +25,7 @@ from deltacli.work.rows.data_files import (
     OpenDataFile,
     ReadSpec,
     checked_fields,
+    is_about_encryption,
     is_demanding,
     open_data_file,
     read_vector,
@@ -322,10 +323,11 @@ class _Columns:
                 stop_if_exhausted(found)
                 at_fault, fault = name, found
                 break
-        return DataUnreadable(
-            f"column {at_fault} cannot be read",
-            facts={"row group": str(group), "column": at_fault, "reason": " ".join(str(fault).split())[:200]},
-        )
+        reason = " ".join(str(fault).split())[:200]
+        facts = {"row group": str(group), "column": at_fault, "reason": reason}
+        level = "footers" if is_about_encryption(reason) else "data"
+        hint = command("validate", level=level)
+        return DataUnreadable(f"column {at_fault} cannot be read", facts=facts, hint=hint)
 
 
 class _Behind:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.core.errors import PartlyDone, Unreadable
+from deltacli.core.errors import DataUnreadable, PartlyDone, Unreadable
+from deltacli.rules.framework.base import Level
 from deltacli.work.rewrite.new_files import rows_at_once
 from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -358,6 +360,48 @@ def test_an_encrypted_file_is_left_alone_and_named(plaintext_footer: bool, tmp_p
     assert [("old-1.parquet", "data.not-parquet")] == [(each.path, each.code) for each in result.refused]
     assert "crypt" in result.refused[0].reason
     assert secret == (path / "old-1.parquet").read_bytes()
+
+
+def level_that_finds(path: Path, hint: str | None) -> Level:
+    """Return the level of the validation that a hint names, after it has found a fault of a data file."""
+    named = re.search(r"level(?:='| )([a-z]+)", hint or "")
+    assert named is not None
+    level = Level(named[1])
+    findings = open_table(str(path)).validate(level=level.value).findings
+    assert {"data.encrypted", "data.not-parquet", "dv.crc-mismatch"} & {finding.rule.id for finding in findings}
+    return level
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_the_hint_of_an_encrypted_file_is_the_validation_that_finds_it(plaintext_footer: bool, tmp_path: Path) -> None:
+    secret = encrypted(pa.table({"c": pa.array([1, 2], pa.int64())}), plaintext_footer=plaintext_footer)
+    path = table(tmp_path / "t", [column("c", "long")], secret)
+
+    with pytest.raises(DataUnreadable) as ended:
+        open_table(str(path)).snapshot().scan().to_arrow()
+
+    assert Level.FOOTERS is level_that_finds(path, ended.value.hint)
+
+
+@pytest.mark.parametrize(("place", "level"), [(-6, Level.FOOTERS), (20, Level.DATA), (None, Level.FOOTERS)])
+def test_the_hint_of_a_damaged_file_is_the_validation_that_finds_it(
+    place: int | None, level: Level, tmp_path: Path
+) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        pa.table({"c": pa.array(range(500), pa.int64())}), sink, compression="zstd", write_page_checksum=True
+    )
+    data = bytearray(sink.getvalue())
+    if place is None:
+        data[-4:] = b"none"
+    else:
+        data[place : place + 4] = b"\xff\xff\xff\x7f" if place > 0 else b"\xff\xff"
+    path = table(tmp_path / "t", [column("c", "long")], bytes(data))
+
+    with pytest.raises(DataUnreadable) as ended:
+        open_table(str(path)).snapshot().scan().to_arrow()
+
+    assert level is level_that_finds(path, ended.value.hint)
 
 
 def test_a_type_that_is_not_known_is_refused_before_anything_is_written(tmp_path: Path) -> None:
