@@ -240,8 +240,11 @@ def _plan(
         *nested_refusals(request, _below(tables), found.in_nested),
     ]
     lost = Amount(expected.files - live.files, expected.size_bytes - live.size_bytes)
-    if request.inventory is not None:  # it may be older than these files
-        lost = Amount()
+    if request.inventory is not None:
+        from deltacli.operations.vacuum.inventory_names import find_encoded_names
+
+        refusals += find_encoded_names(setting.table.storage, found.rows.column("path").combine_chunks())
+        lost = Amount()  # it may be older than these files
     reach = find_time_travel(setting, judge, found.hashes)
     return make_plan(
         setting,
