@@ -89,11 +89,11 @@ def _require_none(
             code="copy.target-changed",
             facts={**facts, "way out": "let no vacuum of the target run meanwhile; the next run copies it again"},
         )
-    way_out = f"bring {first.path} there" if first.problem == _MISSING else f"delete {first.path} in the target"
+    way_out = f"delete {first.path} in the target, or bring it there, then run the command again"
     raise StorageFailed(
         f"{first.path} in the target differs from the source: {first.reason}",
         code="copy.differs",
-        facts={**facts, "way out": f"{way_out}, then run the command again"},
+        facts={**facts, "way out": way_out},
     )
 
 
