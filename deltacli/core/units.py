@@ -73,6 +73,19 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+_SINGULAR = {"have": "has", "are": "is", "were": "was", "do": "does", "need": "needs", "lack": "lacks"}
+
+
+def count_with_verb(count: int, noun: str, verb: str) -> str:
+    """Format a count with its noun and a verb that agrees with it: `1 file has`, `2 files have`."""
+    return f"{plural(count, noun)} {_SINGULAR[verb] if count == 1 else verb}"
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with its indefinite article: `a Delta`, `an Iceberg`, `an int`."""
+    return f"{'an' if noun[:1].lower() in 'aeio' and noun else 'a'} {noun}"
+
+
 def epoch_ms(moment: datetime, *, begins: bool = False) -> int:
     """Return epoch milliseconds, the precision of commits: rounded down, which is where a range ends and a version is
     looked for; rounded up where a range `begins`, which a commit before the moment is not in.

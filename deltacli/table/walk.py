@@ -18,6 +18,7 @@ from deltacli.arrow import pa
 from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
+from deltacli.core.units import with_article
 from deltacli.delta.data_files import key_text
 from deltacli.delta.listing import HiddenNames, binary_paths, find_table_roots, kind_of_directories, partition_names
 from deltacli.delta.log.actions import Action
@@ -234,7 +235,8 @@ class TableWalk:
             kind = self._kind_at(above)
             if kind is not None:
                 raise errors.UsageError(
-                    f"{errors.parameter('vacuum.prefix')} {self.directory}: {above} is a {kind} table of its own"
+                    f"{errors.parameter('vacuum.prefix')} {self.directory}: "
+                    f"{above} is {with_article(kind)} table of its own"
                 )
 
     def _is_link(self, path: str) -> bool:

@@ -17,7 +17,7 @@ from deltacli.core.alter_verbs import Details, Verb, left_out
 from deltacli.core.errors import DeltacliError, Refused, UsageError, command, nearest_type, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import parse_names
+from deltacli.core.units import parse_names, with_article
 from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import (
     NUMBER_TYPES,
@@ -594,5 +594,5 @@ def _misfit(node: Node, data_type: types.DataType) -> str | None:
     if node.form is Form.CONDITION:
         return None if name in ("boolean", "string") else "it is true or false"
     if node.form is Form.VALUE and node.name in ("date", "timestamp", "timestamp_ntz") and is_number:
-        return f"it is a {node.name}"
+        return f"it is {with_article(node.name)}"
     return None

@@ -194,7 +194,8 @@ def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     small, files = plan.small_files, len(plan.live.keys)
     details: Details = {"version": plan.snapshot.version, "liveFiles": files}
     if settings.small_files is not None and small < settings.small_files * files:
-        message = f"{small:,} of {plural(files, 'data file')} are small (limit {settings.small_files:.0%})"
+        is_are = "is" if small == 1 else "are"
+        message = f"{small:,} of {plural(files, 'data file')} {is_are} small (limit {settings.small_files:.0%})"
         return StepOutcome("nothing", message=message, details=details)
     outcome = changing.carry_out(change, table, plan=plan)
     details |= {

@@ -229,10 +229,11 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
     from deltacli.operations.change.stats import COMMIT_FILES
 
     commits = -(-missing // COMMIT_FILES)
+    has, them = ("has", "it") if missing == 1 else ("have", "them")
     yield Advice(
         codes.NO_STATISTICS,
         Severity.WARNING if missing >= _LARGE_SHARE * state.count else Severity.INFO,
-        f"{missing:,} of {plural(state.count, 'file')} have no statistics, so every query opens them; reading "
+        f"{missing:,} of {plural(state.count, 'file')} {has} no statistics, so every query opens {them}; reading "
         f"{plural(missing, 'footer')} and {plural(commits, 'commit')} add them, without rewriting data",
         "live files, and those without statistics",
         _files_now(facts) | {"withoutStatistics": missing},
@@ -257,7 +258,7 @@ def _partitions(facts: Examined, plan: OptimizePlan) -> Iterator[Advice]:
     yield Advice(
         codes.PARTITIONS,
         Severity.WARNING,
-        f"{plural(count, 'partition')} by {columns} have {format_size(state.size_bytes // count)} each on average, so "
+        f"{plural(count, 'partition')} by {columns}, {format_size(state.size_bytes // count)} each on average: "
         f"an optimization leaves {after:,} files; without partitions it would be {best:,}. Write the table again with "
         "fewer partition columns, or with clustering; no command of deltacli does this",
         "live files, and the requests of a read of the whole table",
@@ -480,7 +481,8 @@ def _columns(facts: Examined) -> Iterator[Advice]:
     long = [one for one in useless if one.can_skip]
     if not useless or not (beyond or long) or not wanted:
         return
-    gain = f", so {plural(len(beyond), 'column')} beyond them have no statistics" if beyond else ""
+    has = "has" if len(beyond) == 1 else "have"
+    gain = f", so {plural(len(beyond), 'column')} beyond them {has} no statistics" if beyond else ""
     now, after = len(state.useful), len(wanted)
     yield Advice(
         codes.COLUMNS,

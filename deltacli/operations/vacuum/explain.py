@@ -9,7 +9,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command, parameter
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import format_duration, format_size, format_timestamp
+from deltacli.core.units import format_duration, format_size, format_timestamp, with_article
 from deltacli.delta.data_files import MANIFESTS, decode, locate_all
 from deltacli.delta.listing import HiddenNames, binary_paths
 from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
@@ -227,7 +227,7 @@ def _by_place(table: TableHandle, name: str, names: HiddenNames) -> tuple[str, s
         except FileMissing:
             break
         if kind is not None:
-            return "kept", f"it is in {above}, which is a {kind} table of its own"
+            return "kept", f"it is in {above}, which is {with_article(kind)} table of its own"
     if names.hides_name(parts[-1]):
         return "kept", "its name is hidden, and vacuum skips hidden files"
     if table.storage.stat_many([name])[0][0] >= 0:

@@ -45,6 +45,7 @@ from deltacli.core.units import (
     format_timestamp,
     gaps_in,
     plural,
+    with_article,
 )
 from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
 from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance, Hint
@@ -408,7 +409,8 @@ def shared_refusals(tables: Iterable[tuple[str, str]], own: Collection[str]) -> 
     """
     for shared in sorted({kind for directory, kind in tables if not directory and kind.lower() not in own}):
         yield Refusal(
-            "vacuum.shared-directory", f"the directory is also a {shared} table, whose files the log does not name"
+            "vacuum.shared-directory",
+            f"the directory is also {with_article(shared)} table, whose files the log does not name",
         )
 
 

@@ -64,10 +64,10 @@ def kinds_of_changes(view: data_file_views.ChangeFileView) -> Iterator[Finding]:
         message = f"the change data file {view.place.key} {what} {_COLUMN}"
         yield NO_CHANGE_TYPE.at(view.place, message, seen=kind or "no column", expected="string")
     elif view.types is not None and view.types.bad:
-        bad = plural(view.types.bad, "row")
+        has = "has" if view.types.bad == 1 else "have"
         message = (
-            f"{bad} of the change data file {view.place.key} have an invalid {_COLUMN}, for example "
-            f"{view.types.example}"
+            f"{plural(view.types.bad, 'row')} of the change data file {view.place.key} {has} an invalid {_COLUMN}, "
+            f"for example {view.types.example}"
         )
         yield BAD_CHANGE_TYPE.at(view.place, message, seen=view.types.example, expected=_KINDS)
 
@@ -136,8 +136,9 @@ def row_ids_of_files(view: data_file_views.AnswersView) -> Iterator[Finding]:
             continue
         place, repeated = view.place(row), found.repeated
         if repeated.least is not None:
+            has = "has a row id" if repeated.times == 1 else "have row ids"
             message = (
-                f"{plural(repeated.times, 'row')} of {place.key} have row ids that other rows also have, for example "
+                f"{plural(repeated.times, 'row')} of {place.key} {has} that other rows also have, for example "
                 f"{repeated.least}"
             )
             yield DUPLICATE.at(place, message, seen=repeated.least, expected="each row id only once")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from deltacli.core.units import DAY_MS, format_age, format_ranges, format_size, named_ranges, plural
+from deltacli.core.units import DAY_MS, format_age, format_ranges, format_size, named_ranges, plural, with_article
 from deltacli.delta.checkpoint.layout import (
     ADDS,
     READERS_THAT_FAIL,
@@ -287,7 +287,8 @@ def checkpoints_fit_a_metadata_tree(view: ListingView) -> Iterator[Finding]:
         if any(is_in_force(view, feature, instance.version) for feature in ADAPTIVE_METADATA):
             yield AMT_CLASSIC.at(
                 view.place(instance.files[0].name, instance.version),
-                f"version {instance.version} has a {instance.kind} although the table has a metadata tree",
+                f"version {instance.version} has {with_article(str(instance.kind))} "
+                "although the table has a metadata tree",
                 seen=instance.kind,
                 expected="a checkpoint action in a commit, or a standalone checkpoint",
             )

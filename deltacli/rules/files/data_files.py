@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import NamedTuple
-from deltacli.core.units import plural
+from deltacli.core.units import count_with_verb, plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import is_list
@@ -473,9 +473,9 @@ def changes_that_nobody_needs(view: data_file_views.AllFootersView) -> Iterator[
     if not changed or not view.complete or not view.schemas or _keeps_old_values(view.config):
         return
     if all(_is_final(schema) for schema in view.schemas):
-        files = plural(sum(schema.files for schema in view.schemas), "data file")
+        files_have = count_with_verb(sum(schema.files for schema in view.schemas), "data file", "have")
         names = ", ".join(named.path for named in changed)
-        message = f"no type change needs to be recorded, because {files} have the present types of {names}"
+        message = f"no type change needs to be recorded, because {files_have} the present types of {names}"
         yield REMOVABLE.at(view.place, message, key=changed[0].path, seen=names)
 
 

@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import Refused, Worded, command
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import CLOCK_SKEW_MS, format_moment, format_size, format_timestamp, plural
+from deltacli.core.units import (
+    CLOCK_SKEW_MS,
+    count_with_verb,
+    format_moment,
+    format_size,
+    format_timestamp,
+    plural,
+    with_article,
+)
 from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE, are_absolute, key_text, locate, locate_all
+from deltacli.delta.listing import find_table_roots
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.path_spellings import common_spelling, other_readings
+from deltacli.delta.protocol.features import require_writable
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.rules.framework.views import (
     StateView,
@@ -138,6 +148,12 @@ _STORE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 _ICEBERG = pattern(r"metadata/(?:.*\.metadata\.json|snap-.*\.avro)", re.DOTALL)
 
 
+_ICEBERG_FEATURES = frozenset({"icebergCompatV1", "icebergCompatV2", "icebergCompatV3"})
+_UNIVERSAL = "delta.universalFormat.enabledFormats"
+_MISSING_SHARE = 0.1
+"""The share of missing live files above which a vacuum takes a listing for incomplete."""
+
+
 class Compared:
     """The live files of the newest version against the files of the listing, in columns."""
 
@@ -198,6 +214,31 @@ class Compared:
     def absent_rows(self) -> list[int]:
         """Rows of live files that should be in the listing and are not, under no name."""
         return [row for row, name, other in self._absent if not other and not self.view.may_be_there(name)]
+
+    @cached_property
+    def vacuum_obstacle(self) -> str | None:
+        """Return why a vacuum of the table deletes nothing, as far as a listing and the protocol tell; None for one
+        that is not known to be refused.
+        """
+        view = self.view
+        protocol = view.state.config.protocol
+        if protocol is not None:
+            try:
+                require_writable(protocol, view.state.version)
+            except Refused as refused:
+                return refused.reason
+
+        others = {path.rstrip("/"): "Delta" for path in view.nested_logs} | find_table_roots(self.names)
+        if view.state.config.properties.get(_UNIVERSAL) or not _ICEBERG_FEATURES.isdisjoint(view.state.config.features):
+            others.pop("", None)  # the table itself is kept readable as Iceberg
+        for path, kind in sorted(others.items()):
+            if not any(part.startswith(("_", ".")) for part in path.split("/")):
+                return f"{path or 'its directory'} is {'' if path else 'also '}{with_article(kind)} table"
+
+        live, absent = view.live_adds.num_rows, len(self.absent_rows)
+        if absent > _MISSING_SHARE * live:
+            return f"{absent:,} of {count_with_verb(live, 'live file', 'are')} missing"
+        return None
 
     def may_be_missing(self, path: str, size_bytes: int) -> bool:
         """Return whether a vacuum keeps a file that the log does not name, because a missing live file may be it."""
@@ -359,7 +400,9 @@ def _orphan(compared: Compared, path: str, threshold: int) -> Finding:
         return ORPHAN.at(Place(path), message, seen=seen)
     if file.modified_ms < threshold:
         unless = ", unless a shallow clone needs it" if view.has_clones() else ""
-        message = f"the log does not name {path} ({size}): a vacuum would delete it{unless}"
+        obstacle = compared.vacuum_obstacle
+        would = f"a vacuum would delete it{unless}" if obstacle is None else f"a vacuum is refused, because {obstacle}"
+        message = f"the log does not name {path} ({size}): {would}"
         return ORPHAN.at(Place(path), message, seen=seen)
     message = f"the log does not name {path} ({size}): it is in flight, or was left behind"
     return ORPHAN_YOUNG.at(Place(path), message, seen=seen)

@@ -498,7 +498,8 @@ def versions_have_a_checksum(view: HistoryView) -> Iterator[Finding]:
     due = [version for version in commits if first <= version]
     lacking = [version for version in due if version not in having | restored | {newest}]
     if lacking and 2 * len(having) > len(due):
-        message = f"{len(lacking)} of {len(due)} versions have no checksum: {format_ranges(lacking)}"
+        has = "has" if len(lacking) == 1 else "have"
+        message = f"{len(lacking)} of {len(due)} versions {has} no checksum: {format_ranges(lacking)}"
         expected = "a checksum for each commit"
         yield MISSING.at(Place(LOG_DIRECTORY), message, seen=format_ranges(having), expected=expected)
 

@@ -52,6 +52,7 @@ def partition_columns_hold_their_values(view: AnswersView) -> Iterator[Finding]:
         difference: PartitionDifference
         for difference in answers.get(PARTITION_QUESTION, ()):
             place = view.place(row)
-            message = f"{plural(difference.rows, 'row')} of {place.key} have another value in the partition column "
+            has = "has" if difference.rows == 1 else "have"
+            message = f"{plural(difference.rows, 'row')} of {place.key} {has} another value in the partition column "
             message += f"{difference.column} than the log records"
             yield DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)

@@ -207,7 +207,12 @@ def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Find
             message = f"partition column {name} is of type {type_name}, whose values cannot be written as text"
             yield PARTITION_COLUMN_TYPE.at(view.place, message, key=name, seen=type_name, expected="a primitive type")
     if columns.keys() <= set(metadata.partition_columns):
-        message = f"all {plural(len(columns), 'column')} are partition columns, so data files have no columns"
+        named = (
+            "the only column is a partition column"
+            if len(columns) == 1
+            else f"all {len(columns)} columns are partition columns"
+        )
+        message = f"{named}, so data files have no columns"
         yield ALL_COLUMNS_PARTITIONED.at(view.place, message, seen=", ".join(columns))
 
 

@@ -16,6 +16,7 @@ from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
+from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.encoding.value_text import json_column
@@ -115,7 +116,8 @@ class CheckpointReader:
             if kind == "sidecar" and isinstance(action.get("path"), str):
                 self._read_sidecar(sidecar_location(action))
         for path, count in self._multiple.items():
-            message = f"{count} rows of the checkpoint have no action or several; each row is one action"
+            has = "has" if count == 1 else "have"
+            message = f"{plural(count, 'row')} of the checkpoint {has} no action or several; each row is one action"
             found.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
         return found
 
