@@ -149,6 +149,21 @@ def test_a_table_that_is_not_there_ends_with_3_and_a_damaged_file_with_5(place: 
     )
 
 
+@pytest.mark.parametrize("mode", ["--yes", "--check"])
+@pytest.mark.parametrize("options", [(), ("--purge",), ("--zorder", "id")])
+def test_a_run_that_commits_nothing_because_files_cannot_be_read_ends_with_4(
+    options: tuple[str, ...], mode: str, place: Path
+) -> None:
+    for name in "abcd":
+        (place / name).write_bytes(b"PAR1 nothing PAR1")
+
+    done = optimize(place, *options, mode, "--json")
+
+    assert (4, 2) == (done.code, newest(place))
+    assert "data.not-parquet" == done.error["code"]
+    assert done.error["message"].startswith("nothing was changed: ")
+
+
 def test_what_is_advised_about_a_not_null_column_that_files_lack_lets_them_be_rewritten(place: Path) -> None:
     first = place / "_delta_log" / f"{0:020}.json"
     lines = [json.loads(line) for line in first.read_text().splitlines()]
@@ -162,7 +177,7 @@ def test_what_is_advised_about_a_not_null_column_that_files_lack_lets_them_be_re
     (advised,) = re.findall("^next: deltacli (.*) --dry-run$", planned.err, re.MULTILINE)
     followed = deltacli(*shlex.split(advised), "--yes", cwd=place.parent)
 
-    assert (0, 5, "data.column-missing") == (planned.code, refused.code, refused.error["code"])
+    assert (0, 4, "data.column-missing") == (planned.code, refused.code, refused.error["code"])
     assert {"new"} == {one["column"] for one in document(refused)["refused"]}
     assert ("alter tbl nullable new", 0, 0) == (advised, followed.code, optimize(place, "--yes").code)
 

@@ -14,7 +14,7 @@ Spec: Add File and Remove File; Row Tracking.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
@@ -23,7 +23,15 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed, Unreadable, command
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    DeltacliError,
+    OutcomeUnknown,
+    Refused,
+    StorageFailed,
+    Unreadable,
+    command,
+)
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -186,16 +194,15 @@ class OptimizeOutcome:
 
     def shortfall(self) -> Undone:
         """Return that `verify` found other rows (`optimize.rows-differ`), or which files could not be read, with the
-        command that says what is wrong with them.
+        command that says what is wrong with them. If nothing was committed, that is an error with which nothing was
+        changed: another run would not continue anything.
         """
-        from deltacli.changing.plan import Shortfall
-
         if self.difference is not None:
             return self.difference
         if damaged := [one for one in self.refused if is_unreadable(one)]:
             first, way = damaged[0], self.plan.way_out_for(damaged)
             facts = {"first": first.path, "why": first.reason, "so far": self.summary}
-            return Shortfall(
+            return self._left(
                 first.code,
                 f"{plural(len(damaged), 'file')} could not be read and {'was' if len(damaged) == 1 else 'were'} left "
                 "alone",
@@ -204,13 +211,20 @@ class OptimizeOutcome:
             )
         if broken := [one for one in self.refused if breaks_rule(one)]:
             are = "breaks a rule and was" if len(broken) == 1 else "break a rule and were"
-            return Shortfall(
+            return self._left(
                 broken[0].code,
                 f"{plural(len(broken), 'file')} {are} left alone",
                 {"first": broken[0].path, "why": broken[0].reason, "so far": self.summary},
                 command("validate", level="data", select=[broken[0].code]),
             )
         return None
+
+    def _left(self, code: str, message: str, facts: Mapping[str, str], hint: str) -> Undone:
+        from deltacli.changing.plan import Shortfall
+
+        if self.versions:
+            return Shortfall(code, message, facts, hint)
+        return Refused(message, said_first=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
 
 
 @dataclass(frozen=True)
