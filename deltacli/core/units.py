@@ -189,12 +189,24 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+SHARE_CODE = "usage.share"
+"""The code of the error for a value that is not a share."""
+
+
 def parse_share(text: str) -> float:
-    """A share of something, `5%` or `0.5%`, as a number above 0 and up to 1. Raises ValueError."""
+    """Return a share of something, `5%` or `0.5%`, as a number from 0 to 1. Raises ValueError."""
     match = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?) ?%", text.strip())
-    if match is None or not 0 < float(match[1]) <= 100:
+    if match is None or not 0 <= float(match[1]) <= 100:
         raise ValueError(f"{text!r} is not a share such as 5%")
     return float(match[1]) / 100
+
+
+def require_share(share: object, where: str) -> None:
+    """Raise UsageError, which names the parameter in `where`, unless a value is a number from 0 to 1."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise UsageError(
+            f"{where} {share!r} is not a share", code=SHARE_CODE, facts={"expected": "a number from 0 to 1"}
+        )
 
 
 def parse_size(text: str, where: str = "") -> int:

@@ -17,7 +17,7 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError, adding, command
 from deltacli.core.made_once import pattern
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
-from deltacli.core.units import epoch_ms, parse_duration, parse_names, parse_share, parse_versions
+from deltacli.core.units import SHARE_CODE, epoch_ms, parse_duration, parse_names, parse_share, parse_versions
 from deltacli.storage import open_storage
 
 if TYPE_CHECKING:
@@ -589,10 +589,15 @@ def _unquoted(name: str) -> str:
 
 
 def _read_share(text: str, option: str) -> float:
+    is_sample = option == "--sample"  # of which 0 % would check nothing
+    code, expected = ("usage.sample", "more than 0%, up to 100%") if is_sample else (SHARE_CODE, "0% to 100%")
     try:
-        return parse_share(text)
+        share = parse_share(text)
+        if is_sample and not share:
+            raise ValueError(f"{text!r} is not a share such as 5%")
+        return share
     except ValueError as fault:
-        wrong = UsageError(f"{option} {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"})
+        wrong = UsageError(f"{option} {fault}", code=code, facts={"expected": expected})
         if re.fullmatch(r"[1-9][0-9]?|100", text):
             wrong.meaning(text, f"{text}%")
         raise wrong from fault

@@ -211,6 +211,14 @@ def _flag(value: object) -> bool:
     return value
 
 
+def _positive_share(value: object) -> float:
+    """Return a share above 0: an alert or a sample of 0 % would mean always, or nothing."""
+    share = parse_share(_text(value))
+    if not share:
+        raise ValueError
+    return share
+
+
 def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 1 << 63:  # as TOML has integers
         raise ValueError
@@ -224,7 +232,7 @@ _READERS: Mapping[Kind, Callable[[Toml], object]] = {
     Kind.COUNT: _count,
     Kind.SIZE: lambda value: _count(value) if isinstance(value, int) else parse_size(_text(value)),
     Kind.DURATION: lambda value: parse_duration(_text(value), ""),
-    Kind.SHARE: lambda value: parse_share(_text(value)),
+    Kind.SHARE: lambda value: _positive_share(_text(value)),
     Kind.LIMIT: lambda value: DeletionLimit.parse(_text(value)).text,
     Kind.CHOICE: _text,
     Kind.WINDOW: lambda value: Window.of(_text(value)),

@@ -8,7 +8,7 @@ from dataclasses import fields
 from deltacli.core.errors import UsageError, command, parameter
 from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
-from deltacli.core.units import format_limit, parse_size, plural
+from deltacli.core.units import format_limit, parse_size, plural, require_share
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.table.api_arguments import count_number
 
@@ -79,8 +79,7 @@ class OptimizeRequest:
         _require_plausible(self.target_size)
         if count_number(self.min_files, "min_files") < 2:
             raise UsageError(f"{parameter('optimize.min_files')} {self.min_files} is less than 2")
-        if not 0 <= self.purge_ratio <= 1:
-            raise UsageError(f"{parameter('optimize.purge_ratio')} {self.purge_ratio} is not a share from 0 to 1")
+        require_share(self.purge_ratio, parameter("optimize.purge_ratio"))
         if self.time_budget_ms is not None and self.time_budget_ms < 0:
             raise UsageError(f"{parameter('optimize.time_budget_ms')} is negative")
         if isinstance(self.zorder, str):

@@ -27,7 +27,7 @@ from deltacli.core.errors import (
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
 from deltacli.core.typing import Json
-from deltacli.core.units import short_repr
+from deltacli.core.units import require_share, short_repr
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import Place
 from deltacli.operations.recover.plan import ACCEPT_COMMITS, accepted_versions
@@ -104,11 +104,7 @@ class RepairRequest:
                 raise UsageError(f"{parameter(f'repair.{name}')} is empty, or a text", facts={"expected": "a list"})
             object.__setattr__(self, name, tuple(value))
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
-        if not 0 < self.max_missing <= 1:
-            raise UsageError(
-                f"{parameter('repair.max_missing')} {self.max_missing} is not a share",
-                facts={"expected": "more than 0, at most 1"},
-            )
+        require_share(self.max_missing, parameter("repair.max_missing"))
 
 
 # -- what a repair would do --------------------------------------------------------------------------------------------

@@ -92,6 +92,12 @@ class ValidateRequest:
         """Raise UsageError for invalid values and combinations."""
         require_known_word(self.level, "level", LevelChoice)
         require_limit(self.max_findings)
+        if not 0 < self.sample <= 1:  # a sample of nothing would find nothing
+            raise UsageError(
+                f"{parameter('validate.sample')} {self.sample!r} is not a share of the files",
+                code="usage.sample",
+                facts={"expected": "a number above 0, at most 1"},
+            )
         object.__setattr__(self, "level", LevelChoice(self.level))
         self.require_files()
 
