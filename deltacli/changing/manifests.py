@@ -8,6 +8,7 @@ Spec: Delta-Spark: GENERATE symlink_format_manifest.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from functools import partial
@@ -20,8 +21,9 @@ from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.core.units import plural
+from deltacli.core.units import count_with_verb, plural
 from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by
+from deltacli.delta.listing import PathKeys
 from deltacli.delta.partitions.values import directory_of
 from deltacli.storage import Failed, ReadStorage, Storage, has_link
 from deltacli.table.find_log import list_log
@@ -41,6 +43,10 @@ class LiveManifests:
 
     def __init__(self, rows: pa.Table, *, is_partitioned: bool) -> None:
         self.files: int = rows.num_rows
+        outside = rows.filter(rows.column("is_outside")).column("line")
+        self.files_outside: int = len(outside)
+        """How many of the files are not in the directory of the table."""
+        self.first_outside = os.fsdecode(outside[0].as_py()) if len(outside) else None
         self._lines = rows.column("line")
         self._ranges = {} if is_partitioned else {f"{MANIFESTS}/{_NAME}": (0, 0)}
         counts, start = pc.value_counts(rows.column("place")), 0
@@ -73,13 +79,14 @@ def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refu
         return None, (Refusal("manifests.column-mapping", message, hint),)
     if has_link(table.storage, "", MANIFESTS):
         return None, (Refusal("manifests.link", f"{MANIFESTS} is a symbolic link, through which nothing is written"),)
-    work = partial(_rows_of, _root(table.storage.uri), tuple(snapshot.metadata.partition_columns))
+    keys = PathKeys((table.storage.uri, *table.storage.aliases))
+    work = partial(_rows_of, _root(table.storage.uri), keys, tuple(snapshot.metadata.partition_columns))
     found = list(snapshot.file_actions.map_actions("add", work, fields=_FIELDS))
     if with_vectors := sum(vectors for _, vectors in found):
         message = f"{plural(with_vectors, 'file')} with deleted rows, which readers of lists would show"
         hint = command("optimize", purge=True, dry_run=True)
         return None, (Refusal("manifests.vectors", message, hint),)
-    kinds = pa.schema([("place", pa.string()), ("line", pa.large_binary())])
+    kinds = pa.schema([("place", pa.string()), ("line", pa.large_binary()), ("is_outside", pa.bool_())])
     rows = pa.Table.from_batches([rows for rows, _ in found], kinds)
     if pc.any(pc.match_substring_regex(rows.column("line"), "[\r\n]")).as_py():
         message = "a path with a line break, which a list of lines cannot name"
@@ -95,21 +102,28 @@ def _root(uri: str) -> bytes:
     return b"file:" + unquote_to_bytes(uri.removeprefix("file://"))
 
 
-def _rows_of(root: bytes, columns: tuple[str, ...], adds: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
-    """Return the place and the line of each live file, and how many have deleted rows."""
+def _rows_of(
+    root: bytes, path_keys: PathKeys, columns: tuple[str, ...], adds: pa.RecordBatch
+) -> tuple[pa.RecordBatch, int]:
+    """Return the place and the line of each live file and whether it is outside of the table, and how many files have
+    deleted rows.
+    """
     vectors = adds.column("deletionVector")
     paths = adds.column("path")
     keys = pc.cast(decode_column(paths), pa.large_binary())
     below = pc.binary_join_element_wise(pa.scalar(root + b"/", keys.type), keys, pa.scalar(b"", keys.type))
     # An absolute path is in the log as its writer spelled it, also with the empty authority that Hadoop does not print.
     elsewhere = pc.replace_substring_regex(keys, "^file:///", "file:/")
-    lines = pc.if_else(are_absolute(paths), elsewhere, below)
+    is_absolute = are_absolute(paths)
+    lines = pc.if_else(is_absolute, elsewhere, below)
+    is_outside = pc.and_(is_absolute, pc.is_null(path_keys.of_log(paths).keys))
     values = adds.column("partitionValues")
     parts = [
         _directories(name, pc.map_lookup(values, query_key=pa.scalar(name), occurrence="first")) for name in columns
     ]
     places = pc.binary_join_element_wise(*parts, "/") if parts else pa.repeat(pa.scalar(""), len(lines))
-    return pa.record_batch([places, lines], ["place", "line"]), len(vectors) - vectors.null_count
+    rows = pa.record_batch([places, lines, is_outside], ["place", "line", "is_outside"])
+    return rows, len(vectors) - vectors.null_count
 
 
 def _directories(name: str, values: ArrowArray) -> ArrowArray:
@@ -146,6 +160,16 @@ class ManifestsPlan:
     def is_noop(self) -> bool:
         return not self.differences
 
+    @property
+    def notes(self) -> Iterator[str]:
+        """Yield what a reader of the lists has to know about the files that they name."""
+        if self.live is not None and self.live.files_outside:
+            count = count_with_verb(self.live.files_outside, "file", "are")
+            yield (
+                f"{count} outside of the table, such as {self.live.first_outside}: readers of the lists need access to "
+                "that place, and what deletes files there does not look for these lists"
+            )
+
     def objection(self) -> Refused | None:
         return Refused.by(self.refusals) if self.refusals else None
 
@@ -165,6 +189,7 @@ class ManifestsPlan:
         return {
             "version": self.basis.version,
             "files": None if self.live is None else self.live.files,
+            "filesOutside": None if self.live is None else self.live.files_outside,
             "manifests": {"written": len(self.to_write), "deleted": len(self.to_delete), "unchanged": self.unchanged},
             "differences": [one._asdict() for one in self.differences],
             "refusals": [one.as_json("wayOut") for one in self.refusals],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from deltacli.core.errors import DeltacliError, PartlyDone, PermissionRefused, R
 from deltacli.operations.change.manifest import Manifests
 from deltacli.storage import Failed, LocalStorage
 from tests.docs.test_schemas import faults
+from tests.support.actions import add, commit_info
 from tests.support.faulty import Fault
 from tests.support.optimizing import Ids
 from tests.support.reading import open_at
@@ -258,3 +260,26 @@ def test_lists_that_other_writers_outrun_are_a_caution(tmp_path: Path, monkeypat
     (caution,) = write_again(table)
 
     assert "other writers" in caution
+
+
+@pytest.mark.parametrize("spell", [str, lambda path: f"file://{path}", lambda path: f"file:{path}"])
+def test_files_outside_of_the_table_are_named_beside_the_lists(
+    spell: Callable[[Path], str], tmp_path: Path, capfdbinary: Capture
+) -> None:
+    place, outside = tmp_path / "t", tmp_path / "other" / "x.parquet"
+    builder = Ids(partitioned=False).append("a").builder
+    builder.commit(commit_info(), add(spell(outside), size=5), add(spell(place / "inside"), size=5))
+    builder.write(place)
+
+    plan = open_table(place).plan_manifest()
+    code = run(["manifest", str(place), "--yes"])
+
+    assert 1 == plan.as_json(dry_run=True)["filesOutside"]
+    assert (0, True) == (code, str(outside) in capfdbinary.readouterr().err.decode())
+    assert any(str(outside) in line for line in (place / HOME / "manifest").read_text().splitlines())
+
+
+def test_a_table_with_all_files_inside_has_no_note(tmp_path: Path) -> None:
+    plan = open_table(partitioned(tmp_path)).plan_manifest()
+
+    assert (0, []) == (plan.as_json(dry_run=True)["filesOutside"], list(plan.notes))

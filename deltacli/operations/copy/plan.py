@@ -702,8 +702,9 @@ class _Paths:
         ids = pc.filter(ids, pc.not_equal(ids, ""))
         keys = self._keys.of_vectors(ids).keys
         is_path = pc.starts_with(ids, "p")
-        _remember(self.outside, pc.filter(ids, pc.and_(is_path, pc.is_null(keys))))
-        _remember(self.absolute, pc.filter(ids, pc.and_(is_path, pc.is_valid(keys))))
+        files = _vector_files(ids)
+        _remember(self.outside, pc.filter(files, pc.and_(is_path, pc.is_null(keys))))
+        _remember(self.absolute, pc.filter(files, pc.and_(is_path, pc.is_valid(keys))))
         places = pc.unique(pc.drop_null(keys))
         no_number = pa.nulls(len(places), pa.int64())
         columns = {
@@ -714,6 +715,11 @@ class _Paths:
             "rows": no_number,
         }
         return joined([found, NeededFiles(pa.table(columns), found.vectors)])
+
+
+def _vector_files(ids: ArrowArray) -> ArrowArray:
+    """Return the path of the file of each vector, as the log has it: `p` and `@1` make an id of it."""
+    return pc.replace_substring_regex(ids, pattern="(?s)^p(.*?)(?:@[0-9]+)?$", replacement=r"\1")
 
 
 def _in_one_piece(needed: NeededFiles) -> NeededFiles:

@@ -417,3 +417,22 @@ def test_absolute_paths_that_cannot_be_made_relative_are_refused(how: str, sourc
 
     assert "copy.absolute-paths" == refused(source, tmp_path / "target").code
     assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize("offset", [None, 1])
+def test_the_file_of_a_vector_out_of_the_source_is_named_by_its_path(
+    offset: int | None, source: Path, tmp_path: Path
+) -> None:
+    vector = (tmp_path / "elsewhere" / "deletion_vector_x.bin").as_uri()
+    descriptor = {"storageType": "p", "pathOrInlineDv": vector, "sizeInBytes": 34, "cardinality": 1}
+    descriptor |= {} if offset is None else {"offset": offset}
+    name = sorted(source.glob("*.parquet"))[0].name
+    add = {"path": name, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    line = json.dumps({"add": {**add, "deletionVector": descriptor}})
+    (source / "_delta_log" / f"{3:020d}.json").write_text(line + "\n")
+
+    fault = refused(source, tmp_path / "target")
+
+    assert "copy.external-files" == fault.code
+    assert fault.message.endswith(vector)
+    assert f": {vector}" in fault.message

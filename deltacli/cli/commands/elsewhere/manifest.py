@@ -57,6 +57,7 @@ def manifest(
         done=lambda outcome: _result(uri, outcome.plan, outcome.as_json(), outcome),
         following=lambda _: f"deltacli manifest {quoted_table(table)} --check",
         repeats=True,
+        notes=lambda plan: plan.notes,
     )
     run_change(run, opened, Manifests(), wording, Mode(dry_run, yes, check))
 
