@@ -330,6 +330,13 @@ def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> d
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
+def _writable_name(stem: str) -> str:
+    """Return the name of a file that can be written, for one without its last ending: `x.csv` of `x.csv.gz`."""
+    while stem.lower().endswith(results.FOREIGN_ENDINGS):
+        stem = stem.rpartition(".")[0]
+    return stem if results.format_named(stem) is not None else f"{stem}.{results.CSV.name}"
+
+
 def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> results.Format | None:
     """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
     single format, which may be JSON. Raises UsageError where an option contradicts the name, and where the command
@@ -348,7 +355,7 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
             facts={"formats": ", ".join(formats)},
             hint=again_with(invocation.arguments, "--format", "junit")
             if as_junit
-            else again_with(invocation.arguments, "--output", f"{stem}.{results.CSV.name}"),
+            else again_with(invocation.arguments, "--output", _writable_name(stem)),
         )
     if named is None or (len(formats) == 1 and named in (results.JSON, results.NDJSON)):
         return None

@@ -293,3 +293,52 @@ def test_a_current_directory_that_is_gone_is_named(tmp_path: Path) -> None:
     )
 
     assert (3, "error: the current directory does not exist any more") == (done.returncode, done.stderr.splitlines()[0])
+
+
+# -- relative times ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("2d", "2026-01-01T13:00:00.000Z"),
+        ("48h", "2026-01-01T13:00:00.000Z"),
+        ("yesterday", "2026-01-02T01:00:00.000Z"),
+        (" Yesterday ", "2026-01-02T01:00:00.000Z"),
+        ("today", "2026-01-03T01:00:00.000Z"),
+        ("1000w", "2026-01-01T09:00:00.000Z"),
+    ],
+)
+def test_a_range_begins_so_long_before_now(text: str, first: str, sample: Path) -> None:
+    shown = deltacli(
+        *("history", sample, "--from", text, "--now", "2026-01-03T10:00:00Z", "--format", "csv"),
+        *("--columns", "timestamp"),
+    )
+    changes = deltacli("changes", sample, "--from", text, "--now", "2026-01-03T10:00:00Z", "--json").document
+
+    assert first == shown.out.splitlines()[-1]
+    assert changes["fromVersion"] == 16 - len(shown.out.splitlines())
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "-1d", "1 day ago", "9999999999999999d", "d", "", "1y"])
+def test_other_words_are_no_times(text: str, sample: Path) -> None:
+    result = deltacli("history", sample, f"--from={text}", "--json")
+
+    assert (2, True) == (result.code, result.error["code"].startswith("usage."))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("x.csv.gz", "x.csv"),
+        ("x.json.zst", "x.json"),
+        ("x.csv.gz.zip", "x.csv"),
+        ("x.xlsx", "x.csv"),
+        ("x.orc", "x.csv"),
+    ],
+)
+def test_the_name_of_a_file_that_cannot_be_written_has_one_that_can(name: str, meant: str, sample: Path) -> None:
+    result = deltacli("history", sample, "--output", name)
+
+    words = shlex.split(result.err.splitlines()[-1])
+    assert meant == words[words.index("--output") + 1]

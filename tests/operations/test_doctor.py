@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,14 +16,15 @@ from deltacli.operations.doctor.storage import (
     PROBES,
     AccessReport,
     Outcome,
+    Scratch,
     StorageReport,
     check_access,
     plan_probes,
     probe_storage,
     require_directory,
 )
-from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.storage.probing.opening import subject_of
+from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
+from deltacli.storage.probing.opening import LocalSubject, subject_of
 from deltacli.storage.probing.subject import Subject
 from deltacli.storage.retry import Retry
 from tests.storage.stores import EMULATED, azure, azure_tree, gcs, local, params, s3
@@ -334,3 +335,18 @@ def test_a_store_without_credentials_is_no_table_that_is_missing(s3: S3Server, m
     assert [found.CREDENTIALS] == [finding.code for finding in report.findings]
     assert report.identity is not None
     assert report.identity.chain["environment"].startswith("AWS_ACCESS_KEY_ID unset")
+
+
+def test_a_file_that_could_not_be_created_is_not_left(tmp_path: Path) -> None:
+    """As on a read-only file system, where the deletion of any name fails."""
+
+    class Refusing(LocalSubject):
+        def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
+            return [(name, Failed("read-only file system")) for name in names]
+
+    scratch = Scratch()
+    never, made = scratch.name("never"), scratch.name("made")
+    (tmp_path / made).touch()
+
+    assert [made] == scratch.clear(Refusing(LocalStorage(str(tmp_path))))
+    assert never not in scratch.clear(Refusing(LocalStorage(str(tmp_path))))

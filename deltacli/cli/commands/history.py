@@ -50,6 +50,7 @@ def history(
       deltacli history ./tbl
       deltacli history ./tbl --limit 0 --counts
       deltacli history ./tbl --from 2026-01-03 --to 2026-01-04
+      deltacli history ./tbl --from yesterday
       deltacli history s3://lake/events --json | jq '.items[0].operation'
       deltacli history ./tbl --format csv --columns version,timestamp,operation
       deltacli history ./tbl --columns version,operation,userMetadata
@@ -57,7 +58,7 @@ def history(
     """
     most = settle_limit(run, limit)
     ends = {
-        name: None if text is None else declared.parse_end(option, text)
+        name: None if text is None else declared.parse_end(option, text, run.clock)
         for name, option, text in (("first", "--from", first), ("last", "--to", last))
     }
     begin, end = ends.values()

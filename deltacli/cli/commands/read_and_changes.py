@@ -32,6 +32,7 @@ from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
+    from deltacli.core.machine import Clock
     from deltacli.table.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
@@ -200,7 +201,7 @@ def changes(
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.operations.read.changes import read_changes
 
-    ends = _end("from", first) | ({} if last is None else _end("to", last))
+    ends = _end("from", first, run.clock) | ({} if last is None else _end("to", last, run.clock))
     require_file(run)
     request, most = declared.Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
     opened = run.open_table(table)
@@ -231,6 +232,6 @@ def changes(
     note_what_is_missing(run, result.written, most)
 
 
-def _end(name: str, text: str) -> dict[str, int]:
-    end = declared.parse_end(f"--{name}", text)
+def _end(name: str, text: str, clock: Clock) -> dict[str, int]:
+    end = declared.parse_end(f"--{name}", text, clock)
     return {f"{name}_version": end} if isinstance(end, int) else {f"{name}_timestamp_ms": end.timestamp_ms}

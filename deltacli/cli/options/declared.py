@@ -17,12 +17,13 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError, adding, command
 from deltacli.core.made_once import pattern
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
-from deltacli.core.units import SHARE_CODE, epoch_ms, parse_duration, parse_names, parse_share, parse_versions
+from deltacli.core.units import DAY_MS, SHARE_CODE, epoch_ms, parse_duration, parse_names, parse_share, parse_versions
 from deltacli.storage import open_storage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deltacli.core.machine import Clock
     from deltacli.sharing.configuration.shares_yaml import Configuration
     from deltacli.table.api_arguments import VersionTime
     from deltacli.table.handle import TableHandle
@@ -229,19 +230,41 @@ _LONGEST_VERSION = 19
 """Digits of the largest version, 2^63 - 1."""
 
 
-def parse_end(option: str, text: str) -> int | VersionTime:
-    """Return the end of a range: a version if it consists of digits, else a time. Raises UsageError."""
+def parse_end(option: str, text: str, clock: Clock) -> int | VersionTime:
+    """Return the end of a range: a version if it consists of digits, else a time, which may be relative to now.
+
+    Raises UsageError.
+    """
     digits = text.strip()
     if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION:
         return int(digits)
     from deltacli.table.api_arguments import VersionTime
 
+    if (relative_ms := parse_relative_time(text, clock)) is not None:
+        return VersionTime(relative_ms)
     try:
         return VersionTime(parse_moment(option, text, invocation.arguments, begins=option == "--from"))
     except UsageError as fault:
         if not re.fullmatch(_MOMENT, text.strip()) and not _why_impossible(text):
             fault.message = f"{option}: {text!r} is neither a version number nor a time"
         raise
+
+
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+
+
+def parse_relative_time(text: str, clock: Clock) -> int | None:
+    """Return the time of `1d` or `90m`, so long before now, or of `today` or `yesterday`, at midnight UTC.
+
+    None for other texts. The time is in epoch milliseconds.
+    """
+    word = text.strip().lower()
+    if word in _DAYS_AGO:
+        return (clock() // DAY_MS - _DAYS_AGO[word]) * DAY_MS
+    try:
+        return max(clock() - parse_duration(word, ""), 0)
+    except UsageError:
+        return None
 
 
 def parse_timestamp(text: str, *, begins: bool = False) -> int:

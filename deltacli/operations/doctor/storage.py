@@ -68,7 +68,8 @@ class Scratch:
             return list(self.names)
         failed = [name for name, outcome in outcomes if isinstance(outcome, Failed)]
         try:
-            return sorted({*failed, *subject.names(self.prefix)})
+            # A file that could not be created cannot be deleted either, as on a read-only file system: it is not left.
+            return sorted(subject.names(self.prefix))
         except StorageFailed:
             return failed
 
@@ -155,7 +156,7 @@ def probe_storage(table: str, subject: Subject, clock: Clock, progress: Progress
     by_code = {result.finding.code: result.finding for _, result in reversed(report.results) if result.finding}
     report.findings = sorted(by_code.values(), key=lambda finding: list(Severity).index(finding.severity))
     if report.left:
-        message = f"{len(report.left)} scratch files may be left: {report.left[0]}"
+        message = f"{plural(len(report.left), 'scratch file')} may be left: {report.left[0]}"
         next_step = f"delete the files whose names begin with {bench.scratch.prefix}"
         report.findings.append(StoreFinding(found.LEFT, Severity.WARNING, message, next_step))
     return report

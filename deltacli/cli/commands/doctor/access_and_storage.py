@@ -9,13 +9,16 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
+from deltacli.cli.terminal.shell import again_with, again_without, fill_hint, quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
 from deltacli.core.request_fields import Option
 from deltacli.storage.base import StoreWithGrant, no_atomic_create
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltacli.operations.doctor.advice import StoreFinding
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
     from deltacli.storage import Storage
 
@@ -51,6 +54,7 @@ def doctor_access(
     if is_managed and yes:
         run.note("note: no scratch file was written: the catalog of the table permits only commits")
     report = _check(storage, yes=yes and not is_managed)
+    report.findings[:] = _with_table(report.findings, table)
     run.write(access_result(report))
     if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
         run.say_next(again_with(invocation.arguments, "--yes"))
@@ -118,10 +122,16 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
     what = f"write and delete about 20 scratch files in {opened.uri}"
     confirmed(run, what, lambda: _show(run, plan), yes=yes)
     report = probe_storage(opened.uri, subject, run.clock, run.progress)
+    report.findings[:] = _with_table(report.findings, table)
     _show(run, report)
     if report.has_failed:
         raise Exit(EXIT_FINDINGS)
     run.say_next(f"deltacli doctor access {quoted_table(table)}")
+
+
+def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFinding]:
+    """Return findings whose next commands name the table as the user wrote it."""
+    return [finding._replace(next=fill_hint(finding.next, table)) for finding in findings]
 
 
 def _show(run: Run, report: StorageReport) -> None:
