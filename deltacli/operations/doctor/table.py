@@ -258,7 +258,7 @@ def _partitions(facts: Examined, plan: OptimizePlan) -> Iterator[Advice]:
     yield Advice(
         codes.PARTITIONS,
         Severity.WARNING,
-        f"{plural(count, 'partition')} by {columns}, {format_size(state.size_bytes // count)} each on average: "
+        f"{plural(count, 'partition')} by {columns} have {format_size(state.size_bytes // count)} each on average, so "
         f"an optimization leaves {after:,} files; without partitions it would be {best:,}. Write the table again with "
         "fewer partition columns, or with clustering; no command of deltacli does this",
         "live files, and the requests of a read of the whole table",

@@ -234,9 +234,8 @@ def data_changes(view: CommitView) -> Iterator[Finding]:
     elif flags == {True, False}:
         files = [*view.adds, *view.removes]
         changing = sum(placed.action.get("dataChange") is True for placed in files)
-        has = "has" if changing == 1 else "have"
         message = (
-            f"{format_count(changing)} of {plural(len(files), 'file action')} {has} dataChange=true, the others have "
+            f"{format_count(changing)} of {plural(len(files), 'file action')} have dataChange=true, the others have "
             "dataChange=false"
         )
         yield DATACHANGE_MIXED.at(view.place(), message, seen=f"{changing} of {len(files)}", expected="all or none")
