@@ -65,7 +65,7 @@ _OTHER_PRODUCTS = (
 )
 """Products that people ask about, and of which nothing was measured or read: no name here is a misspelled one."""
 _MISSPELLED = 0.8
-"""The similarity above which a name counts as a misspelled one of the same product: `sparc`, but not `fabric`."""
+"""The similarity above which a name counts as a misspelled one of the same product: "sparc" is like spark, "fabric" not like databricks."""
 
 
 class ChangeKind(StrEnum):
@@ -154,7 +154,7 @@ def _no_facts(name: str, known: Sequence[str]) -> UsageError:
 
 
 def _is_other_product(name: str) -> bool:
-    """Return True for names such as `fabric`, `Amazon Athena`, `snowflake-iceberg` or `big_query`."""
+    """Return True for names such as fabric, Amazon Athena, snowflake-iceberg or big_query."""
     words = re.sub(r"[^a-z0-9]+", " ", name.lower())
     return any(product in words.split() or product in words.replace(" ", "") for product in _OTHER_PRODUCTS)
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, runtime_checkab
 from urllib.parse import unquote
 
 from deltacli.core.errors import (
+    FileMissing,
     NoAtomicCreate,
     NoSpace,
     PathExternal,
@@ -34,7 +35,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import BinaryFile
-from deltacli.storage.outcomes import Creation, Deletion
+from deltacli.storage.outcomes import Creation, Deletion, Unknown
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
@@ -470,6 +471,25 @@ def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFaile
     if fault.errno in _NO_SPACE:
         return NoSpace(reason, said_first=said_first, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
     return StorageFailed(reason, said_first=said_first)
+
+
+def stat_created(storage: ReadStorage, path: str, outcome: Creation) -> FileStat:
+    """Return facts about a file after an attempt to create it.
+
+    Raises:
+        StorageFailed: If the file is not there. The error has the answer of the store to the attempt, and is no
+            FileMissing, which a caller could take for one about the file that was to be copied.
+    """
+    try:
+        return storage.stat(path)
+    except FileMissing as fault:
+        raise not_created(storage, path, outcome) from fault
+
+
+def not_created(storage: ReadStorage, path: str, outcome: Creation) -> StorageFailed:
+    """Return the error for a file that was to be created and is not there."""
+    why = outcome.cause if isinstance(outcome, Unknown) else "it was deleted right after it had been written"
+    return StorageFailed(f"{storage.uri.rstrip('/')}/{path} cannot be written", facts={"why": why})
 
 
 @contextmanager

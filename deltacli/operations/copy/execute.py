@@ -33,8 +33,7 @@ from deltacli.operations.copy.verify import Difference, differences, require_equ
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, PathKind, Storage
-from deltacli.storage.base import held, require_place
-from deltacli.storage.created_files import stat_created
+from deltacli.storage.base import held, require_place, stat_created
 from deltacli.storage.outcomes import Unknown
 from deltacli.storage.second_process import Beside
 from deltacli.table.find_log import list_log_files

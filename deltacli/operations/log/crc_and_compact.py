@@ -38,7 +38,7 @@ from deltacli.delta.log.state import (
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown
-from deltacli.storage.created_files import stat_created
+from deltacli.storage.base import stat_created
 from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.checksum_guard import MAX_BYTES
 from deltacli.table.find_log import Log, list_log

@@ -51,7 +51,7 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
-from deltacli.storage.created_files import stat_created
+from deltacli.storage.base import stat_created
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.find_log import missing_log, refuse_paimon
 from deltacli.table.handle import TableHandle, managed_store

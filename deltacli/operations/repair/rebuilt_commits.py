@@ -44,7 +44,7 @@ from deltacli.operations.log.log_copy import StoredFile, log_location, versioned
 from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Created
-from deltacli.storage.created_files import stat_created
+from deltacli.storage.base import stat_created
 from deltacli.table.find_log import Log
 from deltacli.table.rebuild import rebuild
 from deltacli.work.commits.reading import read_provenance, stream_commit

@@ -18,8 +18,7 @@ from deltacli.operations.copy.execute import Copy
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Unknown
-from deltacli.storage.base import Draft
-from deltacli.storage.created_files import stat_created
+from deltacli.storage.base import Draft, stat_created
 from deltacli.table.handle import TableHandle
 from tests.operations.copy.tables import SHAPES
 
