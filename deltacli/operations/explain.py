@@ -65,7 +65,8 @@ _OTHER_PRODUCTS = (
 )
 """Products that people ask about, and of which nothing was measured or read: no name here is a misspelled one."""
 _MISSPELLED = 0.8
-"""The similarity above which a name counts as a misspelled one of the same product: "sparc" is like spark, "fabric" not like databricks."""
+"""The similarity above which a name counts as a misspelled one: that of "sparc" to spark, not of "fabric" to databricks.
+"""
 
 
 class ChangeKind(StrEnum):
