@@ -65,8 +65,7 @@ _OTHER_PRODUCTS = (
 )
 """Products that people ask about, and of which nothing was measured or read: no name here is a misspelled one."""
 _MISSPELLED = 0.8
-"""The similarity above which a name counts as a misspelled one: that of "sparc" to spark, not of "fabric" to databricks.
-"""
+"""The similarity above which a name is taken for a misspelled one: "sparc" for spark, not "fabric" for databricks."""
 
 
 class ChangeKind(StrEnum):

@@ -6,6 +6,7 @@ Spec: Add File and Remove File (RFC 2396); Data Files; Add File and Remove File;
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any
@@ -32,6 +33,7 @@ from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Pl
 from deltacli.delta.path_spellings import other_readings
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
+from deltacli.rules.framework.engines import effect_of
 
 AREA = Area("paths", spec="Add File and Remove File")
 
@@ -44,12 +46,19 @@ BAD_ENCODING = AREA.error(
     repair=_ADD_AGAIN,
     example='{"add":{"path":"rate=5%/part-0.parquet",…}}',
 )
-NOT_ENCODED = AREA.warning(
+NOT_ENCODED = AREA.error(
     "path.not-encoded",
-    "A path has characters that a URI must escape, such as a space, #, ? or a control character.",
-    broken="strict readers refuse the path, or cut it at # or ?",
+    "A path has characters that a URI must escape, such as a space, #, ?, a backslash or a control character.",
+    broken="Spark and Delta Kernel for Java refuse the whole table; others refuse the path, or cut it at # or ?",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"city=New York/part-0.parquet",…}}',
+)
+COLON = AREA.error(
+    "path.colon",
+    "The first directory of a relative path, or its only name, has a colon, which a URI must escape there.",
+    broken="Spark and Delta Kernel for Java take what is before the colon for a scheme and refuse the whole table",
+    repair=_ADD_AGAIN,
+    example='{"add":{"path":"time=03:06/part-0.parquet",…}}, which a URI spells time=03%3A06/part-0.parquet',
 )
 ESCAPES_ROOT = AREA.error(
     "path.escapes-root",
@@ -59,10 +68,11 @@ ESCAPES_ROOT = AREA.error(
     loss="the rows of the file, if it cannot be copied",
     example='{"add":{"path":"../other/part-0.parquet",…}}',
 )
-NOT_NORMALISED = AREA.warning(
+NOT_NORMALISED = AREA.error(
     "path.not-normalised",
     "A path has dot segments, empty segments, a trailing slash or backslashes.",
-    broken="engines that compare paths as text treat it as another file; on object stores it is another file",
+    broken="engines that compare paths as text treat it as another file; on object stores it is another file; some "
+    "engines do not find the file",
     repair=_ADD_AGAIN,
     example='{"add":{"path":"./day=1//part-0.parquet",…}}',
 )
@@ -114,10 +124,11 @@ class PathFault(NamedTuple):
     seen: str
     expected: str
     severity: Severity | None = None
+    cases: tuple[str, ...] = ()
 
 
 _PLAIN = "A-Za-z0-9_.!~*'()%:@&=+$,;/-"
-"The characters that need no escape in the path of a URI. The backslash is not one of them and is checked separately."
+"The characters that need no escape in the path of a URI."
 _STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
 _SUSPICIOUS = "|".join(
     (
@@ -125,7 +136,7 @@ _SUSPICIOUS = "|".join(
         _STRAY_PERCENT,
         "%2[Ee]",  # an encoded dot
         r"//|/$|(^|/)[.][.]?(/|$)",
-        r"^[A-Za-z][A-Za-z0-9+.-]*:|^/",
+        r"^[^/]*:|^/",
         "(^|/)[_.][^/=]*/",
         r"(^|/)(_last_checkpoint|_last_vacuum_info|[0-9]{20}[.](json|crc|([0-9]+[.]compacted|checkpoint)[.][^/]*))$",
     )
@@ -134,8 +145,10 @@ _SUSPICIOUS = "|".join(
 _NOT_ASCII_ESCAPE = "%[89A-Fa-f][0-9A-Fa-f]"
 
 _STRAY = pattern(_STRAY_PERCENT.replace("$", r"\Z"))
-_NOT_PLAIN = pattern(rf"[^\\{_PLAIN}]")
-_ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
+_NOT_PLAIN = pattern(rf"[^{_PLAIN}]")
+_ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
+_COLON_IN_FIRST_SEGMENT = pattern(r"(?P<before>[^/:]*):")
+_SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]*")
 _RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 
 
@@ -157,11 +170,15 @@ def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
     scheme, rest = (parts["scheme"], parts["rest"]) if parts else (None, path)
     is_absolute = scheme is not None or path.startswith("/")
     yield from _encoding_faults(path)
+    if not is_absolute and (match := _COLON_IN_FIRST_SEGMENT.match(path)):
+        yield _colon_fault(path, match["before"])
     escapes = not is_absolute and _leaves_root(decode(rest))
     if escapes:
         yield PathFault(ESCAPES_ROOT, f"{path} leaves the table's directory", path, "a path inside the table")
     elif odd := _odd_part(rest):
-        yield PathFault(NOT_NORMALISED, f"{path} has {odd}", path, canonical(path).encode("utf-8", "replace").decode())
+        normalised = canonical(path).encode("utf-8", "replace").decode()
+        severity = None if effect_of(NOT_NORMALISED.id, (odd.case,)) is not None else Severity.WARNING
+        yield PathFault(NOT_NORMALISED, f"{path} has {odd.text}", path, normalised, severity, (odd.case,))
     if is_absolute and uri:
         yield _absolute_fault(path, scheme, uri)
     yield from _place_faults(rest, is_absolute=is_absolute)
@@ -170,27 +187,59 @@ def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
 def _encoding_faults(path: str) -> Iterator[PathFault]:
     if stray := _STRAY.search(path):
         seen = path[stray.start() : stray.start() + 3]
-        yield PathFault(BAD_ENCODING, f"{path} has {seen}, which is not a valid escape", seen, "%25 for a percent sign")
+        message = f"{path} has {seen}, which is not a valid escape"
+        yield PathFault(BAD_ENCODING, message, seen, "%25 for a percent sign", cases=("stray",))
     elif any("\udc80" <= character <= "\udcff" for character in decode(path)):
-        yield PathFault(BAD_ENCODING, f"the escapes of {path} are not UTF-8", path, "UTF-8, each byte as %xx")
+        message = f"the escapes of {path} are not UTF-8"
+        yield PathFault(BAD_ENCODING, message, path, "UTF-8, each byte as %xx", cases=("not UTF-8",))
     odd = sorted(set(_NOT_PLAIN.findall(path)))
-    ascii_odd = [character for character in odd if character.isascii()]
-    if ascii_odd:
-        names = " ".join(_named(character) for character in ascii_odd[:5])
-        escaped = " ".join(f"%{ord(character):02X}" for character in ascii_odd[:5])
-        yield PathFault(NOT_ENCODED, f"{path} has {names} unescaped, which a URI must escape", names, escaped)
+    refused = [character for character in odd if _kind_of_character(character) != "letter"]
+    if refused:
+        names = " ".join(_named(character) for character in refused[:5])
+        escaped = " ".join(_escape(character) for character in refused[:5])
+        cases = tuple(dict.fromkeys(map(_kind_of_character, refused)))
+        message = f"{path} has {names} unescaped, which a URI must escape"
+        yield PathFault(NOT_ENCODED, message, names, escaped, cases=cases)
     elif odd:
         # The reference implementation leaves non-ASCII letters unescaped, and every reader accepts them.
         seen = "".join(odd[:5])
-        escaped = "".join(f"%{byte:02X}" for byte in seen.encode("utf-8", "replace"))
         message = f"{path} has {seen} unescaped; strictly, a URI escapes it"
-        yield PathFault(NOT_ENCODED, message, seen, escaped, Severity.INFO)
+        yield PathFault(NOT_ENCODED, message, seen, _escape(seen), Severity.INFO, ("letter",))
+
+
+def _escape(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "replace"))
+
+
+def _kind_of_character(character: str) -> str:
+    """Return the kind of a character that a URI escapes: all of a kind are refused by the same engines.
+
+    Java's `java.net.URI` takes every character outside of ASCII that is neither a space nor a control character.
+    """
+    named = {"#": "hash", "?": "question mark", "\\": "backslash"}.get(character)
+    if named is not None:
+        return named
+    category = unicodedata.category(character)
+    if character.isascii():
+        return "control character" if category == "Cc" else "other"
+    return "other" if category in ("Cc", "Zs", "Zl", "Zp") else "letter"
+
+
+def _colon_fault(path: str, before: str) -> PathFault:
+    """Return the fault of a relative path whose first segment has a colon behind `before`."""
+    expected = f"{before}%3A{path[len(before) + 1 :]}"
+    case = "scheme" if _SCHEME.fullmatch(before) else "segment"
+    message = f"{path} has a colon before the first slash, where it ends a scheme"
+    return PathFault(COLON, message, before + ":", expected, cases=(case,))
 
 
 def _named(character: str) -> str:
     if character == " ":
         return "a space"
-    return character if character.isprintable() else f"the control character {ord(character)}"
+    if character.isprintable():
+        return character
+    kind = "control character" if unicodedata.category(character) == "Cc" else "character"
+    return f"the {kind} {ord(character)}"
 
 
 def _leaves_root(path: str) -> bool:
@@ -205,18 +254,25 @@ def _leaves_root(path: str) -> bool:
     return False
 
 
-def _odd_part(rest: str) -> str | None:
-    """Return what gives a path more than one spelling, in words."""
+class _OddPart(NamedTuple):
+    """What gives a path more than one spelling, in words, and its case in the table of engines."""
+
+    text: str
+    case: str
+
+
+def _odd_part(rest: str) -> _OddPart | None:
+    """Return what gives a path more than one spelling; None if nothing does."""
     segments = rest.split("/")
     if ".." in segments:
-        return "a segment .."
+        return _OddPart("a segment ..", "parent")
     if "." in segments:
-        return "a segment ."
+        return _OddPart("a segment .", "dot")
     if "\\" in rest:
-        return "a backslash"
+        return _OddPart("a backslash", "backslash")
     if len(rest) > 1 and segments[-1] == "":
-        return "a trailing slash"
-    return "two slashes in a row" if "" in segments[1:-1] else None
+        return _OddPart("a trailing slash", "trailing slash")
+    return _OddPart("two slashes in a row", "slashes") if "" in segments[1:-1] else None
 
 
 def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
@@ -224,7 +280,11 @@ def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
     key = canonical(path)
     if key.startswith(f"{root}/"):
         inside = key[len(root) + 1 :].encode("utf-8", "replace").decode()
-        return PathFault(ABSOLUTE_INSIDE_ROOT, f"{path} is absolute but points into the table itself", path, inside)
+        message = f"{path} is absolute but points into the table itself"
+        case = "plain" if scheme is None else scheme
+        # What engines do with the paths of object stores was not measured.
+        severity = None if effect_of(ABSOLUTE_INSIDE_ROOT.id, (case,)) is None else Severity.ERROR
+        return PathFault(ABSOLUTE_INSIDE_ROOT, message, path, inside, severity, (case,))
     if scheme is None:
         message = f"{path} is absolute without a scheme, so each engine uses its own default store"
         return PathFault(ABSOLUTE, message, path, "a path with a scheme", Severity.WARNING)
@@ -259,6 +319,7 @@ def _is_log_name(name: str) -> bool:
     views.FilesView,
     BAD_ENCODING,
     NOT_ENCODED,
+    COLON,
     ESCAPES_ROOT,
     NOT_NORMALISED,
     ABSOLUTE,
@@ -274,7 +335,10 @@ def paths_of_adds(view: views.FilesView) -> Iterator[Finding]:
             yield _finding(fault, view.place(row))
 
 
-@AREA.check(views.CommitView, BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED)
+_RULES_OF_REMOVES = (BAD_ENCODING, NOT_ENCODED, COLON, ESCAPES_ROOT, NOT_NORMALISED)
+
+
+@AREA.check(views.CommitView, *_RULES_OF_REMOVES)
 def paths_of_removes_and_change_files(view: views.CommitView) -> Iterator[Finding]:
     """A remove repeats the path of an add. Only a remove without a live add of that path is checked."""
     placed = [action for action in (*view.removes, *view.of_kind("cdc")) if isinstance(action.action.get("path"), str)]
@@ -289,8 +353,33 @@ def paths_of_removes_and_change_files(view: views.CommitView) -> Iterator[Findin
         if kind == "remove" and any(file.path == path for file in view.live_before(path) or ()):
             continue
         for fault in faults_of_path(path, ""):
-            if fault.rule in (BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED):
-                yield _finding(fault, view.place(placed[row].line, path))
+            if fault.rule in _RULES_OF_REMOVES:
+                unread = _of_removed_file(fault) if kind == "remove" else _of_change_file(fault)
+                yield _finding(unread, view.place(placed[row].line, path))
+
+
+def _of_removed_file(fault: PathFault) -> PathFault:
+    """Return a fault as one of a remove: engines parse its path and do not open its file."""
+    if fault.rule in (NOT_NORMALISED, ESCAPES_ROOT):
+        return fault._replace(severity=_at_most_warning(fault), cases=("removed",))
+    if fault.rule is NOT_ENCODED and fault.severity is None:
+        is_parsed = set(fault.cases) <= {"hash", "question mark"}
+        cases, severity = ("removed",), Severity.WARNING
+        return fault._replace(cases=cases, severity=severity) if is_parsed else fault._replace(cases=("other",))
+    if fault.cases == ("segment",) or fault.severity is not None:
+        return fault
+    return fault._replace(cases=(f"removed {fault.cases[0]}",))
+
+
+def _of_change_file(fault: PathFault) -> PathFault:
+    """Return a fault as one of a change data file, which only readers of changes look for."""
+    return fault._replace(severity=_at_most_warning(fault), cases=("change data",))
+
+
+def _at_most_warning(fault: PathFault) -> Severity | None:
+    """Return a warning for rules that are errors only because engines refuse the table."""
+    is_refused_only = fault.rule in (NOT_NORMALISED, NOT_ENCODED, COLON)
+    return Severity.WARNING if fault.severity is None and is_refused_only else fault.severity
 
 
 # What the id of a vector has around the path of its file, in the dialects of Arrow and of Python.
@@ -344,7 +433,9 @@ def find_other_spellings(paths: ArrowArray, vector_ids: ArrowArray, cardinalitie
 
 
 def _finding(fault: PathFault, place: Place) -> Finding:
-    return fault.rule.at(place, fault.message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
+    return fault.rule.at(
+        place, fault.message, seen=fault.seen, expected=fault.expected, severity=fault.severity, cases=fault.cases
+    )
 
 
 # -- rules that compare the paths of several files ---------------------------------------------------------------------

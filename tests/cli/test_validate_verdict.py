@@ -60,8 +60,8 @@ def table(
             ),
         ),
         (
-            "dv.bad-z85 log.gap commit.empty commit.bad-json schema.bad-json",
-            "versions cannot be read (dv.bad-z85, log.gap, commit.empty and 2 more)",
+            "dv.bad-z85 log.gap commit.not-utf8 commit.bad-json schema.bad-json",
+            "versions cannot be read (dv.bad-z85, log.gap, commit.not-utf8 and 2 more)",
         ),
     ],
 )

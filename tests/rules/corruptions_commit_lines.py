@@ -105,6 +105,20 @@ def blank_line() -> TableBuilder:
     return table
 
 
+@damage("commit.crlf-or-blank")
+def lines_that_end_with_cr_alone() -> TableBuilder:
+    table = TableBuilder()
+    table.edit_lines(LAST, lambda data: data.replace(b"\n", b"\r"))
+    return table
+
+
+@damage("commit.line-not-object")
+def object_without_an_action() -> TableBuilder:
+    table = TableBuilder()
+    table.edit_lines(LAST, lambda data: data + b'{}\n{"add":null}\n')
+    return table
+
+
 @damage("action.missing-required")
 def add_without_modification_time() -> TableBuilder:
     table = TableBuilder()

@@ -113,6 +113,13 @@ def version_that_nobody_counted_up_to() -> TableBuilder:
     return table
 
 
+@damage("log.name-mistaken")
+def temporary_file_with_the_name_of_a_commit() -> TableBuilder:
+    table = bare()
+    table.put("_delta_log/00000000000000000009.tmp.json", b"{}")
+    return table
+
+
 @damage("log.name-unknown")
 def note_in_the_log() -> TableBuilder:
     table = TableBuilder()

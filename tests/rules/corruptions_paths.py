@@ -71,6 +71,21 @@ def letter_beyond_ascii_in_the_path() -> TableBuilder:
     return with_path("p=b/caf\u00e9.parquet")
 
 
+@damage("path.not-encoded")
+def no_break_space_in_the_path() -> TableBuilder:
+    return with_path("p=b/part\u00a05.parquet")
+
+
+@damage("path.colon")
+def colon_in_the_first_directory() -> TableBuilder:
+    return with_path("t=03:06/part-5.parquet")
+
+
+@damage("path.colon")
+def colon_behind_letters() -> TableBuilder:
+    return with_path("b:5/part-5.parquet")
+
+
 # A remove that repeats the path of its add is not reported on top, so this one has no add.
 @damage("path.not-encoded", also=("action.remove-of-unknown",))
 def remove_of_a_path_with_a_blank() -> TableBuilder:

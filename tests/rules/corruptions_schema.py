@@ -154,6 +154,13 @@ def struct_without_fields() -> TableBuilder:
     return with_columns(column("s", struct()))
 
 
+@damage("schema.no-columns")
+def table_without_columns() -> TableBuilder:
+    table = TableBuilder(schema=struct(), partition_columns=()).derive(checkpoint=False, checksums=False)
+    table.commits = {0: table.commits[0]}
+    return table
+
+
 @damage("schema.map-key-null")
 def map_as_the_key_of_a_map() -> TableBuilder:
     return with_columns(column("m", map_of(struct(column("k", map_of("string", "long"))), "long")))

@@ -286,7 +286,7 @@ class TableBuilder:
                     fields = action.get(kind)
                     path = fields.get("path") if isinstance(fields, dict) else None
                     size = fields.get("size") if isinstance(fields, dict) else None
-                    if not isinstance(path, str) or not path or path.startswith(("/", "..")) or ":" in path:
+                    if not isinstance(path, str) or not path or path.startswith(("/", "..")) or ":/" in path:
                         continue
                     target = root / unquote(path)
                     if target.exists() or len(unquote(path)) > 200:

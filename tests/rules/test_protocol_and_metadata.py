@@ -313,7 +313,12 @@ def test_a_protocol_that_drops_something_is_reported_with_it(
         ),
         (
             protocol(3, 7, readerFeatures=[], writerFeatures=["columnMapping"]),
-            ["columnMapping is a reader feature, but reader version 3 does not require it"],
+            [
+                (
+                    "columnMapping is a reader feature, but reader version 3 does not require it; "
+                    "deltalake, DuckDB, polars and chDB refuse it"
+                )
+            ],
         ),
     ],
 )

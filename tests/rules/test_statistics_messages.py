@@ -374,7 +374,7 @@ def two_commits_are_missing() -> TableBuilder:
 ALONE = "the checkpoint of version {0} has no commit {0}"
 
 
-@told("log.checkpoint-commit-missing", message=ALONE.format(2))
+@told("log.checkpoint-commit-missing", message=f"{ALONE.format(2)}; Delta Kernel for Java refuses it")
 def checkpoint_without_its_commit_below_another() -> TableBuilder:
     table = TableBuilder().derive(checksums=False)
     table.drop(commit(2))
@@ -383,7 +383,7 @@ def checkpoint_without_its_commit_below_another() -> TableBuilder:
 
 @told(
     "log.checkpoint-commit-missing",
-    message=f"{ALONE.format(3)}; Delta-Spark cannot open the table until there is a newer commit",
+    message=f"{ALONE.format(3)}; Spark and Delta Kernel for Java refuse it",
 )
 def newest_checkpoint_without_its_commit() -> TableBuilder:
     table = TableBuilder().derive(checksums=False)

@@ -283,10 +283,18 @@ def _family_of(finding: Finding) -> Family | None:
     family = row_of(finding.rule.id).family
     if family is not Family.LOG or not finding.rule.id.startswith("commit."):
         return family
+    if _is_read_by_all(finding):
+        return None
     kind = parse_log_path(finding.place.path.rpartition("/")[2]).kind
     if kind is LogFileKind.COMPACTED_COMMIT:
         return Family.COMPACTION
     return Family.CHECKPOINT if kind in CHECKPOINTS else family
+
+
+def _is_read_by_all(finding: Finding) -> bool:
+    """Return whether a finding is about a commit that every measured engine reads, so that no copy may replace it."""
+    effect = finding.effect
+    return finding.severity is not Severity.ERROR and effect is not None and not effect.stops_readers
 
 
 def _snapshot(table: TableHandle) -> Snapshot | None:

@@ -45,7 +45,7 @@ from deltacli.rules.framework.views import (
     TableConfigurationView,
     rows_added,
 )
-from deltacli.rules.log.commit_lines import EMPTY, ScannedLines
+from deltacli.rules.log.commit_lines import CRLF_OR_BLANK, EMPTY, ScannedLines
 from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ _WINDOW_COMMITS = 500
 _MOST_COMPACTED = 100_000
 _MOST_ROWS_COMPARED = 20_000_000
 """Maximum number of live files counted for the histograms of all checksums: a million take a tenth of a second."""
+
+_SEVERITY_IF_COVERED = {CRLF_OR_BLANK.id: Severity.INFO}
+"""Rules about what only commits have -> the severity where a checkpoint covers the commit, if it is not a warning."""
 
 _USED_BY_ADDS = {"deletionVector": "deletionVectors", "baseRowId": "rowTracking"}
 """Field of an add -> the feature that it uses."""
@@ -352,7 +355,9 @@ class LogInspector:
 
     def _weigh(self, finding: Finding, version: int) -> Finding:
         """Return a finding about a commit as it is for readers, of whom none may read the commit any more."""
-        return finding.as_covered() if finding.ends_with_checkpoint and self._is_covered(version) else finding
+        if not finding.ends_with_checkpoint or not self._is_covered(version):
+            return finding
+        return finding.as_covered(_SEVERITY_IF_COVERED.get(finding.rule.id, Severity.WARNING))
 
     def _report_empty(self, file: LogFile) -> None:
         """Report an empty commit: an error where replay needs it, a warning where a checkpoint covers it."""

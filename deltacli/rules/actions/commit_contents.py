@@ -304,12 +304,12 @@ INFO_SEVERAL = AREA.warning(
     repair="no repair needed; the commit is left unchanged",
     example='two lines {"commitInfo":{…}} in one commit',
 )
-INFO_NOT_OBJECT = AREA.warning(
+INFO_NOT_OBJECT = AREA.error(
     "commitinfo.not-object",
-    "A commitInfo is not an object.",
+    "A commitInfo is not an object. A warning if a checkpoint covers the commit.",
     spec="Commit Provenance Information",
-    broken="engines that expect fields fail on the commit or show none of its information",
-    repair="no repair needed; the commit is left unchanged",
+    broken="Spark refuses the version and all later ones; other engines show none of its information",
+    repair=Worded("let readers begin behind the commit: {}", partial(command, "checkpoint")),
     example='{"commitInfo":"WRITE"}',
 )
 
@@ -333,7 +333,18 @@ def provenance(view: CommitView) -> Iterator[Finding]:
         if "" in placed.action:  # how the line reader represents a value that is not an object
             seen = placed.action[""]
             message = f"commitInfo is {_named(seen)}, expected an object"
-            yield INFO_NOT_OBJECT.at(view.place(placed.line), message, seen=_named(seen), expected="an object")
+            cases = ("empty key",) if isinstance(seen, dict) else ()
+            severity = Severity.WARNING if cases else None
+            place = view.place(placed.line)
+            yield INFO_NOT_OBJECT.at(
+                place,
+                message,
+                seen=_named(seen),
+                expected="an object",
+                severity=severity,
+                cases=cases,
+                ends_with_checkpoint=not cases,
+            )
 
 
 def _named(value: object) -> str:

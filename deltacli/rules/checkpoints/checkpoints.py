@@ -352,9 +352,10 @@ MULTIPART_ONE = AREA.warning(
     example="00000000000000000010.checkpoint.0000000001.0000000001.parquet",
 )
 
-SEVERAL = AREA.warning(
+SEVERAL = AREA.error(
     SEVERAL_FORMS,
-    "A version has several complete V1 checkpoints: classic and multi-part, or with different numbers of parts.",
+    "A version has several complete V1 checkpoints: classic and multi-part, or with different numbers of parts. A "
+    "warning if there is a newer checkpoint.",
     spec="Checkpoints; Problems with multi-part checkpoints",
     broken=f"{READERS_THAT_FAIL}, fail because `_last_checkpoint` describes a different form than the one they chose",
     repair="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
@@ -494,7 +495,11 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
         if len(instances) > 1:
             forms = " and ".join(sorted(instance.form for instance in instances))
             message = f"version {version} has complete checkpoints in {len(instances)} forms: {forms}"
-            yield SEVERAL.at(view.place(instances[0].files[0].name, version), message, seen=forms, expected="one form")
+            newest = view.newest_checkpoint
+            is_replaced = newest is not None and newest.version > version
+            severity = Severity.WARNING if is_replaced else None
+            place = view.place(instances[0].files[0].name, version)
+            yield SEVERAL.at(place, message, seen=forms, expected="one form", severity=severity)
 
 
 @AREA.check(ListingView, WITHOUT_COMMIT, UNPUBLISHED)

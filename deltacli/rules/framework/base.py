@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from deltacli.core.errors import Worded, command, is_shared, parameter, spelling
 from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.delta.log.segment import Place
+from deltacli.rules.framework.engines import Effect, effect_of
 
 View = TypeVar("View")
 
@@ -131,12 +132,37 @@ class Rule(NamedTuple):
         severity: Severity | None = None,
         field: str = "",
         ends_with_checkpoint: bool = False,
+        cases: tuple[str, ...] = (),
     ) -> Finding:
-        """Return a finding of this rule. `key` and `severity` override those of the place and of the rule."""
+        """Return a finding of this rule. Its message names the engines that refuse or misread the table.
+
+        Args:
+            place: Where the fault is.
+            message: What is wrong.
+            key: Replaces the key of the place.
+            seen: The value that was found.
+            expected: A value that would be right.
+            severity: Replaces the severity of the rule.
+            field: The field of an action that the finding is about, where a repair asks for it.
+            ends_with_checkpoint: Whether a checkpoint of the version, or of a later one, does not have the fault.
+            cases: The kinds of damage, where engines do not treat all findings of the rule alike. See `engines.py`.
+        """
         if key is not None:
             place = place._replace(key=key)
-        severity = severity or self.severity
-        return Finding(self, severity, message, place, _shown(seen), _shown(expected), field, ends_with_checkpoint)
+        found = Finding(
+            self,
+            severity or self.severity,
+            message,
+            place,
+            seen=_shown(seen),
+            expected=_shown(expected),
+            field=field,
+            cases=cases,
+            ends_with_checkpoint=ends_with_checkpoint,
+        )
+        if (effect := found.effect) is not None and effect.sentence:
+            return found._replace(message=f"{message}; {effect.sentence}")
+        return found
 
     def with_fix(self, fix: Fix) -> Rule:
         """Return the rule for a finding that is not repaired as others of the rule are."""
@@ -144,8 +170,8 @@ class Rule(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One fault, its place, the value seen and the value expected (None if not useful), and the field of an action that
-    it is about, where a repair asks for it.
+    """One fault, its place, the value seen and the value expected (None if not useful), the field of an action that it
+    is about, where a repair asks for it, and the kinds of damage that engines treat differently.
 
     `ends_with_checkpoint` is True for a fault of a commit that a checkpoint of its version, or of a later one, does not
     have: readers that begin with the checkpoint are not affected.
@@ -158,16 +184,34 @@ class Finding(NamedTuple):
     seen: str | None = None
     expected: str | None = None
     field: str = ""
+    cases: tuple[str, ...] = ()
     ends_with_checkpoint: bool = False
 
-    def as_covered(self) -> Finding:
+    def as_covered(self, severity: Severity = Severity.WARNING) -> Finding:
         """Return the finding about a commit that a checkpoint covers, with what that means for readers."""
         message = f"{self.message}; a checkpoint covers it, so only readers of older versions are affected"
-        return self._replace(rule=self.rule.with_fix(COVERED), severity=Severity.WARNING, message=message)
+        return self._replace(rule=self.rule.with_fix(COVERED), severity=severity, message=message)
+
+    @property
+    def effect(self) -> Effect | None:
+        """What engines do with the table; None if that was not measured."""
+        path = self.place.path
+        if self.rule.id.startswith(_ABOUT_COMMITS) and (path.endswith(".compacted.json") or ".checkpoint." in path):
+            return None  # measured with damaged commits; an engine may not even open a log compaction
+        return effect_of(self.rule.id, self.cases)
+
+    @property
+    def may_stop_readers(self) -> bool:
+        """Whether it is an error, or a warning about what makes an engine refuse or misread the table."""
+        if self.severity is Severity.ERROR:
+            return True
+        effect = self.effect
+        return self.severity is Severity.WARNING and effect is not None and effect.stops_readers
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as in the document `deltacli.validate`."""
         location = {name: value for name, value in self.place._asdict().items() if value is not None}
+        effect = self.effect
         return {
             "rule": self.rule.id,
             "severity": self.severity.value,
@@ -177,7 +221,11 @@ class Finding(NamedTuple):
             "expected": self.expected,
             "spec": self.rule.spec,
             "fix": self.rule.fix.as_json(),
+            **({} if effect is None else {"engines": effect.as_json()}),
         }
+
+
+_ABOUT_COMMITS = ("action.", "commit.", "commitinfo.")
 
 
 class ReadFault(NamedTuple):

@@ -45,7 +45,7 @@ SAYS_OF_FILES = "rows of data files cannot be read"
 RULES: Mapping[Risk, str] = {
     Risk.UNREADABLE: """
         log.not-a-table log.gap log.start-missing
-        commit.empty commit.not-utf8 commit.bad-json commit.line-not-object commit.pretty-printed
+        commit.not-utf8 commit.bad-json commit.line-not-object commit.pretty-printed
         commit.first-without-protocol commit.first-without-metadata
         protocol.missing protocol.version-out-of-range
         metadata.format-not-parquet metadata.partition-column-unknown
@@ -56,7 +56,7 @@ RULES: Mapping[Risk, str] = {
         dv.bitmap-corrupt
         """,
     Risk.ROWS_LOST: """
-        log.staged-without-feature commit.checkpoint-only-action
+        log.staged-without-feature commit.empty commit.checkpoint-only-action
         appendonly.violated appendonly.dv-delete
         data.file-missing data.size-mismatch data.modified-after-add
         """,
@@ -100,7 +100,7 @@ RULES: Mapping[Risk, str] = {
         """,
     Risk.READERS_FAIL: """
         action.number-spelling data.encrypted data.codec-unsupported data.void-materialised checkpoint.several-forms
-        mapping.file-with-other-names
+        mapping.file-with-other-names partition.kernel-unreadable
         """,
     Risk.WRITES_FAIL: """
         path.file-uri-form
@@ -169,6 +169,11 @@ _DAMAGED_FILES = frozenset(
 UNREADABLE_FILES = _DAMAGED_FILES | {ARCHIVED_FILES}
 """Those of `UNREADABLE` that only files outside the log show."""
 
+DECIDE_READABLE = (UNREADABLE - UNREADABLE_FILES) | {"commit.empty"}
+"""Rules about the log that decide whether deltacli reads the newest version. Other engines read an empty commit, which
+may have had actions; deltacli refuses it.
+"""
+
 LOST = _DAMAGED_FILES | {"dv.file-missing", *RULES[Risk.ROWS_LOST].split()}
 """Rules whose errors mean that rows, or files that have them, are lost or damaged."""
 
@@ -178,11 +183,25 @@ REPLACED_WHERE_REBUILT = frozenset({"checkpoint.unreadable", "sidecar.missing"})
 
 def risk_of(finding: Finding) -> Risk | None:
     """Return the possible consequence of a finding, or None if there is none: an observation, a warning without a
-    class, or a fault outside the table.
+    class, a fault outside the table, or one that keeps no engine from reading the table.
+
+    An error that makes an engine refuse the table is at least `READERS_FAIL`, whatever else it puts at stake.
     """
     if finding.severity is Severity.INFO or finding.rule.id.startswith(("validate.", "fleet.")):
         return None
-    return _CLASSES.get(finding.rule.id, Risk.READERS_FAIL if finding.severity is Severity.ERROR else None)
+    is_error = finding.severity is Severity.ERROR
+    risk = _CLASSES.get(finding.rule.id, Risk.READERS_FAIL if is_error else None)
+    effect = finding.effect
+    if effect is None:
+        return risk
+    if not effect.stops_readers:
+        return None if risk is Risk.UNREADABLE else risk
+    return _worse(risk, Risk.READERS_FAIL) if is_error else risk
+
+
+def _worse(risk: Risk | None, other: Risk) -> Risk:
+    """Return the risk that is listed first."""
+    return next(one for one in Risk if one in (risk, other))
 
 
 # -- which findings a command of deltacli repairs ----------------------------------------------------------------------
@@ -458,7 +477,7 @@ _UNDELETE = "the newest version does not need the file; undelete brings it back 
 _NO_STEP: tuple[tuple[str, str], ...] = (
     (
         _HARMLESS,
-        """commit.unknown-field commit.crlf-or-blank commit.checkpoint-only-action commit.unknown-action commit.huge
+        """commit.unknown-field commit.checkpoint-only-action commit.unknown-action commit.huge
         action.remove-of-unknown action.datachange-mixed commitinfo.missing domain.tombstone-empty
         path.shared-with-cdc partition.dir-mismatch stats.null-count-wide stats.timestamp-precision
         action.stats-in-checkpointed-remove checkpoint.parsed-types-old checkpoint.domain-tombstone
@@ -472,7 +491,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ),
     (
         _PAST,
-        """action.cdc-only commitinfo.several commitinfo.not-object action.deletion-timestamp-missing
+        """action.cdc-only commitinfo.several action.deletion-timestamp-missing
         action.deletion-timestamp-odd action.extended-metadata-lie action.remove-size-missing
         action.cdc-datachange-true action.datachange-false-new-data commit.first-without-protocol
         commit.first-without-metadata cdc.no-change-type cdc.bad-change-type cdc.pre-post-unbalanced cdc.location
@@ -483,8 +502,8 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     (_UNDELETE, "data.file-missing-tombstoned history.time-travel-broken cdc.file-missing cdc.size-mismatch"),
     (
         _FOREIGN,
-        """log.name-not-padded log.name-unknown log.temp-leftover log.version-too-large log.nested-table
-        log.staged-without-feature log.staged-stale log.staged-name sidecar.orphan""",
+        """log.name-not-padded log.name-mistaken log.name-unknown log.temp-leftover log.version-too-large
+        log.nested-table log.staged-without-feature log.staged-stale log.staged-name sidecar.orphan""",
     ),
     (
         _CLOCK,
@@ -497,7 +516,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ("checkpoint writes one", "log.no-checkpoint-long"),
     (
         "a commit is never edited, and the next checkpoint lets readers begin behind it",
-        "commit.lone-surrogate commit.number-not-finite",
+        "commit.lone-surrogate commit.number-not-finite commit.crlf-or-blank commitinfo.not-object",
     ),
     ("optimize compacts small files", "data.small-files partition.cardinality"),
     ("optimize with a purge writes such files again", "data.nan-beyond-bounds data.int96-beyond-nanoseconds"),
@@ -523,6 +542,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         """action.wrong-type action.number-spelling domain.configuration-not-string
         action.negative-size
         action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
+        path.colon
         path.escapes-root path.not-normalised path.absolute-inside-root
         mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case
         partition.unparsable
@@ -550,6 +570,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         """schema.not-null-tightened schema.new-not-null-column schema.column-dropped-no-mapping
         schema.type-changed-illegally schema.case-only-change schema.bad-json schema.field-missing-key
         schema.unknown-type schema.decimal-bounds schema.char-varchar schema.duplicate-column schema.empty-name
+        schema.no-columns
         schema.invalid-chars schema.empty-struct schema.map-key-null schema.void-in-complex schema.metadata-reserved
         schema.collation-of-another
         stats.text-too-long
@@ -610,7 +631,7 @@ def reason_without_steps(finding: Finding) -> str:
     known = CATALOGUE.rules.get(finding.rule.id)
     if known is not None and finding.rule.fix != known.fix:
         return finding.rule.fix.repair
-    return row_of(finding.rule.id).reason
+    return row_of(finding.rule.id).reason or "every engine reads it, and a commit is never edited"
 
 
 def _rows() -> Iterator[tuple[str, RepairRow]]:

@@ -20,7 +20,7 @@ from deltacli.delta.data_files import canonical, fault_of, unique_id
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, Place
-from deltacli.rules.framework.base import Area, Finding, Rule
+from deltacli.rules.framework.base import Area, Finding, Rule, Severity
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, HistoryView, ListingView
 
 # -- version checksums as values ---------------------------------------------------------------------------------------
@@ -332,11 +332,12 @@ DOMAINS = AREA.warning(
     example='"domainMetadata":[] where the commits have the domain delta.rowTracking',
 )
 
-WITHOUT_COMMIT = AREA.warning(
+WITHOUT_COMMIT = AREA.error(
     "crc.without-commit",
-    "A version checksum has no commit.",
+    "A version checksum has no commit. A warning below the oldest commit.",
     spec="Version Checksum File: Writer Requirements",
-    broken="nothing if the commit was cleaned up; above the newest commit it describes a version that does not exist",
+    broken="nothing if the commit was cleaned up; above the newest commit it describes a version that does not exist, "
+    "and several engines refuse the table",
     repair="delete the checksum",
     example="00000000000000000007.crc where the newest commit is 6",
 )
@@ -481,6 +482,8 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
                 f"there is no commit for the checksum of version {format_ranges(outside)}: {words}",
                 seen=format_ranges(outside),
                 expected=f"{oldest}-{newest}",
+                severity=Severity.WARNING if outside is below else None,
+                cases=("cleaned up" if outside is below else "ahead",),
             )
 
 

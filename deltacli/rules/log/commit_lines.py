@@ -18,8 +18,9 @@ from typing import Any
 import orjson
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple
+from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import Json
+from deltacli.core.units import plural
 from deltacli.delta.log.actions import (
     FIELDS,
     KNOWN_ACTIONS,
@@ -35,7 +36,7 @@ from deltacli.delta.log.actions import (
     take_whole_numbers,
 )
 from deltacli.delta.log.segment import Place
-from deltacli.rules.framework.base import Area, Finding, Fix, Rule, from_a_copy
+from deltacli.rules.framework.base import Area, Finding, Fix, Rule, Severity, from_a_copy
 from deltacli.rules.framework.views import LocatedAction
 
 AREA = Area("commit_lines", spec="Delta Log Entries")
@@ -75,7 +76,7 @@ BAD_JSON = AREA.error(
 )
 LINE_NOT_OBJECT = AREA.error(
     "commit.line-not-object",
-    "A line of a commit is not an object with exactly one action.",
+    "A line of a commit is not an object with exactly one action. A warning for an object with none or several.",
     *_RESTORE,
     spec="Actions",
     example='["add"]',
@@ -101,11 +102,14 @@ PRETTY_PRINTED = AREA.error(
     *_RESTORE,
     example='{\n  "commitInfo": {\n',
 )
-CRLF_OR_BLANK = AREA.info(
+CRLF_OR_BLANK = AREA.error(
     "commit.crlf-or-blank",
-    "A commit has blank lines, or lines that end with CR LF.",
-    *_IGNORED,
-    example=r'{"commitInfo":{}}\r\n',
+    "A commit has blank lines. An info if a checkpoint covers it, and for lines that end with CR LF, or with CR alone.",
+    broken="Delta Kernel for Java refuses a version with a blank line in its commits; other readers ignore such lines",
+    repair=Worded(
+        "let readers begin behind the commit: {}; ends of lines need no repair", partial(command, "checkpoint")
+    ),
+    example=r'{"commitInfo":{}}\n\n',
 )
 MISSING_REQUIRED = AREA.error(
     "action.missing-required",
@@ -127,9 +131,10 @@ WRONG_TYPE = AREA.error(
     spec="Actions",
     example='{"add":{"size":"1024",…}}',
 )
-NUMBER_SPELLING = AREA.warning(
+NUMBER_SPELLING = AREA.error(
     "action.number-spelling",
-    "An integer of an action is written with a fraction or an exponent. It is read as the number that it is.",
+    "An integer of an action is written with a fraction or an exponent. It is read as the number that it is. A warning "
+    "if a checkpoint covers the commit.",
     broken="readers that parse integers strictly refuse the version and all later ones",
     repair=_LATER_ADD.advice,
     loss=_LATER_ADD.loss,
@@ -185,7 +190,9 @@ def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
     if fault.found is None:
         # A checkpoint has what readers assume for the field. A schema is not assumed.
         ends = kind == "metaData" and fault.name != _SCHEMA_FIELD
-        return MISSING_REQUIRED.at(place, f"{what} is missing", expected=fault.expected, ends_with_checkpoint=ends)
+        expected = fault.expected
+        message = f"{what} is missing"
+        return MISSING_REQUIRED.at(place, message, expected=expected, cases=(what,), ends_with_checkpoint=ends)
     rule = CONFIGURATION_NOT_STRING if what == "domainMetadata.configuration" else WRONG_TYPE
     return rule.at(
         place, f"{what} is {fault.found}, expected {fault.expected}", seen=fault.found, expected=fault.expected
@@ -305,7 +312,7 @@ class LineScanner:
 
     def scan(self, data: bytes, place: Place) -> ScannedLines:
         """Scan the bytes of a whole file; `place` names it."""
-        lines = data.split(b"\n")
+        lines = _split_lines(data)
         scanned = self.scan_lines(lines, place)
         is_held = max(map(len, lines)) <= MAX_LINE_BYTES
         if is_held and any(finding.rule is BAD_JSON for finding in scanned.findings):
@@ -319,14 +326,15 @@ class LineScanner:
         run = _Run(place)
         blank = False
         for number, line in enumerate(lines, 1):
-            run.odd_ends += blank
+            run.blank_lines += blank
             blank = False
             if not line:
                 blank = True
                 continue
             if len(line) > MAX_LINE_BYTES:
                 message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB, which no reader supports"
-                run.report(BAD_JSON.at(place._replace(line=number), message, seen=f"{len(line)} bytes"))
+                seen = f"{len(line)} bytes"
+                run.report(BAD_JSON.at(place._replace(line=number), message, seen=seen, cases=("too long",)))
                 run.is_readable = False
                 continue
             try:
@@ -335,7 +343,7 @@ class LineScanner:
                     value = self._careful(line, number, run)
             except (orjson.JSONDecodeError, orjson.JSONEncodeError):
                 if line.isspace():
-                    run.odd_ends += 1
+                    run.blank_lines += 1
                     continue
                 value = self._careful(line, number, run)
             if value is _UNREADABLE:
@@ -363,11 +371,11 @@ class LineScanner:
         except UnicodeDecodeError as fault:
             message = f"byte {fault.start} of the line is not UTF-8"
             seen = repr(line[fault.start : fault.start + 8])
-            run.report(NOT_UTF8.at(place, message, seen=seen))
+            run.report(NOT_UTF8.at(place, message, seen=seen, cases=("bytes",)))
             return _UNREADABLE
         if line.startswith(_BOM):
-            message = "the line begins with a byte order mark, which Spark skips and other engines refuse"
-            run.report(NOT_UTF8.at(place, message, seen="EF BB BF"))
+            message = "the line begins with a byte order mark"
+            run.report(NOT_UTF8.at(place, message, seen="EF BB BF", cases=("mark",)))
             text = text[1:]
         twice: dict[str, None] = {}
 
@@ -383,7 +391,7 @@ class LineScanner:
                 raise RecursionError
         except RecursionError:
             message = f"the line is nested too deeply: more than {MAX_DEPTH} levels of objects and arrays"
-            run.report(BAD_JSON.at(place, message))
+            run.report(BAD_JSON.at(place, message, cases=("too deep",)))
             return _UNREADABLE
         except ValueError as fault:
             reason = json_reason(fault) if isinstance(fault, json.JSONDecodeError) else "a number has too many digits"
@@ -403,14 +411,15 @@ class LineScanner:
         return value
 
     def _take(self, value: Json, number: int, run: _Run, line: bytes) -> bool:
-        """Parse the actions of one line. Return False if it has none."""
+        """Parse the actions of one line. Return False if it is not an object, so that it may have been any action."""
         if type(value) is not dict:
             message = f"the line is {describe_value(value)}, expected an object with one action"
-            run.report(LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=describe_value(value)))
+            case = "array" if isinstance(value, list) else "no object"
+            place = run.place._replace(line=number)
+            run.report(LINE_NOT_OBJECT.at(place, message, seen=describe_value(value), cases=(case,)))
             return False
-        is_filled = True
         if len(value) != 1 or None in value.values():
-            is_filled = _report_number(value, number, run)
+            _report_number(value, number, run)
         for kind, action in value.items():
             if type(action) is dict:
                 if kind == "metaData":
@@ -424,7 +433,8 @@ class LineScanner:
                     for name in names:
                         whole = whole[name]
                     message = f"{'.'.join((kind, *names))} is written with a fraction or an exponent"
-                    run.report(NUMBER_SPELLING.at(run.place._replace(line=number), message, expected=f"{whole}"))
+                    place, expected = run.place._replace(line=number), f"{whole}"
+                    run.report(NUMBER_SPELLING.at(place, message, expected=expected, ends_with_checkpoint=True))
                 shape = (kind, *action, *map(type, action.values()))
                 if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
                     run.actions.append(LocatedAction(kind, action, number))
@@ -432,7 +442,7 @@ class LineScanner:
                     self._take_unusual(shape, LocatedAction(kind, action, number), run)
             elif action is not None:
                 _take_no_object(kind, action, number, run)
-        return is_filled
+        return True
 
     def _take_unusual(self, shape: tuple[Any, ...], placed: LocatedAction, run: _Run) -> None:
         """Parse an action of a new shape, or with parts that a shape does not cover."""
@@ -469,6 +479,7 @@ class _Run:
         self.broken: list[LocatedAction] = []
         self.is_readable = True
         self.odd_ends = 0
+        self.blank_lines = 0
         self._findings: list[Finding] = []
         self._unknown: dict[tuple[str, str], tuple[int, int]] = {}
 
@@ -488,21 +499,31 @@ class _Run:
             where = f" in {count:,} actions" if count > 1 else ""
             message = f"{kind}.{name} is not defined by the protocol{where}; readers ignore it"
             self.report(UNKNOWN_FIELD.at(self.place._replace(line=first), message, seen=name))
-        if self.odd_ends:
-            message = f"{self.odd_ends} blank lines, or lines that end with CR LF"
-            self.report(CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends))
+        if self.blank_lines:
+            message = f"the commit has {plural(self.blank_lines, 'blank line')}"
+            seen = self.blank_lines
+            self.report(CRLF_OR_BLANK.at(self.place, message, seen=seen, cases=("blank",), ends_with_checkpoint=True))
+        elif self.odd_ends:
+            message = f"{plural(self.odd_ends, 'line')} ending with CR LF or CR"
+            severity = Severity.INFO
+            finding = CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends, severity=severity, cases=("ends",))
+            self.report(finding)
         return ScannedLines(self.actions, self.broken, self._findings, self.is_readable)
 
 
-def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
-    """Report a line with no action or with several. Return False if it has none."""
+def _report_number(value: dict[str, Any], number: int, run: _Run) -> None:
+    """Report a line with no action or with several, which every engine reads: a warning."""
     filled = sum(action is not None for action in value.values())
     known = sum(action is not None and kind in KNOWN_ACTIONS for kind, action in value.items())
     if filled == 0 or known > 1:  # an unrecognized key may be next to an action
         names = ", ".join(sorted(value)[:5]) or "nothing"
         message = f"the line has {known or 'no'} actions, expected one"
-        run.report(LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=names, expected="one action"))
-    return filled > 0
+        place, case = run.place._replace(line=number), "several" if filled else "empty"
+        run.report(
+            LINE_NOT_OBJECT.at(
+                place, message, seen=names, expected="one action", severity=Severity.WARNING, cases=(case,)
+            )
+        )
 
 
 def _take_no_object(kind: str, action: Json, number: int, run: _Run) -> None:
@@ -536,6 +557,18 @@ def _small_parts_are_plain(action: Action) -> bool:
 
 
 _UNREADABLE = object()
+_CARRIAGE_RETURN = pattern(rb"\r(?!\n|\Z)")
+
+
+def _split_lines(data: bytes) -> list[bytes]:
+    """Return the lines of a file. Where lines end with CR alone, as engines accept it, each keeps its CR.
+
+    A JSON text has no raw CR within a string, so one in the middle of a line ends an action, or is white space.
+    """
+    lines = data.split(b"\n")
+    if b"\r" not in data or _CARRIAGE_RETURN.search(data) is None:
+        return lines
+    return [part for line in lines for part in line.replace(b"\r", b"\r\n").removesuffix(b"\n").split(b"\n")]
 
 
 def _is_unicode(value: Json) -> bool:
@@ -565,9 +598,7 @@ def _report_not_finite(
     """Report constants of a line, or of a JSON text in a field of it, that are numbers for Spark alone."""
     if constants:
         named = " and ".join(constants)
-        message = (
-            f"{what} has {named}, which is not JSON: Spark reads the commit, and nearly every other engine refuses it"
-        )
+        message = f"{what} has {named}, which is not JSON; Spark reads the commit"
         # A checkpoint has no commitInfo and no fields that the protocol does not define, but the schema.
         ends = rule is not _NOT_FINITE_IN_SCHEMA
         expected = "a number, a string or null"

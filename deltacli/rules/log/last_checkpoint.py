@@ -150,7 +150,7 @@ CHECKSUM_ORDER = AREA.info(
     repair="write the hint without the list of more than ten values that causes the difference",
     example='a hint whose "v2Checkpoint" holds a protocol with eleven writer features',
 )
-SCHEMA_WRONG = AREA.warning(
+SCHEMA_WRONG = AREA.error(
     "hint.schema-wrong",
     "The checkpointSchema of the hint differs from the schema of its checkpoint's files.",
     *_MISLED,

@@ -42,11 +42,12 @@ START_MISSING = AREA.error(
     loss="every version, unless a backup has them",
     example="a log that begins with 00000000000000000007.json and has no checkpoint",
 )
-CHECKPOINT_COMMIT_MISSING = AREA.warning(
+CHECKPOINT_COMMIT_MISSING = AREA.error(
     "log.checkpoint-commit-missing",
-    "A complete checkpoint has no commit of its own version.",
+    "A complete checkpoint has no commit of its own version. A warning if readers begin with a newer checkpoint.",
     spec="Metadata Cleanup, step 2",
-    broken="the time and the provenance of the version are lost; Delta-Spark needs a commit at or after it",
+    broken="the time and the provenance of the version are lost; Delta Kernel for Java needs the commit of the "
+    "checkpoint that it begins with, Spark a commit at or after it",
     repair="restore the commit from a backup; if the checkpoint is the newest version, a further commit helps",
     loss="the history of that version",
     example="00000000000000000010.checkpoint.parquet without 00000000000000000010.json",
@@ -58,6 +59,15 @@ NAME_NOT_PADDED = AREA.error(
     repair="find out which engine wrote it; rename or delete it manually",
     loss="the changes of that file, if it is deleted and some version needs it",
     example="_delta_log/12.json",
+)
+NAME_MISTAKEN = AREA.error(
+    "log.name-mistaken",
+    "A file of the log is named like a commit with one more word before .json, and readers do not list the log from a "
+    "later version on.",
+    broken="Delta Kernel for Java reads the file as a commit and refuses the table; others ignore it",
+    repair="find out which program wrote it, then move it out of the log or delete it",
+    loss="nothing from the table",
+    example="_delta_log/00000000000000000003.tmp.json",
 )
 NAME_UNKNOWN = AREA.info(
     "log.name-unknown",
@@ -153,6 +163,8 @@ LARGEST_JUMP = 1_000_000
 "A gap larger than this was not caused by writers counting up."
 
 _VERSIONED = pattern(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
+_LIKE_A_COMMIT = pattern(r"([0-9]+)\.[^.]+\.json")
+"""Names that Delta Kernel for Java takes for those of commits: measured, `N.a.b.json` and `N-a.json` are ignored."""
 _TEMPORARY = pattern(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)
 _HADOOP_CHECKSUM = pattern(r"\..+\.crc", re.DOTALL)
 _STAGED = pattern(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
@@ -245,13 +257,22 @@ def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
             continue
         seen.add(version)
         message = f"the checkpoint of version {version} has no commit {version}"
-        if version > view.newest_commit:
-            message += "; Delta-Spark cannot open the table until there is a newer commit"
         place = view.place(instance.files[0].name, version)
-        yield CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
+        newest = view.newest_checkpoint
+        is_replaced = newest is not None and newest.version > version
+        case = "replaced" if is_replaced else "newest" if version > view.newest_commit else "first"
+        yield CHECKPOINT_COMMIT_MISSING.at(
+            place,
+            message,
+            expected=f"{version:020d}.json",
+            severity=Severity.WARNING if is_replaced else None,
+            cases=(case,),
+        )
 
 
-@AREA.check(ListingView, NAME_NOT_PADDED, VERSION_TOO_LARGE, NAME_UNKNOWN, TEMP_LEFTOVER, SUBDIR_UNKNOWN, GAP)
+@AREA.check(
+    ListingView, NAME_NOT_PADDED, NAME_MISTAKEN, VERSION_TOO_LARGE, NAME_UNKNOWN, TEMP_LEFTOVER, SUBDIR_UNKNOWN, GAP
+)
 def odd_names(view: ListingView) -> Iterator[Finding]:
     """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
     hadoop: list[segment.LogFile] = []
@@ -261,13 +282,21 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
         if any(int(number) > segment.MAX_VERSION for number in digits):
             message = f"{file.name} has a version above 2^63 - 1"
             place = view.place(file.name)
-            yield VERSION_TOO_LARGE.at(place, message, seen=digits[-1], expected=f"<= {segment.MAX_VERSION}")
+            cases = ("beyond 64 bits",) if file.name.endswith(".json") else ()
+            expected = f"<= {segment.MAX_VERSION}"
+            yield VERSION_TOO_LARGE.at(place, message, seen=digits[-1], expected=expected, cases=cases)
         elif file.path.kind not in (segment.LogFileKind.UNPADDED, segment.LogFileKind.OTHER) or _is_known(file.name):
             continue
         elif any(len(number) != 20 for number in digits):
             odd = next(number for number in digits if len(number) != 20)
             message = f"{file.name} has a version of {len(odd)} digits, but names in the log have 20"
-            yield NAME_NOT_PADDED.at(view.place(file.name), message, seen=odd, expected=f"{int(odd):020d}")
+            newest = view.newest_checkpoint
+            cases = ("covered",) if newest is not None and int(odd) <= newest.version else ()
+            place = view.place(file.name)
+            yield NAME_NOT_PADDED.at(place, message, seen=odd, expected=f"{int(odd):020d}", cases=cases)
+        elif (match := _LIKE_A_COMMIT.fullmatch(file.name)) and _is_listed_by_readers(view, file.name):
+            message = f"{file.name} is not a commit, and {segment.commit_name(int(match[1]))} would be the name of one"
+            yield NAME_MISTAKEN.at(view.place(file.name), message, seen=file.name, expected="no such file in the log")
         elif not _TEMPORARY.fullmatch(file.name):
             yield NAME_UNKNOWN.at(view.place(file.name), f"{file.name} is not a name of the protocol and is ignored")
         elif view.now_ms - file.modified_ms > DAY_MS:
@@ -283,7 +312,8 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
         if directory == segment.commit_name(after):
             message = f"{directory} is not a file, so version {after} cannot be read, and no commit can be made"
             seen, expected = "a directory or a link to nothing", "a file; move this out of the log first"
-            yield GAP.at(view.place(directory, after), message, seen=seen, expected=expected)
+            place = view.place(directory, after)
+            yield GAP.at(place, message, seen=seen, expected=expected, cases=("directory",))
             continue
         message = f"the directory {directory} is not defined by the protocol and is ignored"
         yield SUBDIR_UNKNOWN.at(view.place(directory), message)
@@ -293,6 +323,12 @@ def _is_known(name: str) -> bool:
     """Return True for files that tools keep in the log on purpose, and for directory markers of some stores."""
     is_kept = name in KNOWN_NAMES or name.startswith((".s3-optimization-", "_deltacli_"))
     return is_kept or name.endswith("_$folder$") or not name
+
+
+def _is_listed_by_readers(view: ListingView, name: str) -> bool:
+    """Return whether readers of the newest version see a name: they list the log from their checkpoint on."""
+    newest = view.newest_checkpoint
+    return newest is None or name >= f"{newest.version:020d}"
 
 
 def _leftover(view: ListingView, file: segment.LogFile, message: str) -> Finding:

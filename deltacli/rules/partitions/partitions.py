@@ -158,7 +158,7 @@ KEY_EXTRA = AREA.error(
     repair=_RECOMMIT,
     example='"partitionValues":{"p":"a","q":"b"} where partitionColumns is ["p"]',
 )
-KEY_CASE = AREA.warning(
+KEY_CASE = AREA.error(
     "partition.key-case",
     "A partition value has a name that differs from its column's name only in case.",
     spec="Add File and Remove File",
@@ -354,6 +354,7 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
                     message += f", but what deltalake writes for {meant}"
                 yield UNPARSABLE.at(view.place(row), message, seen=text, expected=meant or type_name)
         else:
+            cases: tuple[str, ...] = ()
             if spelling in (
                 Spelling.REFUSED_BY_KERNEL,
                 Spelling.EMPTY,
@@ -361,10 +362,12 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
                 Spelling.REPLACED_BYTES,
             ):
                 rule, message, expected = _WORDS[spelling.value]
+                if rule is KERNEL_REFUSES:
+                    cases = ("empty" if spelling is Spelling.EMPTY else "spelling",)
             else:
                 rule, message, expected = _WORDS[text if text in _WORDS else "other"]
             message = message.format(column=column.name) + in_files(len(places))
-            yield rule.at(view.place(places[0]), message, seen=text, expected=expected)
+            yield rule.at(view.place(places[0]), message, seen=text, expected=expected, cases=cases)
     for spelling, places in by_spelling.items():
         rule, message, expected = _WORDS[spelling.value]
         first = min(places)
@@ -383,7 +386,7 @@ _WORDS = {
     ),
     Spelling.EMPTY.value: (
         KERNEL_REFUSES,
-        "partition column {column} is an empty text: Delta Kernel for Java cannot parse it, other readers read null",
+        "partition column {column} is an empty text, which readers take for null",
         "null",
     ),
     Spelling.ESCAPED_BYTES.value: (

@@ -307,7 +307,7 @@ RW_FEATURE_NOT_IN_READER = AREA.error(
     loss="access by readers without support for the feature",
     example='"minReaderVersion":3,"readerFeatures":[],"writerFeatures":["deletionVectors"]',
 )
-WRITER_FEATURE_IN_READER = AREA.warning(
+WRITER_FEATURE_IN_READER = AREA.error(
     "protocol.writer-feature-in-reader",
     "A writer-only feature is in readerFeatures.",
     spec="Supported Features",

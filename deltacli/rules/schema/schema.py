@@ -12,8 +12,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.segment import Place
 from deltacli.delta.schema.type_changes import canonical_name
@@ -236,6 +238,13 @@ EMPTY_STRUCT = AREA.warning(
     spec="Delta-Spark: schemas that cannot be written",
     example='{"name":"s","type":{"type":"struct","fields":[]},"nullable":true,"metadata":{}}',
 )
+NO_COLUMNS = AREA.error(
+    "schema.no-columns",
+    "The schema of the table has no columns.",
+    broken="Spark, deltalake, DuckDB, polars and chDB refuse to read the table",
+    repair=Worded("add a column: {}", partial(command, "alter", "add", "NAME", "TYPE")),
+    example='"schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":[]}"',
+)
 MAP_KEY_NULL = AREA.warning(
     "schema.map-key-null",
     "The key of a map is or contains a map, or is marked as nullable.",
@@ -321,6 +330,7 @@ _RESERVED = frozenset(
     EMPTY_NAME,
     INVALID_CHARS,
     EMPTY_STRUCT,
+    NO_COLUMNS,
     MAP_KEY_NULL,
     VOID_IN_COMPLEX,
     METADATA_RESERVED,
@@ -424,8 +434,11 @@ def _struct_faults(view: MetadataView, part: TypePart, value: Mapping[str, Any])
         yield BAD_JSON.at(place, message, seen=_kind(value["fields"]), expected="a list")
         return
     fields = fields_of(value)
-    if value.get("fields") is not None and not fields and part.role != "root":
-        yield EMPTY_STRUCT.at(place, f"the struct {column} has no fields")
+    if value.get("fields") is not None and not fields:
+        if part.role == "root":
+            yield NO_COLUMNS.at(place, "the schema has no columns", expected="one column or more")
+        else:
+            yield EMPTY_STRUCT.at(place, f"the struct {column} has no fields")
     for position, field in enumerate(fields):
         yield from _field_faults(view, field_path(part.path, field, position), field)
     yield from _twin_faults(view, part.path, fields)

@@ -22,7 +22,7 @@ from deltacli.rules.framework.views import CheckpointView, FilesView, in_files, 
 AREA = Area("statistics", spec="Per-file Statistics")
 
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
-BAD_JSON = AREA.warning(
+BAD_JSON = AREA.error(
     "stats.bad-json",
     "The statistics of a file are not a JSON object.",
     broken="no query can skip the file, and some engines fail to plan",

@@ -283,7 +283,7 @@ def _rules_of_unreadable(table_format: str) -> frozenset[str]:
     """Return the rules that decide whether a table can be read, which every level checks."""
     if table_format == "paimon":
         return frozenset(repairs.PAIMON_RULES[repairs.Risk.UNREADABLE].split())
-    return repairs.UNREADABLE - repairs.UNREADABLE_FILES
+    return repairs.DECIDE_READABLE
 
 
 def all_sentence(report: ValidationReport) -> str:
