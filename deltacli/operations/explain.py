@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from deltacli.core.errors import (
     TABLE,
@@ -51,6 +52,9 @@ from deltacli.table.rebuild import read_newest_readable, read_snapshot
 from deltacli.table.replay import small_actions
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import traits_of_version
+
+if TYPE_CHECKING:
+    from deltacli.operations.log_damages import LogDamages
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -178,6 +182,8 @@ def _change(text: str) -> Supposed:
 
 # -- clients, and what stops them --------------------------------------------------------------------------------------
 
+LOG_PROBLEMS = "log.problems"
+"""The code of the warning that the log has errors."""
 _SWITCHES = {name: feature.enabled_by for name, feature in FEATURES.items() if feature.enabled_by}
 
 
@@ -231,8 +237,8 @@ class Explained(NamedTuple):
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What clients do with a table. `supposed` are changes that are not made. `gap`: why this is not about the newest
-    version. Of a Paimon table: its traits, and `version` is that of its schema. `warnings` are about rows that some
-    clients do not see, as code and sentence.
+    version. Of a Paimon table: its traits, and `version` is that of its schema. `warnings`, as code and sentence, are
+    about errors of the log, and about rows of a Paimon table that some clients do not see.
     """
 
     table: TableHandle
@@ -310,18 +316,42 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     after = now
     for change in request.supposed:
         after = _with(after, change, version)
+    from deltacli.operations.log_damages import find_log_damages, with_damages
+
+    damages = find_log_damages(table, now.traits)
     pairs = [
-        (access(one, after.traits, named), access(one, now.traits, named))
-        for one, named in asked_of(known_clients(), request)
+        tuple(with_damages(access(client, ground.traits, named), damages.damages) for ground in (after, now))
+        for client, named in asked_of(known_clients(), request)
     ]
     stopping = {blocker.trait for found, before in pairs for blocker in (*found.blockers, *before.blockers)}
-    since = beginnings(states(table) if log is None else log, stopping & now.traits) if stopping else {}
+    traits_that_stop = stopping & now.traits
+    since = {damage.rule.id: damage.since for damage in damages.damages}
+    if traits_that_stop:
+        since |= beginnings(states(table) if log is None else log, traits_that_stop)
+    rules = {damage.rule.id for damage in damages.damages}
     out: tuple[WayOut, ...] = ()
     if snapshot is not None:
-        out = tuple(ways_out(snapshot, [one for _, before in pairs for one in before.blockers]))
+        blockers = [one for _, before in pairs for one in before.blockers if one.trait not in rules]
+        out = tuple(ways_out(snapshot, blockers))
+    out += tuple(_repairs_of_log(table, damages, stopping & rules))
+    warning = damages.warn(table.name or table.uri)
+    warnings = ((LOG_PROBLEMS, warning),) if warning else ()
     clients = tuple(Explained(found, before, since) for found, before in pairs)
     unknown = tuple(sorted(config.features - FEATURES.keys()))
-    return Explanation(table, version, after.config, clients, out, tuple(request.supposed), unknown, gap)
+    return Explanation(
+        table, version, after.config, clients, out, tuple(request.supposed), unknown, gap, warnings=warnings
+    )
+
+
+def _repairs_of_log(table: TableHandle, damages: LogDamages, stopping: Collection[str]) -> Iterator[WayOut]:
+    """Yield a way out for each error of the log that stops a client."""
+    from deltacli.operations.log_damages import find_repairs
+
+    for repair in find_repairs(damages, stopping, table.name or table.uri):
+        if repair.command is not None:
+            yield WayOut(repair.rule, repair.command, (repair.words,), 0, 0)
+        else:
+            yield WayOut(repair.rule, None, (), 0, 0, repair.words)
 
 
 def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:

@@ -7,7 +7,7 @@ from deltacli.arrow import pa
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.data_files import are_absolute
 from deltacli.delta.partitions.values import kernel_refuses
-from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, TIMES_BEYOND_NANOSECONDS, traits_of
+from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, OTHER_DIRECTORIES, TIMES_BEYOND_NANOSECONDS, traits_of
 from deltacli.delta.schema.types import PrimitiveType, has_timestamps
 from deltacli.table.version import Snapshot
 
@@ -23,6 +23,8 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
     traits = traits_of(snapshot.config, [domain.domain for domain in snapshot.domains])
     if _has_files_elsewhere(snapshot):
         traits |= {ABSOLUTE_PATHS}
+    if _has_files_in_other_directories(snapshot):
+        traits |= {OTHER_DIRECTORIES}
     if _may_have_times_beyond_nanoseconds(snapshot):
         traits |= {TIMES_BEYOND_NANOSECONDS}
     if _has_values_that_a_kernel_refuses(snapshot):
@@ -68,6 +70,19 @@ def _has_files_elsewhere(snapshot: Snapshot) -> bool:
         return bool(PathKeys((storage.uri, *storage.aliases)).of_log(absolute).keys.null_count)
 
     return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
+
+
+def _has_files_in_other_directories(snapshot: Snapshot) -> bool:
+    """Return whether a live file is outside the directories of its partition values, as below a random prefix."""
+    columns = list(snapshot.config.partition_columns)
+    if not columns:
+        return False
+    from deltacli.delta.partitions.hive_directories import are_in_hive_directories
+
+    def is_elsewhere(adds: RecordBatch) -> bool:
+        return not are_in_hive_directories(adds, columns)
+
+    return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path", "partitionValues"]))
 
 
 def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:

@@ -360,6 +360,7 @@ USED: tuple[Case, ...] = (
     _in_partitions("large-decimal", pa.decimal128(38, 2), _decimals("12.00", "-12.34", f"{10**30}.01")),
     _in_partitions("timestamp", pa.timestamp("us", "UTC"), _times(UTC, "%Y-%m-%dT%H:%M:%S.%fZ")),
     _in_partitions("timestamp-ntz", pa.timestamp("us"), _times(None, "%Y-%m-%d %H:%M:%S.%f"), ("timestampNtz",)),
+    Case("partition.other-directories", _partitioned("a", pa.string()), None, partition={"p": "a"}),
     Case("values.kernel-unreadable", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.5"}),
     Case(
         "values.times-beyond-nanoseconds",

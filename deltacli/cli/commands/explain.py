@@ -192,7 +192,8 @@ def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainReques
     For each client: whether it reads the newest version and appends to it, the
     feature or property that stops it, since which version the table has that,
     and the way out with its cost. Facts about clients are measured with their
-    packages or documented, each with its day; what is neither is unknown. With
+    packages or documented, each with its day; what is neither is unknown. The
+    log is checked as by validate, because its errors stop clients, too. With
     --if, the same after a change that is only supposed; a feature that is added
     counts as used. Of a Paimon table: its traits, and the schema since which it
     has them; --if works on Delta tables. Nothing is changed.
@@ -219,6 +220,8 @@ def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainReques
 
 
 def _next(found: Explanation, name: str) -> str:
+    if found.warnings:
+        return f"deltacli validate {name}"
     if not found.supposed:
         return f"deltacli features {name}"
     kind, subject, data_type = found.supposed[0]

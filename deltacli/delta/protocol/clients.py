@@ -306,6 +306,7 @@ WRITER_ONLY = ".writer-only"
 """Follows the name of an unknown feature that is not a reader feature: the protocol lets every reader ignore it."""
 ABSOLUTE_PATHS = "paths.absolute"
 TIMES_BEYOND_NANOSECONDS = "values.times-beyond-nanoseconds"
+OTHER_DIRECTORIES = "partition.other-directories"
 OTHERS: Mapping[str, str] = {
     "features.reader": "the protocol lists reader features",
     "features.writer": "the protocol lists writer features",
@@ -325,6 +326,7 @@ OTHERS: Mapping[str, str] = {
     "partition.binary": "a partition column has the type binary",
     "partition.decimal": "a partition column has the type decimal",
     "partition.large-decimal": "a partition column has a decimal type of more than 18 digits",
+    OTHER_DIRECTORIES: "data files are not in directories of their partition values",
     "partition.timestamp": "a partition column has the type timestamp",
     "partition.timestamp-ntz": "a partition column has the type timestamp_ntz",
     "values.kernel-unreadable": "a partition value has a spelling that readers built on a Delta kernel refuse",

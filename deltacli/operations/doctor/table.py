@@ -66,6 +66,7 @@ from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.rules.framework.engines import engines_stopped_by, enumerate_engines
 from deltacli.rules.framework.repairs import ARCHIVED_FILES
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.handle import TableHandle
@@ -400,13 +401,24 @@ def problem_advice(facts: Examined) -> Iterator[Advice]:
     yield Advice(
         codes.LOG_PROBLEMS,
         Severity.WARNING,
-        f"the log has problems that readers work around: {', '.join(found)}",
+        _name_problems(found),
         "problems",
         {"problems": len(found)},
         {"problems": None},
         Saves(),
         command("validate"),
     )
+
+
+def _name_problems(rule_ids: Sequence[str]) -> str:
+    """Return what problems of the log mean for readers: deltacli has worked around them, others may not."""
+    stopping = [rule_id for rule_id in rule_ids if engines_stopped_by([rule_id])]
+    if not stopping:
+        return f"the log has problems that readers work around: {', '.join(rule_ids)}"
+    engines = enumerate_engines(engines_stopped_by(stopping))
+    sentence = f"the log has problems that may stop {engines}: {', '.join(stopping)}"
+    others = [rule_id for rule_id in rule_ids if rule_id not in stopping]
+    return f"{sentence}; readers work around {', '.join(others)}" if others else sentence
 
 
 def _checkpoint(facts: Examined) -> Iterator[Advice]:

@@ -103,6 +103,8 @@ class Validation:
     """Why deltacli cannot read the newest version, although nothing may be wrong with it."""
     is_managed: bool = False
     """Whether a catalog manages the newest version."""
+    errors_for_readers: tuple[Finding, ...] = ()
+    """Errors of the log that readers of the newest version meet."""
     condition: Condition = field(init=False)
     """What the findings say about the table, for the choice of a repair."""
 
@@ -192,6 +194,7 @@ def validate_table(
             if state is not None and not request.opens_files:
                 inspector.not_checked.extend(_uncounted_ids(state, choice))
             step.advance(live.files)
+        errors_of_log = [finding for finding in collector.findings if finding.may_stop_readers]
         files = None
         if level != "log":
             stores = table.over(storage).stores  # which remember no footer of an earlier operation
@@ -209,7 +212,12 @@ def validate_table(
         if level == "storage" and isinstance(storage, StoreOfVersions):
             deeper = parameter("validate.level", "footers")
             inspector.not_checked.append(f"whether the files exist at the provider of the share: {deeper} does")
-    return _validation(storage.uri, level, collector, inspector, files, state)
+    errors_for_readers: tuple[Finding, ...] = ()
+    if errors_of_log:
+        from deltacli.operations.validate.newest_version import find_errors_for_readers
+
+        errors_for_readers = find_errors_for_readers(errors_of_log, inspector, collector, log.listing)
+    return _validation(storage.uri, level, collector, inspector, files, state, errors_for_readers)
 
 
 def _validation(
@@ -219,6 +227,7 @@ def _validation(
     inspector: LogInspector,
     files: FilesChecked | None,
     state: StateView | None,
+    errors_for_readers: tuple[Finding, ...],
 ) -> Validation:
     """Return what was found, in the order of the log."""
     return Validation(
@@ -234,6 +243,7 @@ def _validation(
         contents=None if state is None else TableContents.of(state, inspector.files.tombstone_count()),
         unsupported=_obstacle(inspector.last_known, inspector.version),
         is_managed=(protocol := inspector.last_known.protocol) is not None and protocol.is_catalog_managed,
+        errors_for_readers=errors_for_readers,
     )
 
 
