@@ -156,7 +156,7 @@ def test_text_ends_with_the_risks_if_there_are_any(lake: Path, validate: Run) ->
     assert [
         "",
         "lake/bad: it cannot be read (commit.bad-json)",
-        "2 tables checked: 1 at risk, 0 with other problems, 1 without problems",
+        "2 tables checked (logs only): 1 at risk, 0 with other problems, 1 without problems",
     ] == both.splitlines()[-3:]
     assert ["table           version  errors  warnings  infos", "lake/deep/good       14       0         0      0"] == (
         good.splitlines()

@@ -11,7 +11,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_sentence, judge, values_of
+from deltacli.cli.render.validate.findings import (
+    TableVerdict,
+    advice_of,
+    all_sentence,
+    checked_subjects,
+    judge,
+    values_of,
+)
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
@@ -52,7 +59,7 @@ def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
         canvas.draw(_headed(canvas, table.name, verdict.sentence, _style_of(verdict)))
     if len(judged) > 1:
         style = Style.PLAIN if shown else Style.GOOD
-        canvas.draw(_headed(canvas, f"{report.subjects} checked", all_sentence(report), style))
+        canvas.draw(_headed(canvas, checked_subjects(report), all_sentence(report), style))
 
 
 def _style_of(verdict: TableVerdict) -> Style:

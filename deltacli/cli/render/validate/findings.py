@@ -110,7 +110,7 @@ def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str
             told = True
         yield f"{_clean(table.name, terminal)}: {_clean(verdict.sentence, terminal)}"
     if (told or report.left_out) and len(report.tables) > 1:
-        yield f"{report.subjects} checked: {_clean(all_sentence(report), terminal)}"
+        yield f"{checked_subjects(report)}: {_clean(all_sentence(report), terminal)}"
 
 
 class _Row(NamedTuple):
@@ -170,6 +170,12 @@ def summary_sentence(report: ValidationReport) -> str:
     counts = report.counts
     parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
     return f"{report.subjects}: {', '.join(parts)}"
+
+
+def checked_subjects(report: ValidationReport) -> str:
+    """Return how many tables were checked, and that nothing but their logs was read if that is so."""
+    is_of_logs = report.level == "log" and report.command == "validate" and report.table_format == "delta"
+    return f"{report.subjects} checked{' (logs only)' if is_of_logs else ''}"
 
 
 _NAMED = 3
