@@ -69,6 +69,14 @@ def test_the_worst_risk_is_first_and_each_risk_appears_once(rules: str, sentence
     assert sentence == judge(table(found(*rules.split()))).sentence
 
 
+def test_what_every_engine_reads_is_not_called_unreadable() -> None:
+    empty = judge(table(found("commit.empty"), is_rebuilt=False))
+    of_orc = judge(table(found("metadata.format-not-parquet")))
+
+    assert ("rows can be lost (commit.empty)", False) == (empty.sentence, empty.is_readable)
+    assert ("its log can be read; 1 problem", True) == (of_orc.sentence, of_orc.is_readable)
+
+
 def test_the_verdict_leaves_out_skipped_unjudged_and_accepted_rules() -> None:
     warned = found("log.mtime-order")
 

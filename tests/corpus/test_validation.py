@@ -73,6 +73,11 @@ MORE_ERRORS: dict[str, dict[str, str]] = {
     "kernel-rs/parsed-stats": {"stats.null-count-mismatch": "no nulls are counted in ts_col, which no file has"},
     "spark/table-with-dv-special-char": {"dv.file-missing": "the path of the vector is a template that tests fill in"},
     "kernel-rs/cdf-table-update-ops": {"cdc.bad-change-type": "a test wrote update_pre and update_post by hand"},
+    "kernel-rs/partition_cm/none": {"commit.crlf-or-blank": "a blank line, at which Kernel for Java fails"},
+    "kernel-rs/partition_cm/id": {"commit.crlf-or-blank": "the same"},
+    "kernel-rs/timestamp-partitioned-table": {"path.colon": "times in directories, whose colons Spark refuses"},
+    "delta-rs/table-with-domain-metadata": {"log.checkpoint-commit-missing": "it has a checkpoint and no commit"},
+    "derived/only-checkpoint-a": {"log.checkpoint-commit-missing": "its purpose"},
 }
 WARNINGS_OF_FILES: dict[str, dict[str, str]] = {
     # Table -> warnings about data files, each with the reason why it is right.
