@@ -12,7 +12,7 @@ from deltacli.delta.log.segment import LogFile, make_log_file, read_listing
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.operations.validate.log_reader import next_config
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
-from deltacli.rules.framework.views import ListingView, LocatedAction, StoredFile
+from deltacli.rules.framework.views import HistoryView, ListingView, LocatedAction, StoredFile
 from deltacli.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
@@ -246,7 +246,8 @@ def test_a_metadata_tree_has_no_parts_and_no_uuid_names() -> None:
 
 def checksums(*names: str, config: TableConfiguration = CLASSICAL) -> list[tuple[str, str | None]]:
     view = listed(*names, config=config)
-    found = [*checksums_have_their_commits(view), *versions_have_a_checksum(view)]
+    history = HistoryView([], view.listing, view.config, view.now_ms, {})
+    found = [*checksums_have_their_commits(view), *versions_have_a_checksum(history)]
     return [(finding.rule.id.partition(".")[2], finding.seen) for finding in found]
 
 

@@ -212,12 +212,19 @@ def validate_table(
         if level == "storage" and isinstance(storage, StoreOfVersions):
             deeper = parameter("validate.level", "footers")
             inspector.not_checked.append(f"whether the files exist at the provider of the share: {deeper} does")
-    errors_for_readers: tuple[Finding, ...] = ()
-    if errors_of_log:
-        from deltacli.operations.validate.newest_version import find_errors_for_readers
-
-        errors_for_readers = find_errors_for_readers(errors_of_log, inspector, collector, log.listing)
+    errors_for_readers = _errors_for_readers(errors_of_log, inspector, collector, log)
     return _validation(storage.uri, level, collector, inspector, files, state, errors_for_readers)
+
+
+def _errors_for_readers(
+    errors_of_log: Sequence[Finding], inspector: LogInspector, collector: Collector, log: WholeLog
+) -> tuple[Finding, ...]:
+    """Return those errors of the log that readers of the newest version meet."""
+    if not errors_of_log:
+        return ()
+    from deltacli.operations.validate.newest_version import find_errors_for_readers
+
+    return find_errors_for_readers(errors_of_log, inspector, collector, log.listing)
 
 
 def _validation(
