@@ -35,6 +35,8 @@ OF_ROWS = (Family.STATISTICS, Family.DOUBLED)
 BY_REPAIR = [damage for damage in BY_REPAIR if row_of(damage.rule).family not in OF_ROWS]
 FIRST = {row_of(damage.rule).family: damage for damage in reversed(BY_REPAIR)}
 """`tests/operations/repair` has all of them."""
+ALSO_LEFT = {"path.file-uri-form"}
+"""Rules whose damage has another error, which no command repairs: the path points into the table itself."""
 LATER = format_timestamp(NOW_MS + 8 * DAY_MS)
 """When files that are young now can be deleted."""
 
@@ -66,7 +68,7 @@ def test_the_command_repairs_what_the_rule_reports(
 
     code = run([*words, *([] if words[0] == "checkpoint" else ["--yes"]), "--now", LATER])
 
-    assert ("deltacli", 0) == (program, code), capfd.readouterr().err
+    assert ("deltacli", int(damage.rule in ALSO_LEFT)) == (program, code), capfd.readouterr().err
     assert (damage.rule in STAYS_IN_THE_LOG) == (damage.rule in rules_of(inspect(root, table.level)))
 
 
