@@ -23,6 +23,7 @@ _NEWEST_COMMIT_FORMAT = 3
 """Spark 4.1 writes 1, or 2 for states in the newer format; 3 has been announced."""
 _LARGEST_INT = (1 << 31) - 1
 _SCHEMA_LOG = "_schema_log_"
+_SOURCE_OF_PATH = pattern(r"/sources/([^/]+)/?\Z")
 
 
 class SourceKind(StrEnum):
@@ -111,6 +112,12 @@ class SchemaEntry:
     table_id: str
     version: int
     source_path: str | None = None
+
+    @property
+    def source_name(self) -> str | None:
+        """Return the name of the source that wrote the entry, `0` for `CHECKPOINT/sources/0`; None if it is unknown."""
+        match = _SOURCE_OF_PATH.search(self.source_path or "")
+        return match[1] if match is not None else None
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -278,6 +285,9 @@ def _read_leading_object(text: str) -> JsonObject | None:
 def read_schema_entry(data: bytes) -> SchemaEntry | Unread:
     """Return an entry of a schema tracking log."""
     version, _, rest = data.partition(b"\n")
+    number = batch_of(version.strip().decode("latin-1").removeprefix("v"))
+    if version.startswith(b"v") and number is not None and number > 1:
+        return Unread(f"its format, v{number}, is not known")
     value = _json(rest)
     if version.strip() != b"v1" or not isinstance(value, dict):
         return Unread("it is not an entry of a schema tracking log of format 1", is_cut=True)

@@ -354,18 +354,14 @@ def _support(home: Path, feature: str) -> None:
     [
         "alter ./tbl comment id key --dry-run",
         "widen-type ./tbl id decimal(20,0) --enable --upgrade-protocol --dry-run",
-        "properties ./tbl set owner=ops --dry-run",
         "properties ./tbl set delta.appendOnly=true --dry-run",
         "features ./tbl add deletionVectors --dry-run",
         "features ./tbl drop vacuumProtocolCheck --dry-run",
         "features ./tbl drop vacuumProtocolCheck --truncate-history --dry-run",
     ],
 )
-def test_a_change_of_a_property_stops_only_queries_that_track_the_schema(line: str, home: Path) -> None:
-    entry = {"tableId": TABLE_ID, "deltaCommitVersion": 11, "dataSchemaJson": "{}", "partitionSchemaJson": "{}"}
-    log = home / "chk" / "orders" / f"_schema_log_{TABLE_ID}"
-    log.mkdir()
-    (log / "0").write_text("v1\n" + json.dumps(entry))
+def test_a_change_of_a_property_of_delta_stops_only_queries_that_track_the_schema(line: str, home: Path) -> None:
+    _track_schema(home)
     if "drop" in line:
         _support(home, "vacuumProtocolCheck")
 
@@ -374,6 +370,23 @@ def test_a_change_of_a_property_stops_only_queries_that_track_the_schema(line: s
     assert 0 == found.code, found.err
     assert "query orders reads the table: the commit changes the schema, a property or the protocol" in found.err
     assert ("query late reads" in found.err) == line.startswith("widen-type")
+
+
+def test_a_property_of_the_user_stops_no_query(home: Path) -> None:
+    _track_schema(home)
+    line = "properties ./tbl set owner=ops --dry-run --checkpoints chk/*"
+
+    found = deltacli(*line.split(), "--now", NOW, cwd=home)
+
+    assert (0, "") == (found.code, found.err)
+
+
+def _track_schema(home: Path) -> None:
+    """Give a query a schema tracking log."""
+    entry = {"tableId": TABLE_ID, "deltaCommitVersion": 11, "dataSchemaJson": "{}", "partitionSchemaJson": "{}"}
+    log = home / "chk" / "orders" / f"_schema_log_{TABLE_ID}"
+    log.mkdir()
+    (log / "0").write_text("v1\n" + json.dumps(entry))
 
 
 @pytest.mark.parametrize("protects", [False, True])

@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from typing import Any
 
 from deltacli.core.errors import in_backticks
+from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.type_changes import canonical_name
+from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
+from deltacli.delta.schema.type_changes import canonical_name, is_allowed_change
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, parts_of
 
 ColumnNames = tuple[str, ...]
+
+
+class ColumnChange(StrEnum):
+    """What a later version does to a column, or to a field of one."""
+
+    ADDED = "added"
+    RENAMED = "renamed"
+    DROPPED = "dropped"
+    WIDENED = "widened"
+    """Its type is one that type widening makes of the former one."""
+    RETYPED = "retyped"
+    REPARTITIONED = "repartitioned"
+    UNMAPPED = "unmapped"
+    """Column mapping is removed, and files have other names for it from then on."""
+
+
+class ColumnDifference(NamedTuple):
+    """One difference between the columns of two versions, as a kind and in words."""
+
+    change: ColumnChange
+    text: str
 
 
 def schema_id(config: TableConfiguration) -> str:
@@ -24,33 +48,54 @@ def schema_id(config: TableConfiguration) -> str:
 
 def differences(now: TableConfiguration, later: TableConfiguration) -> Iterator[str]:
     """Yield what is different about the columns of a later version, in words: names, types, partitions."""
+    for difference in find_differences(now, later):
+        yield difference.text
+
+
+def find_differences(now: TableConfiguration, later: TableConfiguration) -> Iterator[ColumnDifference]:
+    """Yield what is different about the columns of a later version: names, types, partitions."""
     yield from _of_fields(now, now.schema, later, later.schema, "")
     if list(now.partition_columns) != list(later.partition_columns):
-        yield f"the partition columns are now {', '.join(later.partition_columns) or 'none'}"
+        names = ", ".join(later.partition_columns) or "none"
+        yield ColumnDifference(ColumnChange.REPARTITIONED, f"the partition columns are now {names}")
+
+
+def find_breaking_differences(before: TableConfiguration, after: TableConfiguration) -> list[ColumnDifference]:
+    """Return the differences that a streaming query of Delta without a schema tracking log cannot pass.
+
+    It reads older versions with columns that were added since, or widened if the protocol has type widening. After any
+    other difference each restart fails. Measured with Delta for Spark 4.4.0.
+    """
+    if before.mapping_mode != "none" and after.mapping_mode == "none":
+        return [ColumnDifference(ColumnChange.UNMAPPED, "column mapping is removed")]
+    passed = {ColumnChange.ADDED}
+    if not after.features.isdisjoint((TYPE_WIDENING, TYPE_WIDENING_PREVIEW)):
+        passed.add(ColumnChange.WIDENED)
+    return [difference for difference in find_differences(before, after) if difference.change not in passed]
 
 
 def _of_fields(
     now: TableConfiguration, old: StructType | None, later: TableConfiguration, new: StructType | None, path: str
-) -> Iterator[str]:
+) -> Iterator[ColumnDifference]:
     """Yield the differences of the fields of a struct, whose path ends with a dot."""
     before, after = by_physical_name(now, old), by_physical_name(later, new)
     for physical, field in after.items():
         name = f"{path}{_shown(field)}"
         if physical not in before:
-            yield f"column {name} is new"
+            yield ColumnDifference(ColumnChange.ADDED, f"column {name} is new")
             continue
         had = before[physical]
         if had.name != field.name:
-            yield f"column {path}{_shown(had)} is now {_shown(field)}"
+            yield ColumnDifference(ColumnChange.RENAMED, f"column {path}{_shown(had)} is now {_shown(field)}")
         yield from _of_types(now, had.data_type, later, field.data_type, name)
     for physical, field in before.items():
         if physical not in after:
-            yield f"column {path}{_shown(field)} is dropped"
+            yield ColumnDifference(ColumnChange.DROPPED, f"column {path}{_shown(field)} is dropped")
 
 
 def _of_types(
     now: TableConfiguration, old: DataType, later: TableConfiguration, new: DataType, path: str
-) -> Iterator[str]:
+) -> Iterator[ColumnDifference]:
     match old, new:
         case StructType(), StructType():
             yield from _of_fields(now, old, later, new, f"{path}.")
@@ -58,7 +103,15 @@ def _of_types(
             for one, other in zip(parts_of(old), parts_of(new), strict=True):
                 yield from _of_types(now, one.data_type, later, other.data_type, f"{path}.{one.name}")
         case _ if _type_shape(now, old) != _type_shape(later, new):
-            yield f"column {path} has another type"
+            change = ColumnChange.WIDENED if _is_widened(old, new) else ColumnChange.RETYPED
+            yield ColumnDifference(change, f"column {path} has another type")
+
+
+def _is_widened(old: DataType, new: DataType) -> bool:
+    """Return whether type widening makes one type of the other."""
+    if not isinstance(old, PrimitiveType) or not isinstance(new, PrimitiveType):
+        return False
+    return is_allowed_change(old.name, new.name)
 
 
 def _shown(field: StructField) -> str:

@@ -540,14 +540,7 @@ def _find_changed_sources(batches: _NewestBatches) -> Iterator[Finding]:
         yield Finding(Verdict.DEAD, f"{counts} has {len(end.offsets)}")
 
 
-def read_schema_log(checkpoint: StreamCheckpoint, table_id: str) -> streams.SchemaEntry | streams.Unread | None:
-    """Return the newest entry of the schema tracking log that a query keeps for a table directly in its checkpoint
-    directory; None without one. Raises StorageFailed.
-    """
-    storage = checkpoint.storage
-    for directory in storage.list_directories(""):
-        if streams.schema_log_of(directory, table_id):
-            entries = _batches(storage, directory)
-            content = _content(storage, f"{directory}/{entries[max(entries)].name}") if entries else None
-            return None if content is None else streams.read_schema_entry(content)
-    return None
+def read_newest_file(storage: ReadStorage, directory: str) -> bytes | None:
+    """Return the content of the file with the highest number in a directory, or None without one."""
+    files = _batches(storage, directory)
+    return _content(storage, f"{directory}/{files[max(files)].name}") if files else None

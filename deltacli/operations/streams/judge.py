@@ -8,31 +8,26 @@ from dataclasses import replace
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.arrow.batches import grouped
-from deltacli.core.errors import DeltacliError, parameter
+from deltacli.core.errors import parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.expiry import commit_expires_at_ms
-from deltacli.delta.schema.column_differences import differences, schema_id
-from deltacli.delta.schema.types import StructType
 from deltacli.delta.streams import Position, SourceKind
-from deltacli.operations.read.changes import CommitSummary
 from deltacli.operations.streams.checkpoints import (
     OK,
     Finding,
     SourceOffsets,
     StreamCheckpoint,
     Verdict,
-    read_schema_log,
     worst,
 )
 from deltacli.operations.streams.needs import (
     ADD,
     REMOVE,
     Needs,
-    StreamCommit,
     TableHistory,
     began_unknown,
     needs_of,
@@ -44,10 +39,13 @@ from deltacli.operations.streams.position_checks import (
     find_schema_log_problem,
     find_set_back_log,
 )
+from deltacli.operations.streams.schema_changes import describe_stop, find_schema_stops, first_undelivered
+from deltacli.operations.streams.schema_logs import LogEntry, oldest_entry, read_schema_logs
 from deltacli.table.live_files import missing_files, whole
 
 HORIZON_MS = 2 * DAY_MS
 """A query is at risk if something that it needs may be deleted within this time."""
+_OPTIONS = "skipChangeCommits or ignoreChanges"
 
 
 class Lag(NamedTuple):
@@ -118,13 +116,16 @@ def judge(history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOff
         why = "the table was dropped and created again: its id differs from that in the checkpoint"
         return replace(found, rows=Finding(Verdict.DEAD, why), lag=Lag(0, 0, 0))
     feed, feed_needs = _feed_of(history, checkpoint, source)
-    common = [source.finding, *checkpoint.findings_of_files, *_of_positions(found)]
+    logs = _read_schema_logs(history, checkpoint, source)
+    common = [source.finding, *checkpoint.findings_of_files, *_of_positions(found, logs)]
     limits = [one for one in (_safe_until(history, needs), _safe_until(history, feed_needs)) if one is not None]
     until = min(limits, default=None)
-    rows = worst([*common, *_of_needs(found, needs), *_at_risk(history, _safe_until(history, needs)), *_stops(found)])
+    at_risk = _at_risk(history, _safe_until(history, needs))
+    of_schema = list(find_schema_stops(history, position, oldest_entry(logs)))
+    rows = worst([*common, *_of_needs(found, needs), *at_risk, *_stops_by_deletions(found), *of_schema])
     if feed_needs is not None:
         at_risk = _at_risk(history, _safe_until(history, feed_needs))
-        feed = worst([*common, *_of_needs(found, feed_needs), *at_risk])
+        feed = worst([*common, *_of_needs(found, feed_needs), *at_risk, *of_schema])
         if feed.verdict is Verdict.DEAD:
             until = _safe_until(history, needs)
     return replace(found, rows=rows, feed=feed, feed_needs=feed_needs, safe_until=until)
@@ -156,16 +157,14 @@ def _lag_of(history: TableHistory, position: Position, needs: Needs) -> Lag:
 # -- what is missing ---------------------------------------------------------------------------------------------------
 
 
-def _of_positions(found: SourceJudgement) -> Iterator[Finding]:
-    """Yield what the positions themselves say."""
-    history, checkpoint = found.history, found.checkpoint
+def _of_positions(found: SourceJudgement, logs: Sequence[LogEntry]) -> Iterator[Finding]:
+    """Yield what the positions themselves say, and what is wrong with the schema tracking logs."""
+    history = found.history
     set_back = find_set_back_log(found.source, history.newest)
     if set_back is not None:
         yield set_back
-    # On other stores only where a commit ahead concerns it: the listing is a request more.
-    if found.position.kind is SourceKind.DELTA and checkpoint.storage.capabilities.cheap_listing:
-        entry = read_schema_log(checkpoint, found.position.table_id)
-        problem = find_schema_log_problem(checkpoint, entry, history.snapshot.metadata.id)
+    for entry in logs:
+        problem = find_schema_log_problem(found.checkpoint, entry, history.snapshot.metadata.id)
         if problem is not None:
             yield problem
 
@@ -278,53 +277,35 @@ def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable
 # -- commits ahead that stop it ----------------------------------------------------------------------------------------
 
 
-_OPTIONS = "skipChangeCommits or ignoreChanges"
-_STOPS_ONCE = "it stops once, and goes on after a restart"
-_OF_TRACKED = f"changes the schema, a property or the protocol: {_STOPS_ONCE}"
-
-
-def _stops(found: SourceJudgement) -> Iterator[Finding]:
-    """Yield the first commit ahead that stops a stream of rows although nothing is missing."""
-    history, position = found.history, found.position
-    first = position.version + (position.in_snapshot or position.delivered > 0)
-    rows = history.events.filter(
-        pc.and_(
-            pc.and_(pc.equal(history.events["kind"], REMOVE), history.events["is_change"]),
-            pc.greater_equal(history.events["version"], first),
-        )
-    )
-    if rows.num_rows:
-        version = pc.min(rows["version"]).as_py()
-        yield Finding(Verdict.AT_RISK, f"commit {version} deletes or changes rows: it stops without {_OPTIONS}")
-    ahead = [one for one in history.commits.values() if one.version >= first]
-    if any(one.metadata is not None or one.protocol is not None for one in ahead):
-        yield from _of_columns(found, ahead)
-
-
-def _of_columns(found: SourceJudgement, ahead: Sequence[StreamCommit]) -> Iterator[Finding]:
-    """Yield the commits ahead that change the columns, or what a schema tracking log follows."""
-    history, table_id = found.history, found.position.table_id
-    entry = read_schema_log(found.checkpoint, table_id)
-    problem = find_schema_log_problem(found.checkpoint, entry, history.snapshot.metadata.id)
-    if problem is not None:
-        yield problem
-    for commit in ahead:
-        if commit.metadata is None and commit.protocol is None:
-            continue
-        if entry is not None:
-            yield Finding(Verdict.AT_RISK, f"commit {commit.version} {_OF_TRACKED}")
-            return
-        before = history.config_at(commit.version - 1)
-        after = None if before is None else _config_after(before, commit)
-        if before is None or after is None or schema_id(before) == schema_id(after):
-            continue
-        yield Finding(Verdict.AT_RISK, f"commit {commit.version}: {_stop_by_columns(before, after)}")
+def _stops_by_deletions(found: SourceJudgement) -> Iterator[Finding]:
+    """Yield the first commit ahead that deletes or changes rows, which stops a stream of rows."""
+    events = found.history.events
+    is_ahead = pc.greater_equal(events["version"], first_undelivered(found.position))
+    is_removal = pc.and_(pc.equal(events["kind"], REMOVE), events["is_change"])
+    removals = events.filter(pc.and_(is_ahead, is_removal))
+    if not removals.num_rows:
         return
+    version = pc.min(removals["version"]).as_py()
+    yield Finding(Verdict.AT_RISK, f"commit {version} deletes or changes rows: it stops without {_OPTIONS}")
 
 
-def _stop_by_columns(before: state.TableConfiguration, after: state.TableConfiguration) -> str:
-    what = next(differences(before, after), "the columns differ")
-    return f"{what}: {_STOPS_ONCE if _only_adds(before, after) else 'it stops there'}"
+def _read_schema_logs(history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOffsets) -> list[LogEntry]:
+    """Return the newest entries of the schema tracking logs of a source, where they may concern it.
+
+    In object stores, where a listing is a request more, they are read only if a commit ahead concerns them.
+    """
+    position = restart_position(checkpoint, source)
+    if position is None or position.kind is not SourceKind.DELTA:
+        return []
+    first = first_undelivered(position)
+    has_changes = any(
+        commit.metadata is not None or commit.protocol is not None
+        for commit in history.commits.values()
+        if commit.version >= first
+    )
+    if not has_changes and not checkpoint.storage.capabilities.cheap_listing:
+        return []
+    return read_schema_logs(checkpoint, source, position.table_id)
 
 
 def stop_by(
@@ -337,25 +318,13 @@ def stop_by(
         return f"the commit removes files: it stops without {_OPTIONS}"
     if metadata is None and protocol is None:
         return None
-    if read_schema_log(found.checkpoint, found.position.table_id) is not None:
-        return f"the commit {_OF_TRACKED}"
-    before = found.history.snapshot.config
-    after = _config_after(before, StreamCommit(found.history.newest + 1, metadata, protocol))
-    return None if after is None or schema_id(before) == schema_id(after) else _stop_by_columns(before, after)
-
-
-def _config_after(before: state.TableConfiguration, commit: StreamCommit) -> state.TableConfiguration | None:
-    summary = CommitSummary(protocol=commit.protocol, metadata=commit.metadata)
-    try:
-        return summary.config_after(before, commit.version, f"version {commit.version}")
-    except DeltacliError:
-        return None
-
-
-def _only_adds(before: state.TableConfiguration, after: state.TableConfiguration) -> bool:
-    """Return whether all columns of one version are unchanged in another."""
-    assert before.schema is not None
-    assert after.schema is not None
-    names = {one.name for one in before.schema.fields}
-    kept = StructType(tuple(one for one in after.schema.fields if one.name in names))
-    return schema_id(replace(after, schema=kept)) == schema_id(before)
+    position = found.position
+    is_delta = position.kind is SourceKind.DELTA
+    return describe_stop(
+        found.history.snapshot.config,
+        metadata=metadata,
+        protocol=protocol,
+        version=found.history.newest + 1,
+        is_tracked=is_delta and bool(read_schema_logs(found.checkpoint, found.source, position.table_id)),
+        kind=position.kind,
+    )

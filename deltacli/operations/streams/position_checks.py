@@ -63,20 +63,17 @@ def find_set_back_log(source: SourceOffsets, newest_version: int) -> Finding | N
     return Finding(Verdict.AT_RISK if is_own else Verdict.DEAD, because)
 
 
-def find_schema_log_problem(
-    checkpoint: StreamCheckpoint, entry: SchemaEntry | Unread | None, table_id: str
-) -> Finding | None:
+def find_schema_log_problem(checkpoint: StreamCheckpoint, entry: SchemaEntry | Unread, table_id: str) -> Finding | None:
     """Return why the newest entry of a schema tracking log prevents each restart, or None if it does not.
 
     Args:
         checkpoint: The directory of the query that has the log.
-        entry: The newest entry; None without a log.
+        entry: The newest entry.
         table_id: The id of the table in its newest version.
     """
-    if entry is None:
-        return None
     if isinstance(entry, Unread):
-        return Finding(Verdict.UNKNOWN, f"its schema tracking log cannot be read: {entry.reason}")
+        verdict = Verdict.DEAD if entry.is_cut else Verdict.UNKNOWN
+        return Finding(verdict, f"its schema tracking log cannot be read: {entry.reason}")
     if entry.table_id != table_id:
         return Finding(Verdict.DEAD, "its schema tracking log is of another table")
     if entry.source_path is None:

@@ -27,8 +27,6 @@ KNOWN = [
     KnownDifference("damage/metadata gone", "verdict", "E55: Spark 4.1 goes on with a new id, 4.3 refuses"),
     KnownDifference("damage/checksum of a later commit", "verdict", _CHECKSUM_LEFT),
     KnownDifference("damage/checksum of later offsets", "verdict", _CHECKSUM_LEFT),
-    KnownDifference("schema log/entry empty", "verdict", _TEXT_THAT_NO_SPARK_READS),
-    KnownDifference("schema log/entry cut", "verdict", _TEXT_THAT_NO_SPARK_READS),
     # What is missing.
     KnownDifference(
         "missing/commit 2/in-flight-3",
@@ -38,15 +36,4 @@ KNOWN = [
     KnownDifference("created again", "verdict", "E54: the query of a table that was created again is not shown"),
     # Several sources.
     KnownDifference("two tables/asked about one", "verdict", "E55: a join of which one table is named is unknown"),
-    # Commits ahead.
-    KnownDifference("ahead/add column", "verdict", "E51: a query that is stopped goes on"),
-    KnownDifference("ahead/widen type", "verdict", "E51: a query that is stopped goes on"),
-    KnownDifference("ahead/rename column", "verdict", "E51: dead without schema tracking"),
-    KnownDifference("ahead/drop column", "verdict", "E51: dead without schema tracking"),
-    KnownDifference("feed ahead/rename column", "verdict", "E53: the feed follows no renamed column"),
-    KnownDifference("feed ahead/drop column", "verdict", "E53: the feed follows no dropped column"),
-    KnownDifference("tracked beside/rename column", "verdict", "E51: dead until allowSourceColumnRename is set"),
-    KnownDifference("tracked beside/widen type", "verdict", "E51: dead until allowSourceColumnTypeChange is set"),
-    KnownDifference("tracked beside/own property", "verdict", "E51: only properties of Delta stop a tracked query"),
-    KnownDifference("tracked below/property of Delta", "verdict", "E29: a log below the first level is not seen"),
 ]

@@ -286,7 +286,7 @@ PLAIN = [
         55,
         "a change of the schema",
         BEHIND,
-        "at-risk",
+        "dead",
         (),
         History({17: [metadata(schema_string=SCHEMA_OF_TWO.replace('"id"', '"x"'))]}),
         15,
