@@ -10,7 +10,7 @@ from tests.operations.streams.cases import CASES, Case
 from tests.operations.streams.reader import Dies, restart
 
 BEYOND = frozenset({21, 25, 26, 50, 51, 55})
-"""Cases about what the model leaves out: ids of tables, schemas, queries with async progress, other versions of Spark."""
+"""Cases about what the model leaves out: table ids, schemas, queries with async progress, other versions of Spark."""
 
 
 @pytest.mark.parametrize(

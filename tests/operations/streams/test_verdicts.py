@@ -15,10 +15,11 @@ from deltacli.operations.streams.needs import read_history
 from deltacli.operations.streams.position_checks import is_other_directory
 from deltacli.storage import LocalStorage, open_storage
 from tests.operations.streams.cases import CASES, Case
-from tests.operations.streams.checkpoints import TABLE_ID, delta, own, standing
+from tests.operations.streams.checkpoints import TABLE_ID, Checkpoint, delta, own, standing
 from tests.operations.streams.made import expected, make
 from tests.operations.streams.tables import History
 from tests.support.actions import metadata
+from tests.support.builder import commit_path
 from tests.support.reading import NOW_MS
 from tests.support.s3 import S3Server
 
@@ -68,6 +69,45 @@ def test_a_position_inside_the_next_version_says_that_the_log_was_set_back(offse
 
     assert Verdict.DEAD == judged.rows.verdict
     assert "set back" in judged.rows.because
+
+
+@pytest.mark.parametrize(
+    ("end", "start", "gone", "skips"),
+    [
+        # What Delta did with the option: it skips commits, if one of the last finished batch is left.
+        (delta(17), delta(14), [14], "loses nothing"),
+        (delta(17), delta(14), [14, 15, 16], "loses nothing"),
+        (delta(17), delta(14), [14, 15, 16, 17], ""),
+        (delta(17), delta(14), [17], "never delivers what version 17"),
+        (delta(17), delta(14), [16, 17, 18], "never delivers what versions 17-18"),
+        (delta(15, 0), delta(15), [15], ""),
+        (delta(15, 0), delta(15), [16], "never delivers what version 16"),
+        (delta(16), delta(15, 0), [15], "loses nothing"),
+        (delta(16), delta(15, 0), [15, 16], ""),
+        (delta(17), delta(10, 3, in_snapshot=True), [12], ""),
+        (own(17), own(14), [18], ""),
+    ],
+)
+def test_what_the_option_for_lost_data_does(end: str, start: str, gone: list[int], skips: str, tmp_path: Path) -> None:
+    table = History(checkpoints=(10, 20), gone=[commit_path(version) for version in gone])
+
+    _, (judged,) = _judged(table.write(tmp_path / "table"), standing(end, start).write(tmp_path / "checkpoint"))
+
+    assert Verdict.DEAD == judged.rows.verdict, judged.rows
+    assert bool(skips) == ("failOnDataLoss=false" in judged.rows.because), judged.rows
+    assert skips in judged.rows.because
+
+
+@pytest.mark.parametrize("checkpoint", [standing(delta(17), delta(14), committed=False), standing(delta(11), batch=0)])
+def test_the_option_for_lost_data_does_not_help_within_a_batch_or_the_first_one(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    table = History(checkpoints=(10, 20), gone=[commit_path(14)])
+
+    _, (judged,) = _judged(table.write(tmp_path / "table"), checkpoint.write(tmp_path / "checkpoint"))
+
+    assert Verdict.DEAD == judged.rows.verdict, judged.rows
+    assert "failOnDataLoss" not in judged.rows.because
 
 
 def test_our_own_source_waits_where_the_log_was_set_back_and_loses_versions_then(tmp_path: Path) -> None:
