@@ -278,6 +278,68 @@ def test_a_table_that_was_created_anew_is_another_one_for_its_queries(home: Path
     assert "unknown" == document(home, "--checkpoints", "chk/late")["queries"][0]["verdict"]
 
 
+def _create_again(home: Path) -> None:
+    """Drop the table with its log, and create one with another id in its place."""
+    shutil.rmtree(home / "tbl")
+    builder = TableBuilder().commit(commit_info(), protocol(1, 2), metadata(id="11111111-2222-3333-4444-555555555555"))
+    builder.write(home / "tbl")
+
+
+def test_a_query_that_is_named_for_a_table_with_another_id_is_dead(home: Path) -> None:
+    """No log has the former id any more. Of a pattern such a query may read another table."""
+    _create_again(home)
+
+    dead = source_of(home, "late", code=1)
+    with_others = document(home, "tbl", "--checkpoints", "chk/*", "--checkpoints", "chk/late", code=1)
+    by_pattern = document(home, "tbl", "--checkpoints", "chk/*")
+    among_tables = document(home, "--tables", "tbl", "--checkpoints", "chk/late")["queries"][0]
+
+    assert "dead" == dead["verdict"]
+    assert "created again" in dead["because"]
+    assert "new checkpoint" in dead["because"]
+    assert (["late"], 2) == ([query["name"] for query in with_others["queries"]], with_others["otherQueries"])
+    assert ([], 3) == (by_pattern["queries"], by_pattern["otherQueries"])
+    assert "unknown" == among_tables["verdict"]
+    assert "created again" in among_tables["because"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vacuum tbl --dry-run --protect-streams {query}",
+        "log expire tbl --dry-run --protect-streams {query}",
+        "alter tbl add e int --dry-run --checkpoints {query}",
+        "streams tbl --restart-point {query}",
+    ],
+)
+def test_other_commands_say_that_a_named_query_has_another_id(line: str, home: Path) -> None:
+    _create_again(home)
+
+    named = deltacli(*line.format(query="chk/late").split(), "--now", NOW, cwd=home)
+    by_pattern = deltacli(*line.format(query="chk/l*").split(), "--now", NOW, cwd=home)
+
+    assert "created again" in named.out + named.err
+    assert "created again" not in by_pattern.out + by_pattern.err
+
+
+def test_a_join_is_judged_by_the_table_that_was_asked_about(home: Path) -> None:
+    other = "99999999-2222-3333-4444-555555555555"
+    both = [f"{offset(TABLE_ID, version)}\n{offset(other, version)}" for version in (10, 12)]
+    write_checkpoint(home / "chk" / "join", both)
+
+    (query,) = document(home, "tbl", "--checkpoints", "chk/join")["queries"]
+    (among_tables,) = document(home, "--tables", "tbl", "--checkpoints", "chk/join")["queries"]
+    (home / "tbl" / commit_path(10)).unlink()
+    (dead,) = document(home, "tbl", "--checkpoints", "chk/join", code=1)["queries"]
+
+    assert ("ok", ["ok", None]) == (query["verdict"], [source["verdict"] for source in query["sources"]])
+    assert ("unknown", ["ok", "unknown"]) == (
+        among_tables["verdict"],
+        [source["verdict"] for source in among_tables["sources"]],
+    )
+    assert "dead" == dead["verdict"]
+
+
 def test_a_log_with_a_gap_ends_every_query(home: Path) -> None:
     (home / "tbl" / commit_path(11)).rename(home / "tbl" / commit_path(12))
 

@@ -145,6 +145,8 @@ class StreamCheckpoint:
     """What is wrong with the file `metadata`."""
     touched_ms: int | None = None
     """When the newest file of `offsets` and `commits` was written, epoch milliseconds; an idle query writes none."""
+    is_named_by_user: bool = False
+    """Whether its path was named. A pattern may well match queries of other tables."""
 
     @property
     def uri(self) -> str:
@@ -165,6 +167,11 @@ class StreamCheckpoint:
             return source.start
         end = source.end
         return end.first_of_source or (replace(end, delivered=0) if end.in_snapshot else None)
+
+    @property
+    def may_read_named_table(self) -> bool:
+        """Return whether the user says that it reads the tables asked about: it is named, and reads a table."""
+        return self.is_named_by_user and any(source.positions for source in self.sources)
 
     @property
     def findings_of_files(self) -> tuple[Finding, ...]:
@@ -214,7 +221,12 @@ def find_checkpoints(
     for name, is_of_many, keys in wanted:
         if not any(found[places[key]] is not None for key in keys):
             raise _none_found(name) if is_of_many else _not_a_checkpoint(name, places[keys[0]].storage)
-    return [one for one in (found[place] for place in places.values()) if one is not None]
+    named_by_user = {key for _, is_of_many, keys in wanted if not is_of_many for key in keys}
+    return [
+        replace(checkpoint, is_named_by_user=key in named_by_user)
+        for key, checkpoint in ((key, found[place]) for key, place in places.items())
+        if checkpoint is not None
+    ]
 
 
 def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:

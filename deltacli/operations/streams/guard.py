@@ -143,11 +143,25 @@ def _guard(
             standings.append(_stand(checkpoint, of_tables, protection, snapshot))
     inside = tuple(place for one in found for place in _places_below(snapshot.table, one))
     notes = [note for one in standings for note in one.notes]
+    names_of_standings = {standing.query.checkpoint for standing in standings}
+    notes += [
+        _describe_other_table(checkpoint)
+        for checkpoint in found
+        if checkpoint.may_read_named_table and checkpoint.name not in names_of_standings
+    ]
     allowed = parameter("vacuum.allow_stream_loss")
     for name in protection.allowed_names:
         if not any(one.is_named(name) or one.is_named(absolute(name)) for one in found):
             notes.append(f"{allowed} {name} names no query of {parameter('vacuum.protect_streams')}")
     return StreamGuard(protection, tuple(standings), inside, (*notes, *map(_of_place, filter(_is_visible, inside))))
+
+
+def _describe_other_table(checkpoint: StreamCheckpoint) -> str:
+    """Return a note on a query that was named for the table, and whose offsets have the ids of other tables."""
+    return (
+        f"query {checkpoint.name} reads a table with another id, so that nothing is kept for it: if this table was "
+        "created again, the query has to start over with a new checkpoint"
+    )
 
 
 def _may_be_of_any_table(checkpoint: StreamCheckpoint) -> bool:

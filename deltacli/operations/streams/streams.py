@@ -230,7 +230,10 @@ class StreamsRequest:
 
 
 class StreamSource(NamedTuple):
-    """A source of a query in one table, or in none: `finding` is None for sources that read no Delta table."""
+    """A source of a query in one table, or in none.
+
+    `finding` is None for sources that read no Delta table, or one that was not asked about.
+    """
 
     source: SourceOffsets
     kind: SourceKind
@@ -288,6 +291,10 @@ def _needs(one: SourceJudgement) -> JsonObject:
     }
 
 
+_OTHER_ID = (
+    "the table does not have the id that is in the checkpoint: it was created again, or the query reads another table. "
+    "If it was created again, each restart fails: start over with a new checkpoint"
+)
 _AMBIGUOUS = "several of the tables have its id, and it can continue in some of them only"
 
 
@@ -438,6 +445,8 @@ def find_streams(
         sources = [
             row for source in point.sources for row in _rows(source, judged.get((id(point), source.name), []), named)
         ]
+        if is_one_table:
+            sources = _judge_unnamed_tables(point, sources)
         if request.restart_point is not None:
             sources = [row._replace(restart=find_restart(row.judgement)) if row.judgement else row for row in sources]
         queries.append(StreamQuery(point, tuple(sources)))
@@ -446,9 +455,33 @@ def find_streams(
     return StreamsReport(tuple(shown), len(queries) - len(shown))
 
 
+def _judge_unnamed_tables(checkpoint: StreamCheckpoint, sources: Sequence[StreamSource]) -> list[StreamSource]:
+    """Return the sources of a query with the verdicts of those whose table is not the only one asked about.
+
+    Where the query reads the table in another source, it was not asked about their tables, so that they have no
+    verdict, unless their offsets are damaged. A query that is named for the table and has another id of a table in
+    all of its sources cannot read it.
+    """
+    reads_table = any(source.table is not None for source in sources)
+    if not reads_table and not checkpoint.is_named_by_user:
+        return list(sources)
+
+    judged = []
+    for source in sources:
+        if source.table is None and source.source.positions:
+            damage = source.source.finding
+            if reads_table:
+                finding = None if damage.verdict is Verdict.OK else damage
+            else:
+                finding = worst([damage, Finding(Verdict.DEAD, _OTHER_ID)])
+            source = source._replace(finding=finding)
+        judged.append(source)
+    return judged
+
+
 def _concerns(query: StreamQuery) -> bool:
     """Return whether a query reads a table that was asked about, or may read it."""
-    if any(one.judgement is not None for one in query.sources):
+    if any(one.judgement is not None for one in query.sources) or query.checkpoint.may_read_named_table:
         return True
     return query.checkpoint.finding.verdict is not Verdict.OK or any(one.table is not None for one in query.sources)
 
@@ -491,7 +524,9 @@ def _rows(source: SourceOffsets, judged: Sequence[SourceJudgement], named: Seque
         finding = Finding(Verdict.UNKNOWN if isinstance(fault, ProtocolUnsupported) else Verdict.DEAD, why)
         yield StreamSource(source, kind, finding, unreadable[0].table.uri)
         return
-    why = "no table that was named has its id" if named else "the table is not named"
+    why = "the table is not named"
+    if named:
+        why = "no table that was named has its id: the table was created again, or is not named"
     yield StreamSource(source, kind, worst([source.finding, Finding(Verdict.UNKNOWN, why)]))
 
 

@@ -28,7 +28,4 @@ KNOWN = [
     KnownDifference("damage/checksum of a later commit", "verdict", _CHECKSUM_LEFT),
     KnownDifference("damage/checksum of later offsets", "verdict", _CHECKSUM_LEFT),
     # What is missing.
-    KnownDifference("created again", "verdict", "E54: the query of a table that was created again is not shown"),
-    # Several sources.
-    KnownDifference("two tables/asked about one", "verdict", "E55: a join of which one table is named is unknown"),
 ]
