@@ -143,7 +143,7 @@ def read_query_id(data: bytes) -> str | Unread:
     """Return the id of a query from the file `metadata`."""
     value = _json(data)
     found = value.get("id") if isinstance(value, dict) else None
-    return found if isinstance(found, str) and found else Unread("the file metadata holds no id", is_cut=True)
+    return found if isinstance(found, str) and found else Unread("it holds no id", is_cut=True)
 
 
 def read_offsets(data: bytes) -> OffsetEntry | Unread:
@@ -317,6 +317,8 @@ def _long(value: JsonObject, key: str) -> int | None:
 
 _BASES = {1: -1, 3: -100}
 """`sourceVersion` -> the index that says that nothing of the version is delivered."""
+_INDEXED_VERSION = 3
+"""The `sourceVersion` since which no index is -1."""
 _BARRIERS = (-20, -19)
 _KEYS_OF_DELTA = frozenset({"sourceVersion", "reservoirId", "reservoirVersion", "isStartingVersion"})
 _KEYS_OF_OURS = frozenset({"format", "table", "schema"})
@@ -324,15 +326,21 @@ _KEYS_OF_OURS = frozenset({"format", "table", "schema"})
 
 def _read_delta(value: JsonObject) -> Offset:
     written_as = value.get("sourceVersion")
+    if written_as is None:
+        return Unread("sourceVersion is missing", is_cut=True)
     if type(written_as) is not int:
-        return Unread("sourceVersion is missing or not a number")
+        return Unread("sourceVersion is not a number")
     if written_as not in _BASES:
         what = "is not valid" if written_as < 1 else "is reserved" if written_as == 2 else "is of a newer Delta"
-        return Unread(f"sourceVersion {written_as} {what}")
+        return Unread(f"sourceVersion {written_as} {what}", is_cut=written_as <= 2)
     table_id, version, index = value.get("reservoirId"), _long(value, "reservoirVersion"), _long(value, "index")
     in_snapshot = value.get("isStartingVersion")
+    if table_id is None:
+        return Unread("reservoirId is missing", is_cut=True)
     if not isinstance(table_id, str) or version is None or index is None or not isinstance(in_snapshot, bool):
         return Unread("reservoirId, reservoirVersion, index or isStartingVersion is missing or invalid")
+    if written_as == _INDEXED_VERSION and index == _BASES[1]:
+        return Unread(f"index {index} is not valid with sourceVersion {written_as}", is_cut=True)
     if version < 0 or (index < 0 and index != _BASES[written_as] and index not in _BARRIERS):
         return Unread(f"version {version} with index {index} is not valid")
     return Position(SourceKind.DELTA, table_id, version, max(index + 1, 0), in_snapshot, index in _BARRIERS)

@@ -22,7 +22,7 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta import streams
-from deltacli.storage.base import PARALLEL_READS, FileStat, ReadStorage, StoreOfPrefix, StoreOfVersions
+from deltacli.storage.base import PARALLEL_READS, FileStat, PathKind, ReadStorage, StoreOfPrefix, StoreOfVersions
 from deltacli.table.discover import Opener, identity, is_pattern, join, matching, split_pattern
 
 if TYPE_CHECKING:
@@ -336,11 +336,14 @@ def read_checkpoint(name: str, storage: ReadStorage, listed: _Listed | None = No
     if metadata is None:
         if found.newest is None and not found.findings:
             return None
-        missing = Finding(Verdict.UNKNOWN, "the file metadata is missing: Spark 4.3 refuses, 4.0 begins a new query")
-        return replace(found, of_metadata=missing)
+        why = (
+            "the file metadata is missing: Spark 4.3 refuses; 4.1 goes on at the same offsets with a new id of the "
+            "query, by which a Delta table as sink does not recognize a batch that it has"
+        )
+        return replace(found, of_metadata=Finding(Verdict.UNKNOWN, why))
     query_id = streams.read_query_id(metadata)
     if isinstance(query_id, streams.Unread):
-        return replace(found, of_metadata=Finding(Verdict.UNKNOWN, query_id.reason))
+        return replace(found, of_metadata=_of_unread(query_id, "the file metadata cannot be read"))
     return replace(found, query_id=query_id)
 
 
@@ -402,7 +405,7 @@ def _read(checkpoint: StreamCheckpoint, listed: _Listed | None) -> StreamCheckpo
             before=batches.before,
             is_committed=batches.is_finished,
             sources=tuple(_sources(batches.start, batches.end)),
-            findings=tuple(_findings(batches)),
+            findings=(*_findings(batches), *_find_left_checksums(storage, batches)),
             of_commit=_find_commit_problem(storage, batches),
             touched_ms=batches.touched_ms,
         )
@@ -540,6 +543,26 @@ def _find_directory_of_commit(storage: ReadStorage, planned: int) -> Finding:
     return Finding(
         Verdict.DEAD, f"commits/{planned} is a directory: a restart runs batch {planned}, but cannot finish it"
     )
+
+
+def _find_left_checksums(storage: ReadStorage, batches: _NewestBatches) -> Iterator[Finding]:
+    """Yield the checksum files of Hadoop that stand where a restart will write the files of its next batch.
+
+    They are left where the last batch was deleted by hand. Spark takes such a file for one of another query that runs
+    with the same checkpoint, and fails once. Only local file systems have them.
+    """
+    if batches.planned is None or not storage.capabilities.cheap_listing:
+        return
+    next_offsets = batches.planned + 1
+    next_commit = next_offsets if batches.finished == batches.planned else batches.planned
+    for directory, number in ((OFFSETS, next_offsets), (COMMITS, next_commit)):
+        checksum = f"{directory}/.{number}.crc"
+        if storage.kind_of(checksum) is not PathKind.FILE:
+            continue
+        # A running query writes the file first, then its checksum. So the file is looked for after the checksum.
+        if storage.kind_of(f"{directory}/{number}") is PathKind.MISSING:
+            why = f"{checksum} was left when {directory}/{number} was deleted: it stops once at that batch. Delete it"
+            yield Finding(Verdict.AT_RISK, why)
 
 
 def _find_changed_sources(batches: _NewestBatches) -> Iterator[Finding]:

@@ -46,6 +46,7 @@ from deltacli.table.live_files import missing_files, whole
 HORIZON_MS = 2 * DAY_MS
 """A query is at risk if something that it needs may be deleted within this time."""
 _OPTIONS = "skipChangeCommits or ignoreChanges"
+_OPTIONS_FOR_DELETIONS = "skipChangeCommits, ignoreChanges or ignoreDeletes"
 
 
 class Lag(NamedTuple):
@@ -301,15 +302,24 @@ def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable
 
 
 def _stops_by_deletions(found: SourceJudgement) -> Iterator[Finding]:
-    """Yield the first commit ahead that deletes or changes rows, which stops a stream of rows."""
+    """Yield the first commit ahead that deletes or changes rows, which stops a stream of rows.
+
+    The option ignoreDeletes suffices if no commit ahead that removes files adds others, such as a DELETE of whole
+    partitions or of all rows.
+    """
     events = found.history.events
     is_ahead = pc.greater_equal(events["version"], first_undelivered(found.position))
-    is_removal = pc.and_(pc.equal(events["kind"], REMOVE), events["is_change"])
-    removals = events.filter(pc.and_(is_ahead, is_removal))
-    if not removals.num_rows:
+    changes = events.filter(pc.and_(is_ahead, events["is_change"]))
+    removals = pc.unique(changes.filter(pc.equal(changes["kind"], REMOVE))["version"])
+    if not len(removals):
         return
-    version = pc.min(removals["version"]).as_py()
-    yield Finding(Verdict.AT_RISK, f"commit {version} deletes or changes rows: it stops without {_OPTIONS}")
+    additions = changes.filter(pc.equal(changes["kind"], ADD))["version"]
+    only_deletes = not pc.any(pc.is_in(additions, value_set=removals)).as_py()
+    if only_deletes:
+        stop = f"deletes rows: it stops without {_OPTIONS_FOR_DELETIONS}"
+    else:
+        stop = f"deletes or changes rows: it stops without {_OPTIONS}"
+    yield Finding(Verdict.AT_RISK, f"commit {pc.min(removals).as_py()} {stop}")
 
 
 def _read_schema_logs(history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOffsets) -> list[LogEntry]:

@@ -9,8 +9,6 @@ from tests.judges.answers import KnownDifference
 
 _NEWER_SPARK = "0167: Spark 4.1 refuses it, and the Spark that wrote it reads it"
 _ODD_JSON = "0167: Spark takes any JSON value, but writes objects"
-_TEXT_THAT_NO_SPARK_READS = "E55: text that no Spark can read is unknown, not dead"
-_CHECKSUM_LEFT = "E55: Spark cannot write a file whose checksum file was left, once"
 
 KNOWN = [
     # Damaged files of a checkpoint directory.
@@ -21,11 +19,5 @@ KNOWN = [
     KnownDifference("commit files", "number", _ODD_JSON),
     KnownDifference("commit files", "text", _ODD_JSON),
     KnownDifference("damage/newest commit of format 9", "verdict", _NEWER_SPARK),
-    KnownDifference("damage/metadata empty", "verdict", _TEXT_THAT_NO_SPARK_READS),
-    KnownDifference("damage/metadata cut", "verdict", _TEXT_THAT_NO_SPARK_READS),
-    KnownDifference("damage/metadata without an id", "verdict", _TEXT_THAT_NO_SPARK_READS),
-    KnownDifference("damage/metadata gone", "verdict", "E55: Spark 4.1 goes on with a new id, 4.3 refuses"),
-    KnownDifference("damage/checksum of a later commit", "verdict", _CHECKSUM_LEFT),
-    KnownDifference("damage/checksum of later offsets", "verdict", _CHECKSUM_LEFT),
-    # What is missing.
+    KnownDifference("damage/metadata gone", "verdict", "Spark 4.1 goes on with a new id, 4.3 refuses"),
 ]

@@ -235,6 +235,7 @@ def read_checkpoint(directory: Path) -> list[Newest]:
     """Return the newest batches of the Delta sources of a checkpoint. Raises Dies where Spark cannot start from it."""
     if not (directory / "metadata").exists():
         raise Dies("no metadata")
+    _require_query_id(directory / "metadata")
     offsets, commits = (_numbers(directory / name) for name in ("offsets", "commits"))
     if not offsets:
         return []
@@ -252,6 +253,16 @@ def read_checkpoint(directory: Path) -> list[Newest]:
         Newest(_position(starts.get(source)), _position(offset), finished >= newest, newest)
         for source, offset in ends.items()
     ]
+
+
+def _require_query_id(path: Path) -> None:
+    """Raise Dies if the file `metadata` has no id of the query."""
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise Dies("metadata is cut") from error
+    if not isinstance(found, dict) or not found.get("id"):
+        raise Dies("metadata has no id")
 
 
 def _numbers(directory: Path) -> dict[int, Path]:
@@ -291,8 +302,10 @@ def _position(text: str | None) -> Position | None:
     if "format" in found:
         is_inside = found["version"] < found["first"]
         return Position(found["version"], found["index"], is_inside, True, found["first"], found["snapshot"])
-    if "reservoirId" not in found:
+    if "reservoirVersion" not in found:
         return None
-    if found["sourceVersion"] not in (1, 3):
-        raise Dies("unknown source version")
+    if found.get("sourceVersion") not in (1, 3) or (found["sourceVersion"], found["index"]) == (3, -1):
+        raise Dies("unknown source version, or an index that it does not have")
+    if "reservoirId" not in found:
+        raise Dies("the offset is of another table")
     return Position(found["reservoirVersion"], max(found["index"], -1) + 1, found["isStartingVersion"])
