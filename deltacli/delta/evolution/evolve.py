@@ -42,7 +42,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import is_partition_behind_mapped_name
 from deltacli.delta.protocol.feature_use import upgraded, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.schema.column_differences import differences, exchanged
+from deltacli.delta.schema.column_differences import differences, exchanged, find_breaking_differences
 from deltacli.delta.schema.column_path import CODE, PathPart, nearest_place
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.schema.widened_schema import at
@@ -291,9 +291,10 @@ def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterato
     found = list(differences(before, after))
     if found:
         listed = "; ".join(found[:_NAMED]) + (f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
-        yield Caution(
-            "alter.streams", f"streams that read the table stop at the commit and must be restarted: {listed}"
-        )
+        ending = " and must be restarted"
+        if find_breaking_differences(before, after):
+            ending = ", and Delta for Spark restarts them only with schemaTrackingLocation"
+        yield Caution("alter.streams", f"streams that read the table stop at the commit{ending}: {listed}")
         yield Caution("alter.shares", f"recipients of shares of the table see it, too: {listed}")
     gone, new = exchanged(before, after)
     if again := sorted({".".join(path) for path in gone & new}):
