@@ -196,18 +196,23 @@ def _of_needs(found: SourceJudgement, needs: Needs, *, of_feed: bool = False) ->
 def _describe_fail_on_data_loss(found: SourceJudgement, missing: Sequence[int]) -> str:
     """Return what becomes of a query of rows with the option failOnDataLoss=false; '' where it fails all the same.
 
-    At a restart Delta reads the last finished batch again, and needs one commit of its versions at least. It then skips
-    the commits that are gone. Nothing is lost if that batch has delivered all of them. Within the first batch, a
-    snapshot or an unfinished batch, the option does not help. Measured with Delta for Spark 4.4.0.
+    At a restart Delta reads the last finished batch again, and needs one commit of its versions at least, or within the
+    first snapshot the commit behind that. It then skips the commits that are gone. Nothing is lost if that batch has
+    delivered all of them. In the first batch and in an unfinished one the option does not help. Measured with Delta for
+    Spark 4.4.0.
     """
     history, start, end = found.history, found.source.start, found.source.end
     if not isinstance(start, Position) or not isinstance(end, Position) or end.kind is not SourceKind.DELTA:
         return ""
-    is_plain = not (start.in_snapshot or end.in_snapshot or start.is_barrier or end.is_barrier)
+    is_plain = start.in_snapshot == end.in_snapshot and not (start.is_barrier or end.is_barrier)
     if not found.checkpoint.is_committed or not is_plain or history.newest in missing:
         return ""
-    last_batch = range(start.version, end.version + 1)
-    if not any(version in history.listing.commits for version in last_batch):
+    if end.in_snapshot and not history.is_loadable(end.version):
+        return ""
+    needed = range(start.version, end.version + 1)
+    if end.in_snapshot:
+        needed = range(end.version + 1, end.version + 2)
+    if not any(version in history.listing.commits for version in needed):
         return ""
 
     undelivered = [version for version in missing if version >= end.version]

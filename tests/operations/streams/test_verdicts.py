@@ -85,6 +85,9 @@ def test_a_position_inside_the_next_version_says_that_the_log_was_set_back(offse
         (delta(16), delta(15, 0), [15], "loses nothing"),
         (delta(16), delta(15, 0), [15, 16], ""),
         (delta(17), delta(10, 3, in_snapshot=True), [12], ""),
+        (delta(10, 4, in_snapshot=True), delta(10, 3, in_snapshot=True), [12], "never delivers what version 12"),
+        (delta(10, 4, in_snapshot=True), delta(10, 3, in_snapshot=True), [11, 12], ""),
+        (delta(10, 4, in_snapshot=True), delta(10, 3, in_snapshot=True), [10, 12], ""),
         (own(17), own(14), [18], ""),
     ],
 )
