@@ -44,7 +44,8 @@ class LogKeys(NamedTuple):
     """The files that paths of a log name. `hashes` has one row per path, null if it is outside the table; `keys` are
     the paths themselves (binary), and `written` the same without decoding, for writers that do not encode. `spare` are
     more hashes to be protected with them: those of `written` if that differs, and the possible local meanings of
-    absolute paths to other places. `escaping` is a path that leaves the table with `..`, if there is one.
+    absolute paths to other places. `escaping` is a path that leaves the table with `..`, if there is one. `outside` are
+    the absolute paths to other places, as the log has them.
     """
 
     keys: pa.Array
@@ -52,18 +53,20 @@ class LogKeys(NamedTuple):
     hashes: pa.Array
     spare: pa.Array
     escaping: str | None
+    outside: pa.Array
 
 
 class VectorKeys(NamedTuple):
     """The files of deletion vectors. `keys` (paths, binary) and `hashes` have one row per vector, null for one that is
     inline or elsewhere; `spare` are more hashes to be protected with them. `unknown` is the id of one whose file is
-    unknown, if there is one.
+    unknown, if there is one. `outside` are the absolute paths of those elsewhere.
     """
 
     keys: pa.Array
     hashes: pa.Array
     spare: pa.Array
     unknown: str | None
+    outside: pa.Array
 
 
 class PathKeys:
@@ -99,16 +102,18 @@ class PathKeys:
         hashes = self.of_listing(keys)
         written, spare = self._as_written(paths, keys)
         escaping = None
+        outside = paths.slice(0, 0)
         if keys.null_count:
             hashes = pc.if_else(pc.is_valid(keys), hashes, pa.scalar(None, pa.int64()))
             lost = pc.filter(paths, pc.invert(pc.is_valid(keys)))
             is_absolute = data_files.are_absolute(lost)
-            spare += self._suffixes(pc.filter(lost, is_absolute))
+            outside = pc.filter(lost, is_absolute)
+            spare += self._suffixes(outside)
             relative = pc.filter(lost, pc.invert(is_absolute))
             resolved = data_files.without_dots_column(data_files.canonical_column(relative))
             dotted = pc.filter(relative, pc.match_substring_regex(resolved, r"^\.\.(/|$)"))
             escaping = dotted[0].as_py() if len(dotted) else None
-        return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
+        return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping, outside)
 
     def of_vectors(self, ids: pa.Array) -> VectorKeys:
         """Return the keys of the files of deletion vectors, by their ids (string array; `""` for none)."""
@@ -118,14 +123,16 @@ class PathKeys:
         direct = pa.array([one.name for one in places], pa.binary())
         hashes = pc.if_else(pc.is_valid(direct), self.of_listing(direct), pa.scalar(None, pa.int64()))
         spare = [self.of_listing(pa.array([name for one in places for name in one.spare], pa.binary()))]
+        outside = pa.array([], pa.string())
         if any(one.path is not None for one in places):
             of_paths = self.of_log(pa.array([one.path for one in places], pa.string()))
             direct, hashes = pc.coalesce(direct, of_paths.keys), pc.coalesce(hashes, of_paths.hashes)
             of_spare = self.of_log(pa.array([path for one in places for path in one.spare_paths], pa.string()))
             spare += [of_paths.spare, pc.drop_null(of_spare.hashes), of_spare.spare]
             unknown = unknown or of_paths.escaping
+            outside = pa.concat_arrays([of_paths.outside, of_spare.outside])
         rows = encoded.indices
-        return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown)
+        return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown, outside)
 
     def _below(self, paths: pa.Array) -> pa.Array:
         """Return the paths below the root (binary array), null if they are outside."""

@@ -105,8 +105,8 @@ class References(NamedTuple):
     """The adds and removes of the commits, to find files that the newest version lost."""
     live_count: Amount
     """The number of all live files, wherever they are, and their bytes by the log."""
-    lookalikes: Lookalikes | None = None
-    """What other names of needed files would have in common with them; None where the whole table is listed."""
+    lookalikes: Lookalikes
+    """What other names of needed files would have in common with them."""
     viewed: pyarrow.Array = None
     """Those of `protected` that nothing but a symlink manifest needs; None without one."""
     streamed: pyarrow.Array = None
@@ -184,7 +184,7 @@ class ReferenceCollector:
         with_lookalikes: bool = False,
     ) -> None:
         self._keys, self._window = keys, window
-        self._lookalikes = LookalikeCollector(keys) if with_lookalikes else None
+        self._lookalikes = LookalikeCollector(keys, is_listed=not with_lookalikes)
         self.history = FileHistory(last_run)
         self.live_count = Amount()
         self._removals_since, self._unlisted_since = removals_since, unlisted_since
@@ -204,7 +204,7 @@ class ReferenceCollector:
     def take_live(self, adds: pyarrow.RecordBatch, scope: Scope | None = None) -> None:
         """Add the live files of the newest version, in narrow columns. Those outside of `scope` need not be found."""
         keys = self._of_log(adds.column("path"))
-        self._take_lookalikes(keys, adds.column("size"))
+        self._lookalikes.add(keys, adds.column("size"), adds.column("dv_id"))
         is_here = pc.is_valid(keys.hashes)
         if scope is not None:
             is_here = pc.and_(is_here, pc.fill_null(scope(keys.keys), False))
@@ -256,7 +256,7 @@ class ReferenceCollector:
             return
         keys = self._of_log(part.path)
         if is_protected:
-            self._take_lookalikes(keys, part.size)
+            self._lookalikes.add(keys, part.size, part.vector)
         if self._unlisted_since is not None and part.kind == "add":
             is_new = pc.greater_equal(part.version, self._unlisted_since)
             self.unlisted.add(pc.drop_null(pc.filter(keys.hashes, is_new)))
@@ -308,7 +308,8 @@ class ReferenceCollector:
     def take_needed(self, batch: pyarrow.RecordBatch) -> None:
         """Add files to keep for another reason, in narrow columns."""
         keys = self._of_log(batch.column("path"))
-        self._take_lookalikes(keys, batch.column("size") if "size" in batch.schema.names else None)
+        sizes = batch.column("size") if "size" in batch.schema.names else None
+        self._lookalikes.add(keys, sizes, batch.column("dv_id"))
         self.retained.add(pc.drop_null(keys.hashes), self._take_vectors(batch.column("dv_id")))
         self.protected.add(keys.spare)
 
@@ -337,17 +338,13 @@ class ReferenceCollector:
             unlisted=self.unlisted.whole(),
             history=self.history,
             live_count=self.live_count,
-            lookalikes=None if self._lookalikes is None else self._lookalikes.finish(),
+            lookalikes=self._lookalikes.finish(),
         )
-
-    def _take_lookalikes(self, keys: LogKeys, sizes: ArrowArray | None) -> None:
-        if self._lookalikes is not None:
-            self._lookalikes.add(keys, sizes)
 
     def _take_removed(self, paths: Any, vectors: Any, versions: Any, sizes: Any, *, is_protected: bool) -> None:
         removed_keys = self._of_log(paths)
         if is_protected:
-            self._take_lookalikes(removed_keys, sizes)
+            self._lookalikes.add(removed_keys, sizes, vectors)
         keys = logical_keys_of(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
         if versions is None:
             self.history.take_tombstones(keys)

@@ -10,14 +10,14 @@ from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_size, format_timestamp, with_article
-from deltacli.delta.data_files import MANIFESTS, decode, locate_all
+from deltacli.delta.data_files import IS_ABSOLUTE, MANIFESTS, decode, locate_all
 from deltacli.delta.listing import HiddenNames, binary_paths
 from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.missing_files import advice, choose_without_misnamed
+from deltacli.operations.vacuum.missing_files import advice, choose_without_misnamed, explain_outside
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
@@ -156,7 +156,10 @@ def _why_lost(setting: PlanContext, found: Candidates) -> str:
 
 def _why_misnamed(setting: PlanContext, found: Candidates) -> str:
     missing = found.misnamed["missing"][0].as_py().decode("utf-8", "replace")
-    what = "the file of a deletion vector" if found.misnamed["isOfVector"][0].as_py() else "the file"
+    is_of_vector = found.misnamed["isOfVector"][0].as_py()
+    if IS_ABSOLUTE.match(missing):
+        return explain_outside(setting, missing, is_of_vector=is_of_vector)
+    what = "the file of a deletion vector" if is_of_vector else "the file"
     return f"it may be {what} {missing}, which is needed and missing; to see where it may be: {advice(setting)}"
 
 

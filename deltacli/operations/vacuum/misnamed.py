@@ -8,6 +8,10 @@ needed file is missing, a candidate is in doubt if
 * it has the size of the missing data file, and no version names it, or
 * the file of a deletion vector is missing, and no version names the candidate, whose content may be the vector.
 
+A needed file whose path leads outside of the table may be in it, too: the table was moved, and the log still has the
+path of the old place. Nobody looks there, so that the file counts as missing, and a candidate is in doubt if it has the
+same file name in any directory, and no version names it.
+
 `missing_files.py` asks when the log is read for that.
 
 Spec: Add File and Remove File; Deletion Vectors; Add CDC File.
@@ -46,7 +50,8 @@ class MisnamedFiles(NamedTuple):
 
     Attributes:
         is_doubtful: Which candidates are in doubt, one boolean per row.
-        name_of: For each of them the name of the missing file that it may be; null for the others.
+        name_of: For each of them the name of the missing file that it may be, an absolute path if that leads outside of
+            the table; null for the others.
         of_vectors: Which of them may be the file of a deletion vector; never null.
     """
 
@@ -68,28 +73,44 @@ class MisnamedFiles(NamedTuple):
 
 
 class Lookalikes(NamedTuple):
-    """What the needed files of a table have in common with files that may be they. Without a listing of the whole table
-    it tells in most cases that no candidate is in doubt, so that the log is not read again.
+    """What the needed files of a table have in common with files that may be they. It tells in most cases that no
+    candidate is in doubt, so that the log is not read again.
 
     Attributes:
         spellings: Hashes of their common spellings.
         sizes: Their bytes, as far as the log says them.
+        outside: Hashes of the file names of those whose paths lead outside of the table, see `file_names`.
+        is_complete: False if the whole table is listed. Then the listing shows which files are missing, and `spellings`
+            and `sizes` are empty.
     """
 
     spellings: ArrowArray
     sizes: ArrowArray
+    outside: ArrowArray
+    is_complete: bool
 
 
 class LookalikeCollector:
     """Collects lookalikes while the log is read."""
 
-    def __init__(self, keys: PathKeys) -> None:
+    def __init__(self, keys: PathKeys, *, is_listed: bool) -> None:
+        """Begin without files. `is_listed`: the whole table is listed."""
         self._keys = keys
+        self._is_listed = is_listed
         self._spellings: list[ArrowArray] = []
         self._sizes: list[ArrowArray] = []
+        self._outside: list[ArrowArray] = []
 
-    def add(self, files: LogKeys, sizes: ArrowArray | None) -> None:
-        """Add needed files, with their bytes if these are known."""
+    def add(self, files: LogKeys, sizes: ArrowArray | None, vectors: ArrowArray) -> None:
+        """Add needed files, with their bytes if these are known, and the ids of their deletion vectors."""
+        self._add_outside(files.outside)
+        # Only vectors with a path can be outside; most tables have none of these.
+        with_paths = pc.filter(_flat(vectors), pc.starts_with(vectors, "p"))
+        if len(with_paths):
+            self._add_outside(self._keys.of_vectors(with_paths).outside)
+        if self._is_listed:
+            return
+
         names = pc.drop_null(files.keys)
         spellings = common_spellings(names)
         is_usual = spellings is names  # then the hashes are known
@@ -100,7 +121,19 @@ class LookalikeCollector:
     def finish(self) -> Lookalikes:
         """Return everything that was added."""
         nothing = pa.array([], pa.int64())
-        return Lookalikes(*(pa.concat_arrays([nothing, *parts]) for parts in (self._spellings, self._sizes)))
+        collected = (self._spellings, self._sizes, self._outside)
+        spellings, sizes, outside = (pa.concat_arrays([nothing, *parts]) for parts in collected)
+        return Lookalikes(spellings, sizes, outside, is_complete=not self._is_listed)
+
+    def _add_outside(self, paths: ArrowArray) -> None:
+        if len(paths):
+            self._outside.append(pc.unique(self._keys.of_listing(file_names(pc.cast(paths, pa.binary())))))
+
+
+def file_names(paths: ArrowArray) -> ArrowArray:
+    """Return the last component of each path in its common spelling: binary array in, binary array out."""
+    spellings = pc.cast(common_spellings(paths), pa.binary())
+    return pc.replace_substring_regex(spellings, pattern="(?s)^.*/", replacement="")
 
 
 class NameSearch:
@@ -125,7 +158,15 @@ class NameSearch:
         self._may_be_data = _flat(pc.and_(pc.invert(is_named), pc.invert(is_vector_only)))
         self._sizes = _flat(candidates.column("sizeBytes"))
         self._wanted_sizes = pc.unique(pc.drop_null(pc.filter(self._sizes, self._may_be_data)))
+        self._file_names = file_names(_flat(candidates.column("path")))
+        self._is_unnamed = _flat(pc.invert(is_named))
         self._parts: list[ArrowTable] = []
+        self._outside: list[ArrowTable] = []
+
+    def may_be_outside(self, needed: Lookalikes) -> bool:
+        """Return whether a candidate may be a file whose path in the log leads outside of the table."""
+        names = self._keys.of_listing(pc.filter(self._file_names, self._is_unnamed))
+        return bool(pc.any(is_among(names, needed.outside)).as_py())
 
     def may_match(self, needed: Lookalikes, *, has_vectors: bool) -> bool:
         """Return whether a candidate may be in doubt, if its lookalike among the needed files is missing."""
@@ -139,11 +180,22 @@ class NameSearch:
     def add(self, batch: NamedBatch) -> None:
         """Keep the files of a batch that could be one of the candidates."""
         of_paths = self._keys.of_log(_flat(batch.paths))
+        self._take_outside(of_paths.outside, FileKind.DATA)
         self._take(of_paths.keys, of_paths.written, of_paths.hashes, _flat(batch.sizes), FileKind.DATA)
         if pc.any(pc.not_equal(batch.vectors, "")).as_py():
             of_vectors = self._keys.of_vectors(pc.unique(_flat(batch.vectors)))
+            self._take_outside(of_vectors.outside, FileKind.VECTOR)
             no_sizes = pa.nulls(len(of_vectors.keys), pa.int64())
             self._take(of_vectors.keys, of_vectors.keys, of_vectors.hashes, no_sizes, FileKind.VECTOR)
+
+    def _take_outside(self, paths: ArrowArray, kind: FileKind) -> None:
+        """Keep the absolute paths to other places whose file names candidates have."""
+        if not len(paths):
+            return
+        written = pc.cast(paths, pa.binary())
+        names = file_names(written)
+        files = pa.table({"path": written, "fileName": names, "kind": pa.repeat(kind.value, len(paths))})
+        self._outside.append(pc.filter(files, pc.is_in(names, value_set=self._file_names)))
 
     def _take(
         self, names: ArrowArray, written: ArrowArray, hashes: ArrowArray, sizes: ArrowArray, kind: FileKind
@@ -173,15 +225,30 @@ class NameSearch:
         Raises:
             StorageFailed: If the store cannot tell whether a file is there.
         """
+        found = MisnamedFiles.none_of(len(self._spellings))
         parts = [part for part in self._parts if part.num_rows]
-        if not parts:
-            return MisnamedFiles.none_of(len(self._spellings))
-        return self._compare_with(_missing_of(table, pa.concat_tables(parts).combine_chunks()))
+        if parts:
+            missing = _missing_of(table, pa.concat_tables(parts).combine_chunks())
+            if missing.num_rows:
+                found = self._compare_with(missing)
+        outside = [part for part in self._outside if part.num_rows]
+        if outside:
+            found = self._add_namesakes(found, pa.concat_tables(outside).combine_chunks())
+        return found
+
+    def _add_namesakes(self, found: MisnamedFiles, outside: ArrowTable) -> MisnamedFiles:
+        """Add the candidates with the file name of a needed file whose path leads outside of the table."""
+        row = pc.index_in(self._file_names, value_set=_flat(outside["fileName"]))
+        row = pc.if_else(self._is_unnamed, row, pa.scalar(None, row.type))
+        is_vector = pc.fill_null(pc.equal(pc.take(_flat(outside["kind"]), row), FileKind.VECTOR.value), False)
+        return MisnamedFiles(
+            pc.or_(found.is_doubtful, pc.is_valid(row)),
+            pc.coalesce(found.name_of, pc.take(_flat(outside["path"]), row)),
+            pc.if_else(found.is_doubtful, found.of_vectors, is_vector),
+        )
 
     def _compare_with(self, missing: ArrowTable) -> MisnamedFiles:
-        """Return which candidates may be one of the missing files."""
-        if not missing.num_rows:
-            return MisnamedFiles.none_of(len(self._spellings))
+        """Return which candidates may be one of the missing files, of which there is at least one."""
         names = _flat(missing["path"])
         is_vector = _flat(pc.equal(missing["kind"], FileKind.VECTOR.value))
 

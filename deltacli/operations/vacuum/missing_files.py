@@ -18,7 +18,7 @@ from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural
-from deltacli.delta.data_files import encoded_root, made_absolute
+from deltacli.delta.data_files import IS_ABSOLUTE, encoded_root, made_absolute
 from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier
 from deltacli.operations.vacuum.misnamed import MisnamedFiles, NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of
@@ -55,13 +55,17 @@ def find_misnamed(setting: PlanContext, candidates: ArrowTable, suspects: ArrowA
         StorageFailed: If the store cannot tell whether a file is there.
     """
     references = setting.references
-    if not candidates.num_rows or (suspects is not None and not len(suspects)):
-        return MisnamedFiles.none_of(candidates.num_rows)
+    lookalikes = references.lookalikes
     if suspects is None:
         suspects = pa.concat_arrays(references.needed)
+    if not candidates.num_rows or not (len(suspects) or len(lookalikes.outside)):
+        return MisnamedFiles.none_of(candidates.num_rows)
+
     search = NameSearch(setting.keys, candidates, suspects)
-    lookalikes = references.lookalikes
-    if lookalikes is not None and not search.may_match(lookalikes, has_vectors=len(references.vectors) > 0):
+    may_be_missing = len(suspects) > 0
+    if lookalikes.is_complete:
+        may_be_missing = search.may_match(lookalikes, has_vectors=len(references.vectors) > 0)
+    if not may_be_missing and not search.may_be_outside(lookalikes):
         return MisnamedFiles.none_of(candidates.num_rows)
     for batch in _needed_batches(setting):
         search.add(batch)
@@ -105,14 +109,19 @@ def misnamed_notes(setting: PlanContext, files: ArrowTable) -> Iterator[str]:
         setting: The plan's input.
         files: The candidates in doubt: `path`, `isOfVector`, and `missing`, the name of the file that each may be.
     """
+    is_outside = pc.match_substring_regex(files["missing"], IS_ABSOLUTE.pattern)
     for is_of_vector in (False, True):
-        rows = pc.filter(files, pc.equal(files["isOfVector"], is_of_vector))
+        of_kind = pc.equal(files["isOfVector"], is_of_vector)
+        rows = pc.filter(files, pc.and_not(of_kind, is_outside))
         if rows.num_rows:
             yield _misnamed_note(setting, rows, is_of_vector=is_of_vector)
+        outside = pc.filter(files, pc.and_(of_kind, is_outside))
+        if outside.num_rows:
+            yield _outside_note(setting, outside, is_of_vector=is_of_vector)
 
 
 def _misnamed_note(setting: PlanContext, rows: ArrowTable, *, is_of_vector: bool) -> str:
-    candidate, missing = (rows[name][0].as_py().decode("utf-8", "replace") for name in ("path", "missing"))
+    candidate, missing = _first_names(rows)
     what = "the file of a deletion vector" if is_of_vector else "the file"
     if rows.num_rows == 1:
         kept = f"1 file is kept ({candidate}), because it may be {what} {missing}, which is needed and missing"
@@ -122,6 +131,29 @@ def _misnamed_note(setting: PlanContext, rows: ArrowTable, *, is_of_vector: bool
             f"names, such as {candidate} for {what} {missing}"
         )
     return f"{kept}; to see what is missing, and where it may be: {advice(setting)}"
+
+
+def _outside_note(setting: PlanContext, rows: ArrowTable, *, is_of_vector: bool) -> str:
+    candidate, missing = _first_names(rows)
+    kept = "1 file is" if rows.num_rows == 1 else f"{plural(rows.num_rows, 'file')} are"
+    return f"{kept} kept, such as {candidate}: {explain_outside(setting, missing, is_of_vector=is_of_vector)}"
+
+
+def explain_outside(setting: PlanContext, missing: str, *, is_of_vector: bool) -> str:
+    """Return why a file is kept that has the file name of a needed one outside of the table, and what to do."""
+    what = "the file of a deletion vector" if is_of_vector else "a file"
+    old_place = missing.rpartition("/")[0]
+    look = command("validate", table=setting.table.address, level="storage", allow_external=[old_place])
+    return (
+        f"the log needs {what} of the same name at {missing}, outside of the table, which may have been moved from "
+        f"there; to see whether that file is there: {look}"
+    )
+
+
+def _first_names(rows: ArrowTable) -> tuple[str, str]:
+    """Return the name of the first candidate, and of the missing file that it may be."""
+    candidate, missing = (rows[name][0].as_py().decode("utf-8", "replace") for name in ("path", "missing"))
+    return candidate, missing
 
 
 def advice(setting: PlanContext) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from deltacli import open_table
 from deltacli.core.errors import Refused
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.plan import Mode, VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
-from tests.support.actions import add, remove
+from tests.support.actions import Action, add, remove
 from tests.support.builder import TableBuilder
 from tests.support.small_vectors import vector_path
 from tests.support.storage import RecordingStorage
@@ -286,3 +287,74 @@ def test_only_where_something_is_missing_the_log_is_read_again() -> None:
     lossy = with_files(table_of(*OTHERS, add("a.parquet", size=7)), "orphan.parquet")
 
     assert opened(table_of(*OTHERS)) == opened(whole) < opened(lossy)
+
+
+# Files of a moved table, whose paths lead to the old place
+
+OLD_PLACE = "file:///old/place"
+
+
+def vector_at(path: str) -> Action:
+    return {**vector_of(ID), "storageType": "p", "pathOrInlineDv": path}
+
+
+@pytest.mark.parametrize("stored", ["dv", "dv/ab/cd", "DV x"])
+@pytest.mark.parametrize("options", [{}, {"include_foreign": True}, {"prefix": "{stored}"}])
+def test_a_vector_in_another_directory_of_a_moved_table_is_kept(
+    stored: str,
+    options: dict[str, Any],  # Any: those of Table.vacuum
+) -> None:
+    options = {name: stored if name == "prefix" else value for name, value in options.items()}
+    table = table_of(*OTHERS, "a.parquet", has_vectors=True)
+    table.commit(add("v.parquet", size=10, vector=vector_at(f"{OLD_PLACE}/vectors/{vector_path(ID)}")))
+    own, other = f"{stored}/{vector_path(ID)}", f"{stored}/{vector_path(OTHER_ID)}"
+    with_files(table, "v.parquet", own, other)
+
+    plan = plan_of(table, **options)
+
+    assert {other} == paths_of(plan)
+    assert 1 == plan.kept.unproven
+    assert any(own in note and OLD_PLACE in note for note in plan.notes), plan.notes
+
+
+@pytest.mark.parametrize("stored", ["new/part-1.parquet", "p=13%3A00/PART-1.parquet"])
+def test_a_data_file_in_another_directory_of_a_moved_table_is_kept(stored: str) -> None:
+    table = table_of(*OTHERS, add(f"{OLD_PLACE}/p=13:00/part-1.parquet", size=7))
+    with_files(table, stored, "new/part-2.parquet")
+
+    assert {"new/part-2.parquet"} == goes(table)
+    found = explain_file(open_at(table), VacuumRequest(), stored)
+    assert "kept" == found.verdict
+    assert OLD_PLACE in found.why
+
+
+def test_a_removed_vector_of_a_moved_table_protects_nothing() -> None:
+    vector = vector_at(f"{OLD_PLACE}/vectors/{vector_path(ID)}")
+    table = table_of(*OTHERS, "a.parquet", has_vectors=True).commit(add("v.parquet", size=10, vector=vector))
+    table.commit(remove("v.parquet", vector=vector, deleted_ms=OLD_MS))
+    with_files(table, "v.parquet", f"dv/{vector_path(ID)}")
+
+    assert {"v.parquet", f"dv/{vector_path(ID)}"} == goes(table)
+
+
+def test_a_file_of_that_name_that_a_commit_removed_is_deleted() -> None:
+    table = table_of(*OTHERS, add(f"{OLD_PLACE}/part-1.parquet", size=7), "new/part-1.parquet")
+    table.commit(remove("new/part-1.parquet", deleted_ms=OLD_MS))
+
+    assert {"new/part-1.parquet"} == goes(table)
+
+
+def test_the_advice_finds_the_file_of_the_old_place_or_that_it_is_missing(tmp_path: Path) -> None:
+    old = with_files(table_of(), "p=1/part-1.parquet").write(tmp_path / "old")
+    table = table_of(*OTHERS, add(f"{LocalStorage(str(old)).uri}/p=1/part-1.parquet", size=10))
+    place = with_files(table, "new/part-1.parquet").write(tmp_path / "t")
+    allowed = str(old / "p=1")
+
+    def missing() -> int:
+        found = open_table(place, allow_external=[allowed]).validate(level="storage").findings
+        return sum(finding.rule.id == "data.file-missing" for finding in found)
+
+    before = missing()
+    (old / "p=1/part-1.parquet").unlink()
+
+    assert (0, 1) == (before, missing())
