@@ -254,9 +254,14 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
     if type_name in types.WHOLE_BITS or types.decimal_parts(type_name):
         return Decimal(text)
     if type_name in ("float", "double"):
-        number = float(text.rstrip("fFdD") if _FLOAT.fullmatch(text) else text)
+        number = parse_number(text)
         return str(number + 0.0)  # one NaN for all of them, and one zero
     return text
+
+
+def parse_number(text: str) -> float:
+    """Return the number of a valid text of a float or double, which may have a suffix as in Java: `1.5f`, `-1D`."""
+    return float(text.rstrip("fFdD") if _FLOAT.fullmatch(text) else text)
 
 
 def partition_text(value: Any, kind: types.PrimitiveType, column: str) -> str | None:
@@ -361,7 +366,7 @@ def _value_of(type_name: str, text: str) -> Any:  # Any: what Arrow takes for th
             moment = value_text.parse_moment(bare)
             return moment.microseconds if moment and abs(moment.microseconds) < 1 << 63 else None
         case "float" | "double":
-            return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
+            return parse_number(bare)
         case "byte" | "short" | "integer" | "long":
             return int(bare)
     return _other_value(type_name, bare)

@@ -47,7 +47,8 @@ from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.partitions.values import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, spelling_of
+from deltacli.delta.partitions.canonical import TIME_WITH_ZONE, CanonicalValue, canonical_value, require_zone
+from deltacli.delta.partitions.values import HIVE_DEFAULT, Spelling, is_text, spelling_of
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
@@ -91,6 +92,9 @@ class ConvertRequest:
         "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
     )
     exclude: Sequence[str] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
+    time_zone: str | None = option(
+        "Zone of the times in directories that have none, for partition columns of type timestamp.", "ZONE", Kind.TEXT
+    )
     accept_unknowable: bool = option(
         "Convert a Delta table that has lost its log, although removed rows come back.", default=False
     )
@@ -111,6 +115,14 @@ class PartitionColumn(NamedTuple):
     name: str
     type: str
     inferred: bool
+
+
+class RespelledValue(NamedTuple):
+    """A partition value that the directories spell otherwise than Delta, and the text that is written."""
+
+    column: str
+    directory: str
+    value: str
 
 
 class _Wanted(NamedTuple):
@@ -207,6 +219,7 @@ class ConvertPlan(OneCommit):
     conflicts: tuple[Conflict, ...] = ()
     unknowable: tuple[Unknowable, ...] = ()
     listed: Listed | None = field(default=None, repr=False)
+    respelled: tuple[RespelledValue, ...] = ()
 
     @property
     def is_noop(self) -> bool:
@@ -220,9 +233,10 @@ class ConvertPlan(OneCommit):
             first = self.conflicts[0]
             place = first.path if first.column is None else f"{first.path}, column {first.column}"
             said = f"{plural(len(self.conflicts), 'conflict')} between the files, the first in {place}: {first.seen}"
-            found.append(
-                Refusal("convert.conflicts", said, adding(parameter("convert.exclude", [glob.escape(first.path)])))
-            )
+            way_out = parameter("convert.exclude", [glob.escape(first.path)])
+            if first.expected == TIME_WITH_ZONE:
+                way_out = parameter("convert.time_zone", "ZONE")
+            found.append(Refusal("convert.conflicts", said, adding(way_out)))
         if self.unknowable and not self.request.accept_unknowable:
             evidence = self.unknowable[0].evidence
             said = f"this may be a Delta table whose log is lost, and removed rows may come back: {evidence}"
@@ -246,6 +260,7 @@ class ConvertPlan(OneCommit):
         yield f"{plural(self.amount.files, 'file')}, {self.amount.size_bytes:,} bytes"
         yield dumps(self.schema).decode()
         yield from (f"{one.name} {one.type}" for one in self.partitions)
+        yield from (f"{one.column} {one.value}" for one in self.respelled)
         yield from (one.kind for one in self.unknowable)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
@@ -256,6 +271,7 @@ class ConvertPlan(OneCommit):
             "excluded": self.excluded,
             "schema": dict(self.schema),
             "partitionColumns": [one._asdict() for one in self.partitions],
+            "respelledValues": [one._asdict() for one in self.respelled],
             "conflicts": [one._asdict() for one in self.conflicts],
             "unknowable": [one._asdict() for one in self.unknowable],
             "refusals": [one.as_json("wayOut") for one in self.refusals],
@@ -412,6 +428,10 @@ class _Converting:
         self._ids = dict(wanted.ids(wanted.fields)) if wanted is not None and wanted.mode == "id" else {}
         self._types: dict[str, str] = {}
         """Types of partition columns."""
+        zone = request.time_zone
+        self._zone = None if zone is None else require_zone(zone, parameter("convert.time_zone"))
+        self._canonical: dict[tuple[str, str], CanonicalValue] = {}
+        """Each partition column with a text of a directory -> the value that is written."""
 
     def plan(self, basis: Basis) -> ConvertPlan:
         listed = self._listed
@@ -446,7 +466,18 @@ class _Converting:
             tuple(self._conflicts),
             tuple(self._unknowable()),
             listed._replace(files={}),  # the adds have them
+            tuple(self._respelled()),
         )
+
+    def _respelled(self) -> Iterator[RespelledValue]:
+        for (name, text), value in sorted(self._canonical.items()):
+            if value.text not in (None, text):
+                yield RespelledValue(name, text, str(value.text))
+
+    def _canonical_value(self, name: str, kind: str, text: str) -> CanonicalValue:
+        if (name, text) not in self._canonical:
+            self._canonical[name, text] = canonical_value(kind, text, self._zone)
+        return self._canonical[name, text]
 
     def _directories(self) -> tuple[tuple[str, ...], list[set[str | None]]]:
         """Return the partition columns of the directories, and their values. A file below other ones is a conflict."""
@@ -533,9 +564,13 @@ class _Converting:
         values = _values_of(path.rpartition("/")[0]) or []
         physical = {name: stored for stored, name in self._spelled.items()}
         found = []
-        for name, value in values:
-            kind = self._types.get(self._spelled.get(name, name), "string")
-            found.append((physical.get(name, name), None if value is None else _canonical(kind, value)))
+        for name, text in values:
+            column = self._spelled.get(name, name)
+            value = text
+            if text is not None:
+                # A text without a canonical form is a conflict, and nothing is written.
+                value = self._canonical_value(column, self._types.get(column, "string"), text).text or text
+            found.append((physical.get(name, name), value))
         return found
 
     def _partition_columns(
@@ -554,10 +589,10 @@ class _Converting:
             column = self._given[place] if self._given else PartitionColumn(name, str(of_schema), inferred=False)
             found.append(column)
             for text in texts:
-                is_plain = _is_plain(column.type, text)
-                if not is_plain or kernel_refuses(column.type, _canonical(column.type, text)):
+                value = self._canonical_value(name, column.type, text)
+                if value.text is None:
                     directory = self._first_with(name, text)
-                    self._conflicts.append(Conflict(directory, name, repr(text), f"{column.type}, as Delta writes it"))
+                    self._conflicts.append(Conflict(directory, name, repr(text), value.expected))
         return tuple(found)
 
     def _first_with(self, name: str, text: str) -> str:
@@ -752,16 +787,6 @@ def _shape(names: tuple[str, ...]) -> str:
 
 def _is_plain(kind: str, text: str) -> bool:
     return is_text(kind) or spelling_of(kind, text) is Spelling.PLAIN
-
-
-def _canonical(kind: str, text: str) -> str:
-    """Return a valid value as every reader parses it: a decimal with as many digits as its scale."""
-    digits = digits_of_decimal(kind)
-    if digits is None:
-        return text
-    whole, _, fraction = text.partition(".")
-    fraction = fraction.rstrip("0").ljust(digits.scale, "0")
-    return f"{whole}.{fraction}" if fraction else whole
 
 
 def _is_decimal(kind: str) -> bool:

@@ -112,7 +112,7 @@ def test_given_types_are_taken_and_checked(tmp_path: Path) -> None:
 
     found = conflicts(place, partition="day date, c int")
 
-    assert {("c", "'='"), ("c", "'001'")} <= {(column, seen) for _, column, seen in found}
+    assert {("c", "'='"), ("c", "'x y%'")} <= {(column, seen) for _, column, seen in found}
     assert [("a b", "decimal(3,2)"), ("c", "integer")] == [
         (one.name, one.type) for one in parse_partition("`a b` decimal(3, 2), c INT")
     ]
@@ -665,3 +665,137 @@ def test_what_brings_a_log_back_names_the_conversion_where_there_is_none(
     run(words.replace("T", str(place)).split())
 
     assert f"deltacli convert {place} --dry-run".encode() in capsysbinary.readouterr().err
+
+
+# Values of directories that Hive and Spark spell otherwise than Delta
+
+
+def partition_values(place: Path) -> set[str | None]:
+    return {value for add in adds_of(place).values() for value in add["partitionValues"].values()}
+
+
+RESPELLED = [
+    ("01", "int", "1"),
+    ("+5", "long", "5"),
+    ("True", "boolean", "true"),
+    ("2024-1-5", "date", "2024-01-05"),
+    ("1.5", "decimal(10,2)", "1.50"),
+    ("1E3", "decimal(10,2)", "1000.00"),
+    ("-1f", "double", "-1.0"),
+    (".5", "float", "0.5"),
+    ("inf", "double", "Infinity"),
+    ("2025-02-19T13%3A00%3A00", "timestamp_ntz", "2025-02-19 13:00:00"),
+    ("2025-02-19", "timestamp_ntz", "2025-02-19 00:00:00"),
+    ("2025-02-19T13%3A00+02%3A00", "timestamp", "2025-02-19T11:00:00Z"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "written"), RESPELLED)
+def test_values_are_written_as_delta_writes_them_and_the_plan_shows_them(
+    text: str, kind: str, written: str, tmp_path: Path
+) -> None:
+    put(tmp_path / "t", f"p={text}/a.parquet", id=[1])
+
+    plan = open_table(tmp_path / "t").convert(partition=f"p {kind}")
+
+    assert {written} == partition_values(tmp_path / "t")
+    assert [written] == [one.value for one in plan.respelled]
+    assert [] == errors(tmp_path / "t")
+    assert 1 == len(rows(tmp_path / "t", "id", "p"))
+
+
+NOT_VALUES = [
+    ("1.5", "int"),
+    ("300", "byte"),
+    ("1", "boolean"),
+    ("2024-02-30", "date"),
+    ("1.555", "decimal(10,2)"),
+    ("0.-1", "decimal(10,2)"),
+    ("2025-02-19 13%3A00%3A00Z", "timestamp_ntz"),
+    ("2025-02-19 13%3A00%3A00", "timestamp"),
+    ("2025-02-19 13%3A00%3A00 Europe%2FBerlin", "timestamp"),
+    ("2025-02-19T13%3A00%3A00.1234567Z", "timestamp"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), NOT_VALUES)
+def test_what_would_have_to_be_guessed_or_rounded_is_a_conflict(text: str, kind: str, tmp_path: Path) -> None:
+    put(tmp_path / "t", f"p={text}/a.parquet", id=[1])
+
+    plan = open_table(tmp_path / "t").plan_convert(partition=f"p {kind}")
+
+    assert ["p"] == [one.column for one in plan.conflicts]
+    assert () == plan.respelled
+
+
+LOCAL_TIMES = [
+    ("2025-02-19 13%3A00%3A00.000000", "UTC", "2025-02-19T13:00:00Z"),
+    ("2025-02-19 13%3A00%3A00.5", "+02:00", "2025-02-19T11:00:00.500000Z"),
+    ("2025-02-19T13%3A00%3A00", "-0330", "2025-02-19T16:30:00Z"),
+    ("2025-02-19T13%3A00%3A00Z", "+02:00", "2025-02-19T13:00:00Z"),
+    ("9999-12-31 23%3A59%3A59", "-05:00", None),
+    ("0001-01-01 00%3A00%3A00", "+02:00", None),
+]
+
+
+@pytest.mark.parametrize(("text", "zone", "written"), LOCAL_TIMES)
+def test_local_times_are_times_of_the_zone_that_is_given(
+    text: str, zone: str, written: str | None, tmp_path: Path
+) -> None:
+    put(tmp_path / "t", f"p={text}/a.parquet", id=[1])
+
+    plan = open_table(tmp_path / "t").plan_convert(partition="p timestamp", time_zone=zone)
+
+    assert (written is None) == bool(plan.conflicts)
+    if written is not None:
+        open_table(tmp_path / "t").convert(partition="p timestamp", time_zone=zone)
+        assert {written} == partition_values(tmp_path / "t")
+
+
+@pytest.mark.parametrize("text", ["2025-03-30 02%3A30%3A00", "2025-10-26 02%3A30%3A00"])
+def test_a_time_that_clocks_show_twice_or_never_is_a_conflict(text: str, tmp_path: Path) -> None:
+    put(tmp_path / "t", f"p={text}/a.parquet", id=[1])
+
+    plan = open_table(tmp_path / "t").plan_convert(partition="p timestamp", time_zone="Europe/Berlin")
+
+    assert ["p"] == [one.column for one in plan.conflicts]
+
+
+def test_a_refused_local_time_names_the_option(tmp_path: Path) -> None:
+    put(tmp_path / "t", "p=2025-02-19 13%3A00%3A00/a.parquet", id=[1])
+
+    with pytest.raises(Refused) as refused:
+        open_table(tmp_path / "t").convert(partition="p timestamp")
+
+    assert "--time-zone" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("zone", ["", "Europe", "../../etc/passwd", "+99:99", "\0", "x" * 100_000])
+def test_what_is_not_a_time_zone_is_refused(zone: str, tmp_path: Path) -> None:
+    put(tmp_path / "t", "p=2025-02-19/a.parquet", id=[1])
+
+    with pytest.raises(UsageError) as refused:
+        open_table(tmp_path / "t").convert(partition="p timestamp", time_zone=zone)
+
+    assert "usage.time-zone" == refused.value.code
+
+
+def test_two_spellings_of_a_value_are_one_value(tmp_path: Path) -> None:
+    put(tmp_path / "t", "p=01/a.parquet", id=[1])
+    put(tmp_path / "t", "p=1/a.parquet", id=[2])
+
+    open_table(tmp_path / "t").convert(partition="p int")
+
+    assert [(1, 1), (2, 1)] == rows(tmp_path / "t", "id", "p")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("-1f", -1.0), ("+1D", 1.0), (".5f", 0.5), ("1f", 1.0), ("-inf", -float("inf"))]
+)
+def test_numbers_with_a_suffix_or_a_sign_are_read(text: str, value: float, tmp_path: Path) -> None:
+    put(tmp_path / "t", "p=7/a.parquet", id=[1])
+    open_table(tmp_path / "t").convert(partition="p double")
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text().replace('"p":"7"', f'"p":"{text}"'))
+
+    assert [(1, value)] == rows(tmp_path / "t", "id", "p")

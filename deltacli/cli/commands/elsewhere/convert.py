@@ -42,11 +42,13 @@ def convert(
 
     \b
     No file is moved or rewritten. Directories such as day=2026-01-01 are partition
-    columns. The schema is that of all files together: what one file has and others
-    do not is null there. Files that disagree are listed by file and column, and
-    nothing is committed. Statistics come from the footers. The directory is listed
-    again before the commit; if a file arrived meanwhile, nothing is committed.
-    Names that begin with _ or . are left out.
+    columns. Values that Hive and Spark spell otherwise than Delta, such as 01 for an
+    integer, are listed with the text that is written. The schema is that of all
+    files together: what one file has and others do not is null there. Files that
+    disagree are listed by file and column, and nothing is committed. Statistics
+    come from the footers. The directory is listed again before the commit; if a
+    file arrived meanwhile, nothing is committed. Names that begin with _ or . are
+    left out.
 
     \b
     A Delta table that has lost its log is recognized by its files. If there is a
@@ -57,6 +59,7 @@ def convert(
     Examples:
       deltacli convert ./events --dry-run
       deltacli convert ./events --partition 'day date, country string' --dry-run
+      deltacli convert ./events --partition 'at timestamp' --time-zone UTC --dry-run
       deltacli convert ./events --exclude '*.csv' --yes
       deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
@@ -104,6 +107,9 @@ def _sections(uri: str, plan: ConvertPlan) -> Iterator[Section]:
     yield Section(
         "partitions", [f"{one.name} {one.type}{' (inferred)' if one.inferred else ''}" for one in plan.partitions]
     )
+    respelled = [f"{one.column} {one.directory}: {one.value}" for one in plan.respelled[:_NAMED]]
+    more = len(plan.respelled) - len(respelled)
+    yield Section("written as", [*respelled, *([f"{more:,} more; --json has all"] if more else [])])
     named = plan.conflicts[:_NAMED]
     said = [
         f"{one.path}{'' if one.column is None else f', {one.column}'}: {one.seen}, expected {one.expected}"
