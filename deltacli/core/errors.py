@@ -129,6 +129,7 @@ _OPTIONS = {
     ("log compact", "last"): "to",
     ("undelete", "sources"): "from",
     ("repair", "sources"): "from",
+    ("repair", "partition_values"): "partition-value",
     ("restore", "sources"): "from",
     ("vacuum", "keep_versions"): "keep-version",
     ("validate", "with_manifests"): "refs",

@@ -82,6 +82,14 @@ class RepairRequest:
     )
     accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
     accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
+    partition_values: Sequence[str] = option(
+        "Partition value, of the files whose path in the log matches GLOB, where the log and the path have none. "
+        "Repeatable.",
+        "COL=VALUE[ @ GLOB]",
+        Kind.TEXTS,
+        default=(),
+        spelled="--partition-value",
+    )
     allow_in_use: bool = option(f"Repair although others committed {IN_USE}.", default=False)
     max_missing: float = option(
         "Refuse to give up more than this share of the live files.  [default: 10%]", "N%", Kind.SHARE, default=0.1
@@ -98,7 +106,7 @@ class RepairRequest:
         """Bring the values to one form. Raises UsageError."""
         require_known_word(self.level, "level", LevelChoice)
         object.__setattr__(self, "level", LevelChoice(self.level))
-        for name in ("select", "sources"):
+        for name in ("select", "sources", "partition_values"):
             value = getattr(self, name)
             if isinstance(value, str) or not all(value):
                 raise UsageError(f"{parameter(f'repair.{name}')} is empty, or a text", facts={"expected": "a list"})

@@ -51,6 +51,7 @@ from deltacli.operations.repair.log_files import (
     plan_log_files,
 )
 from deltacli.operations.repair.lost_files import FilesPlan, plan_doubled, plan_files
+from deltacli.operations.repair.partition_values import plan_partition_values
 from deltacli.operations.repair.path_forms import plan_path_forms
 from deltacli.operations.repair.plan import (
     IN_USE,
@@ -160,6 +161,7 @@ def _planned(
             data.planned,
             _doubled(table, by_family[Family.DOUBLED], now, listing, obstacle),
             plan_statistics(table, by_family[Family.STATISTICS], now, listing, obstacle),
+            plan_partition_values(table, request.partition_values, by_family[Family.PARTITIONS], now, obstacle),
             plan_path_forms(table, by_family[Family.PATHS], now, obstacle),
             plan_compactions(by_family[Family.COMPACTION], files, listing),
             checkpoints,

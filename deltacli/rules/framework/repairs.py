@@ -346,6 +346,7 @@ class Family(StrEnum):
     FILES = "files"
     DOUBLED = "doubled"
     PATHS = "paths"
+    PARTITIONS = "partitions"
     STATISTICS = "statistics"
     CHECKPOINT = "checkpoint"
     COMPACTION = "compaction"
@@ -396,6 +397,12 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
     ),
     (Family.DOUBLED, (_REBUILD,), "action.remove-dv-mismatch"),
     (Family.PATHS, (_REBUILD,), "path.file-uri-form"),
+    (
+        Family.PARTITIONS,
+        (_REBUILD,),
+        """partition.key-missing partition.key-case partition.unparsable partition.kernel-unreadable
+        mapping.partition-key-logical""",
+    ),
     (
         Family.STATISTICS,
         (_REBUILD,),
@@ -544,9 +551,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
         path.colon
         path.escapes-root path.not-normalised path.absolute-inside-root
-        mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case
-        partition.unparsable
-        partition.kernel-unreadable partition.empty-string partition.timestamp-zoneless partition.noncanonical
+        partition.key-extra partition.empty-string partition.timestamp-zoneless partition.noncanonical
         partition.binary-altered partition.hive-default partition.values-on-unpartitioned
         partition.ntz-date-only dv.inline-with-offset
         dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.random-prefix-dir dv.absolute-in-root
