@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,23 @@ _MICROSECONDS = {"milliseconds": 1_000, "seconds": 1_000_000, "days": 86_400_000
 _ROWS_AT_ONCE = 65_536
 
 
+class StoredPartition(NamedTuple):
+    """A column of a file that its directories name, too, and that is not read.
+
+    Attributes:
+        column: Its name in the file.
+        type_name: Its type in Arrow.
+        low, high: Its bounds as texts of partition values; None if the footer does not tell.
+        nulls: The number of its nulls; None if the footer does not tell.
+    """
+
+    column: str
+    type_name: str
+    low: str | None
+    high: str | None
+    nulls: int | None
+
+
 class ForeignFile(NamedTuple):
     """`schema` is the text of a schemaString; empty where the file cannot be read, and `fault` says why. `mark` is the
     writer, if it is one of Delta tables, `variant` the name of a column of this type, which is a struct otherwise.
@@ -54,6 +73,7 @@ class ForeignFile(NamedTuple):
     """The ids of fields, by their place, as `a.element.b`."""
     beyond: tuple[tuple[str, str], ...] = ()
     """Columns, by their place, with a time whose microseconds do not fit into 64 bits, and that time."""
+    stored_partitions: tuple[StoredPartition, ...] = ()
 
 
 def read_foreign(
@@ -90,9 +110,41 @@ def read_foreign(
                 variant=_variant(metadata),
                 ids=tuple(_ids(stored)),
                 beyond=tuple(_beyond(reader, places, frozenset(apart), wanted)),
+                stored_partitions=tuple(_stored_partitions(stored, metadata, apart)),
             )
     except DataUnreadable as fault:
         return ForeignFile(fault=fault.facts.get("reason", fault.message))
+
+
+def _stored_partitions(
+    stored: pyarrow.Schema, metadata: pyarrow.parquet.FileMetaData, apart: Collection[str]
+) -> Iterator[StoredPartition]:
+    """Yield the columns `apart` that a file has, with what its footer tells of their values."""
+    leaves = {metadata.schema.column(leaf).path: leaf for leaf in range(metadata.num_columns)}
+    for field in stored:
+        if field.name not in apart:
+            continue
+        low = high = nulls = None
+        if field.name in leaves:
+            groups = (metadata.row_group(group).column(leaves[field.name]) for group in range(metadata.num_row_groups))
+            found = [group.statistics for group in groups]
+            if found and all(one is not None and one.has_null_count for one in found):
+                nulls = sum(one.null_count for one in found)
+            bounds = [one for one in found if one is not None and one.has_min_max]
+            if bounds and len(bounds) == len(found):
+                with suppress(ValueError, OverflowError, NotImplementedError):  # a date that Python does not have
+                    low = _partition_text(min(one.min for one in bounds))
+                    high = _partition_text(max(one.max for one in bounds))
+        yield StoredPartition(field.name, str(field.type), low, high, nulls)
+
+
+def _partition_text(value: object) -> str | None:
+    """Return a bound in a footer as a partition value is written; None for types whose texts may differ."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | date) and not isinstance(value, datetime):
+        return str(value)
+    return None
 
 
 def _mark(metadata: pyarrow.parquet.FileMetaData) -> str:

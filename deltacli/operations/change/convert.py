@@ -53,6 +53,7 @@ from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgr
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
+from deltacli.operations.change.partition_directories import OverriddenColumns
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.base import StoreOfPrefix, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
@@ -275,6 +276,7 @@ class ConvertPlan(OneCommit):
             "conflicts": [one._asdict() for one in self.conflicts],
             "unknowable": [one._asdict() for one in self.unknowable],
             "refusals": [one.as_json("wayOut") for one in self.refusals],
+            **self.basis.cautions_json,
             "committedVersion": self.committed_version,
             "dryRun": dry_run,
         }
@@ -430,6 +432,7 @@ class _Converting:
         """Types of partition columns."""
         zone = request.time_zone
         self._zone = None if zone is None else require_zone(zone, parameter("convert.time_zone"))
+        self._overridden = OverriddenColumns()
         self._canonical: dict[tuple[str, str], CanonicalValue] = {}
         """Each partition column with a text of a directory -> the value that is written."""
 
@@ -443,6 +446,10 @@ class _Converting:
         known = {one["name"] for one in columns}
         fields = [*columns, *(_field(one.name, one.type) for one in partitions if one.name not in known)]
         self._judge_names(fields)
+        if not fields and not self._conflicts:
+            first = next(iter(listed.files))
+            self._conflicts.append(Conflict(first, None, "no column, in any file", "at least one column"))
+        basis.cautions.extend(self._overridden.describe())
         if listed.has_temporary:
             basis.cautions.append("_temporary is there: a job is writing, or one failed and its files are not complete")
         if listed.explained_by_success > 1:
@@ -533,6 +540,8 @@ class _Converting:
             else:
                 self._mark = self._mark or (one.mark and f"{path} was written by {one.mark}")
                 self._conflicts.extend(self._of_footer(path, one))
+                for stored in one.stored_partitions:
+                    self._overridden.add(path, stored, dict(self._partition_values(path)).get(stored.column), one.rows)
                 self._schemas.setdefault(one.schema, path)
                 self._rows += one.rows
         kept = [(path, one) for path, one in part if not one.fault]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.rules.framework.base import Area, Finding, Level
+from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.data_file_views import AnswersView
 
 AREA = Area("data_files", Level.DATA)
@@ -47,7 +47,12 @@ def are_materialised(config: TableConfiguration) -> bool:
 
 @AREA.check(AnswersView, DIFFERS)
 def partition_columns_hold_their_values(view: AnswersView) -> Iterator[Finding]:
-    """Check each column of each file."""
+    """Check each column of each file.
+
+    Where files need no partition columns, all readers of Delta take the value of the log. Then the difference says only
+    what the writer, or a conversion, left in the file.
+    """
+    severity = None if are_materialised(view.config) else Severity.INFO
     for row, answers in enumerate(view.answers):
         difference: PartitionDifference
         for difference in answers.get(PARTITION_QUESTION, ()):
@@ -55,4 +60,4 @@ def partition_columns_hold_their_values(view: AnswersView) -> Iterator[Finding]:
             has = "has" if difference.rows == 1 else "have"
             message = f"{plural(difference.rows, 'row')} of {place.key} {has} another value in the partition column "
             message += f"{difference.column} than the log records"
-            yield DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)
+            yield DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected, severity=severity)

@@ -24,7 +24,7 @@ from deltacli.delta.encoding.many_values import IntegerSet, Repeated
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
-from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.delta.schema.types import WHOLE_BITS, DataType, PrimitiveType, StructField
 from deltacli.rules.actions.row_contents import ROW_ID_QUESTION, RowIdFacts
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.rules.expressions import row_values
@@ -280,7 +280,7 @@ class OptionalRowChecks:
     def make(cls, config: TableConfiguration, wanted: ReadSpec) -> OptionalRowChecks:
         """Select the questions for tables of a configuration, whose columns are read as `wanted`."""
         names = _FreeNames({column.name for column in wanted.columns})
-        partitions = _partition_columns(config, names) if are_materialised(config) else []
+        partitions = _partition_columns(config, names)
         stored = _row_id_column(config, names)
         beside = {second.name: _finds(config, physical, second.name) for _, physical, second in partitions}
         if stored is not None:
@@ -295,7 +295,9 @@ class OptionalRowChecks:
             wanted = replace(wanted, schema=wanted.schema.append(pa.field(name, pa.int64())), row_numbers=name)
         checks = cls(wanted)
         if partitions:
-            checks.questions[PARTITION_QUESTION] = _PartitionCheck(wanted, partitions)
+            checks.questions[PARTITION_QUESTION] = _PartitionCheck(
+                wanted, partitions, reports_types=not are_materialised(config)
+            )
         if stored is not None:
             checks.questions[ROW_ID_QUESTION] = RowIdCheck(wanted, stored)
         if (identity := identity_check(config)) is not None:
@@ -346,11 +348,20 @@ def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tu
         (
             column,
             physical,
-            StructField(names.take(f"{column.name} in the file"), column.data_type, True, column.metadata),
+            StructField(names.take(f"{column.name} in the file"), _type_in_file(config, column), True, column.metadata),
         )
         for physical, column in config.partition_columns.items()
         if column is not None
     ]
+
+
+def _type_in_file(config: TableConfiguration, column: StructField) -> DataType:
+    """Return the type as which a partition column is read from files.
+
+    Files that need not have it are of any writer, such as Hive, and may have whole numbers of another size.
+    """
+    is_whole = isinstance(column.data_type, PrimitiveType) and column.data_type.name in WHOLE_BITS
+    return PrimitiveType("long") if is_whole and not are_materialised(config) else column.data_type
 
 
 def _row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
@@ -375,41 +386,53 @@ class _PartitionCheck:
     """Checks whether a file contains the partition values of the log.
 
     `columns` contains each partition column, its physical name, and the additional column that reads it from the file.
+    `reports_types`: a column of another type counts as different; otherwise other rules judge the types.
     """
 
     wanted: ReadSpec
     columns: Sequence[tuple[StructField, str, StructField]]
+    reports_types: bool
 
     def __call__(self, file: OpenFileContext) -> _AskingPartitions | None:
         """Start the check of a file; None if it contains none of the columns."""
         texts = file.add.get("partitionValues") or {}
         parts = []
+        of_other_types = []
         for column, physical_name, beside in self.columns:
             constant = file.data_file.constants.get(column.name)
             text = texts.get(physical_name)
-            if constant is None or find_beside(self.wanted, beside, file.stored) is None:
+            if constant is None:
+                continue
+            if find_beside(self.wanted, beside, file.stored) is None:
+                if self.reports_types and physical_name in file.stored.names:
+                    stored_type = f"a column of type {file.stored.field(physical_name).type}"
+                    of_other_types.append(PartitionDifference(column.name, 0, stored_type, _shown(constant.as_py())))
                 continue
             if column.data_type == PrimitiveType("timestamp") and text and not _HAS_ZONE.search(text):
                 continue  # the time zone of the writer is unknown
             parts.append(_Column(column.name, beside.name, constant, text))
-        return _AskingPartitions(parts) if parts else None
+        return _AskingPartitions(parts, of_other_types) if parts or of_other_types else None
 
 
 @dataclass
 class _AskingPartitions(AskingBeside):
     columns: Sequence[_Column]
+    of_other_types: Sequence[PartitionDifference]
+    rows: int = 0
 
     def take(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
         for column in self.columns:
             column.take(batch.column(column.beside))
 
     def answer(self) -> list[PartitionDifference]:
         """Return the columns that differ."""
-        return [
+        differences = [
             PartitionDifference(column.name, column.rows, column.seen or "", _shown(column.constant.as_py()))
             for column in self.columns
             if column.rows
         ]
+        return differences + [one._replace(rows=self.rows) for one in self.of_other_types if self.rows]
 
 
 @dataclass

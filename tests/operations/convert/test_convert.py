@@ -799,3 +799,67 @@ def test_numbers_with_a_suffix_or_a_sign_are_read(text: str, value: float, tmp_p
     log.write_text(log.read_text().replace('"p":"7"', f'"p":"{text}"'))
 
     assert [(1, value)] == rows(tmp_path / "t", "id", "p")
+
+
+# Columns that are in files and in their directories
+
+
+OVERRIDDEN = [
+    (pa.array([2], pa.int64()), "int", "2"),
+    (pa.array([2], pa.int8()), "long", "2"),
+    (pa.array(["x"]), "int", "x"),
+    (pa.array([None], pa.int32()), "int", "null"),
+    (pa.array([2.5]), "int", "double"),
+]
+
+
+@pytest.mark.parametrize(("values", "kind", "seen"), OVERRIDDEN)
+def test_a_column_that_contradicts_the_directory_is_named_in_the_plan_and_by_validate(
+    values: pa.Array, kind: str, seen: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "t"
+    put(place, "p=1/a.parquet", id=[1], p=values)
+
+    plan = open_table(place).convert(partition=f"p {kind}")
+    findings = open_table(place).validate(level="data").findings
+
+    assert [True] == ["p=1/a.parquet" in note and seen in note for note in plan.basis.cautions]
+    found = [one for one in findings if one.rule.id == "data.partition-column-differs"]
+    assert [Severity.INFO] == [one.severity for one in found]
+    assert [(1, 1)] == rows(place, "id", "p")
+
+
+SAME = [
+    ("p=1", pa.array([1, 1], pa.int32()), "int"),
+    ("p=01", pa.array([1, 1], pa.int64()), "int"),
+    ("p=x", pa.array(["x", "x"]), "string"),
+    ("p=2024-01-05", pa.array([19727, 19727], pa.date32()), "date"),
+    ("p=__HIVE_DEFAULT_PARTITION__", pa.array([None, None], pa.int32()), "int"),
+]
+
+
+@pytest.mark.parametrize(("directory", "values", "kind"), SAME)
+def test_a_column_that_agrees_with_the_directory_is_not_named(
+    directory: str, values: pa.Array, kind: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "t"
+    put(place, f"{directory}/a.parquet", id=[1, 2], p=values)
+
+    plan = open_table(place).convert(partition=f"p {kind}")
+    findings = open_table(place).validate(level="data").findings
+
+    assert [] == plan.basis.cautions
+    assert "data.partition-column-differs" not in {one.rule.id for one in findings}
+
+
+def test_a_date_that_python_does_not_have_is_no_error(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    put(place, "p=2024-01-05/a.parquet", id=[1], p=pa.array([2**31 - 1], pa.int32()).cast(pa.date32()))
+
+    assert 1 == len(open_table(place).convert(partition="p date").basis.cautions)
+
+
+def test_files_without_columns_are_no_table(tmp_path: Path) -> None:
+    put(tmp_path / "t", "a.parquet")
+
+    assert [("a.parquet", None)] == [one[:2] for one in conflicts(tmp_path / "t")]
