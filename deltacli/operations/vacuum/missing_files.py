@@ -109,6 +109,8 @@ def misnamed_notes(setting: PlanContext, files: ArrowTable) -> Iterator[str]:
         setting: The plan's input.
         files: The candidates in doubt: `path`, `isOfVector`, and `missing`, the name of the file that each may be.
     """
+    if not files.num_rows:
+        return
     is_outside = pc.match_substring_regex(files["missing"], IS_ABSOLUTE.pattern)
     for is_of_vector in (False, True):
         of_kind = pc.equal(files["isOfVector"], is_of_vector)
