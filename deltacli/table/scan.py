@@ -324,6 +324,12 @@ class Scan(ArrowRows):
         self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=ids)
         self._wanted = self._selection.rows_wanted(snapshot.config)
         self._limit = request.limit
+        self._empty_texts: dict[str, None] = {}
+
+    @property
+    def empty_texts(self) -> tuple[str, ...]:
+        """The partition columns of text that are empty in the log for some file read so far, and were read as null."""
+        return tuple(self._empty_texts)
 
     @property
     def version(self) -> int:
@@ -387,6 +393,7 @@ class Scan(ArrowRows):
     def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._pruned(adds)[0])
+        self._empty_texts.update(dict.fromkeys(_find_empty_texts(adds, self._snapshot.config, self._selection.needed)))
         return live_data_files(adds, self._snapshot.config, self._selection)
 
 
@@ -413,6 +420,19 @@ def _partition_values(
     from deltacli.delta.partitions.values import partition_columns
 
     return partition_columns(actions, config, names)
+
+
+def _find_empty_texts(
+    adds: pyarrow.RecordBatch, config: TableConfiguration, needed: Sequence[StructField]
+) -> Iterator[str]:
+    """Yield the needed partition columns of text that are empty in the log for some file."""
+    names = {config.physical_name(column): column.name for column in needed}
+    partitions = [name for name in config.partition_columns if name in names]
+    if not partitions:
+        return
+    from deltacli.delta.partitions.values import find_empty_texts
+
+    yield from (names[name] for name in find_empty_texts(adds, config, partitions))
 
 
 def data_files(

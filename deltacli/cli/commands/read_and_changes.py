@@ -13,6 +13,7 @@ from deltacli.cli.running.run import (
     Run,
     judge_left_out,
     note_catalog,
+    note_empty_texts,
     note_findings,
     note_misnamed_columns,
     note_padded_columns,
@@ -110,6 +111,7 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
         _write(run, _rows_result(found, scan, where, most), most)
     note_misnamed_columns(run, scan.misnamed, opened.address)
     note_padded_columns(run, scan)
+    note_empty_texts(run, scan.empty_texts, opened.address)
 
 
 def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
@@ -137,6 +139,7 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
         rows = scan.count()
         note_misnamed_columns(run, scan.misnamed, snapshot.table.address)
         note_padded_columns(run, scan)
+        note_empty_texts(run, scan.empty_texts, snapshot.table.address)
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
     run.write(Outcome("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))

@@ -674,6 +674,22 @@ def note_padded_columns(run: Run, rows: ArrowRows) -> None:
         run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")
 
 
+def note_empty_texts(run: Run, columns: Sequence[str], table: str) -> None:
+    """Note which partition columns were read as null because they are an empty text in the log.
+
+    Args:
+        run: The run that shows the note.
+        columns: The names of the columns, once the rows were read.
+        table: The address of the table, for the next command.
+    """
+    from deltacli.core.errors import command
+
+    for column in columns:
+        run.note(f"note: partition column {column} is an empty text in the log, which is null; Spark returns the text")
+    if columns:
+        run.note(f"to see which files: {command('validate', table=table, select=['partition.empty-string'])}")
+
+
 def require_all_columns(rows: ArrowRows) -> None:
     """Raise Refused where columns are left out because of their types, with the command that names the others."""
     try:

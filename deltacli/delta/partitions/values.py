@@ -413,6 +413,25 @@ def partition_columns(
     return arrays
 
 
+def find_empty_texts(actions: pa.RecordBatch, config: TableConfiguration, names: Sequence[str]) -> list[str]:
+    """Return which of some partition columns of text (physical names) have an empty text in a file action.
+
+    It is null by the protocol, and is read so. Spark and the kernels return the empty text.
+    """
+    maps = actions.column("partitionValues")
+    if not pc.any(pc.equal(maps.items, "")).as_py():  # nearly every table
+        return []
+    spelled = _KeysOf(maps).spelled(names)
+    found = []
+    for name in names:
+        column = config.partition_columns[name]
+        kind = getattr(column.data_type, "name", "") if column is not None else ""
+        texts = pc.map_lookup(spelled, query_key=pa.scalar(name), occurrence="first")
+        if is_text(kind) and pc.any(pc.equal(texts, "")).as_py():
+            found.append(name)
+    return found
+
+
 def constants_of(
     texts: Iterable[tuple[str, str | None]] | None, config: TableConfiguration, path: str
 ) -> dict[str, ArrowScalar]:

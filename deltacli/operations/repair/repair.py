@@ -51,7 +51,6 @@ from deltacli.operations.repair.log_files import (
     plan_log_files,
 )
 from deltacli.operations.repair.lost_files import FilesPlan, plan_doubled, plan_files
-from deltacli.operations.repair.partition_values import plan_partition_values
 from deltacli.operations.repair.path_forms import plan_path_forms
 from deltacli.operations.repair.plan import (
     IN_USE,
@@ -161,7 +160,7 @@ def _planned(
             data.planned,
             _doubled(table, by_family[Family.DOUBLED], now, listing, obstacle),
             plan_statistics(table, by_family[Family.STATISTICS], now, listing, obstacle),
-            plan_partition_values(table, request.partition_values, by_family[Family.PARTITIONS], now, obstacle),
+            _partition_values(table, request, by_family[Family.PARTITIONS], now, obstacle),
             plan_path_forms(table, by_family[Family.PATHS], now, obstacle),
             plan_compactions(by_family[Family.COMPACTION], files, listing),
             checkpoints,
@@ -324,6 +323,16 @@ def _doubled(
     table: TableHandle, findings: Sequence[Finding], now: Snapshot, listing: LogListing, obstacle: str | None
 ) -> Planned:
     return plan_doubled(table, findings, now, listing, obstacle) if findings else Planned()
+
+
+def _partition_values(
+    table: TableHandle, request: RepairRequest, findings: Sequence[Finding], now: Snapshot, obstacle: str | None
+) -> Planned:
+    if not findings and not request.partition_values:
+        return Planned()
+    from deltacli.operations.repair.partition_values import plan_partition_values  # nearly no table needs it
+
+    return plan_partition_values(table, request.partition_values, findings, now, obstacle)
 
 
 def _waiting(
