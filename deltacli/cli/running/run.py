@@ -687,7 +687,7 @@ def note_empty_texts(run: Run, columns: Sequence[str], table: str) -> None:
     for column in columns:
         run.note(f"note: partition column {column} is an empty text in the log, which is null; Spark returns the text")
     if columns:
-        run.note(f"to see which files: {command('validate', table=table, select=['partition.empty-string'])}")
+        run.note(f"to see which files: {command('validate', table=table, select=['partition.empty-*'])}")
 
 
 def require_all_columns(rows: ArrowRows) -> None:
