@@ -38,7 +38,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none
         --apply --undo --explain --full -c --grant --all --refs --no-refs --max-tables --only --resume
-        --profile-of
+        --profile-of --time-zone --partition-value
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
