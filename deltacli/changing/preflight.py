@@ -49,11 +49,13 @@ class Stop(NamedTuple):
 STOPS = (
     Stop("mapping.id-duplicate mapping.physical-path-duplicate", Act.COMMIT | Act.ADD | Act.NAME),
     Stop("metadata.* schema.* mapping.* typewidening.* rowtracking.*", Act.ADD, but="schema.unknown-type"),
-    Stop("*", Act.COMMIT | Act.NAME, only_new=True),
+    Stop("*", Act.COMMIT, only_new=True),
+    Stop("*", Act.NAME, only_new=True, but="schema.no-columns"),
 )
 """What errors of the metadata and of row ids stop: after the first ones it is not known which column is meant; with
 those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
-column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself.
+column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself. A version without
+columns comes back, as Spark restores it: it has no rows, and the first column that is added ends the error.
 """
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
 """The errors that keep the live files they name out of a rewrite, beside `SEVERAL_SPELLINGS`."""

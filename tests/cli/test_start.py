@@ -35,7 +35,7 @@ MOST = {
     "explain": Start(modules=152, patterns=20, dataclasses=45),
     "optimize --dry-run --min-size 10": Start(modules=140, patterns=17, dataclasses=60),
     "restore --version 5 --dry-run": Start(modules=131, patterns=21, dataclasses=71),
-    "repair --dry-run --level log": Start(modules=232, patterns=21, dataclasses=144),
+    "repair --dry-run --level log": Start(modules=252, patterns=22, dataclasses=148),
     "reach": Start(modules=132, patterns=13, dataclasses=53),
     "undelete --dry-run --from .": Start(modules=134, patterns=9, dataclasses=72),
 }

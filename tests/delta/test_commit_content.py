@@ -64,7 +64,7 @@ def test_a_commit_is_provenance_then_protocol_then_metadata_then_domains() -> No
         '{"protocol":{"minReaderVersion":1,"minWriterVersion":7,'
         '"writerFeatures":["domainMetadata","inCommitTimestamp","rowTracking"]}}\n'
         '{"metaData":{"id":"i","configuration":{"a":"b\\nc"},'
-        '"partitionColumns":[],"format":{"provider":"parquet","options":{}}}}\n'
+        '"format":{"provider":"parquet","options":{}},"partitionColumns":[]}}\n'
         '{"domainMetadata":{"domain":"d","configuration":"{}","removed":false}}\n'
     )
 

@@ -19,7 +19,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.core.errors import DataUnreadable, DeltacliError, PartlyDone, Refused
+from deltacli.core.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.storage import LocalStorage
 from tests.field.builders import build, lines_of, output_of
 from tests.support.builder import commit_path
@@ -180,7 +180,7 @@ def test_files_with_logical_names_in_a_mapped_table_are_an_error(name: str, fres
 def test_rows_doubled_by_a_remove_without_its_vector_are_not_merged_and_a_repair_takes_them_out(fresh: Fresh) -> None:
     table = fresh("03")
 
-    with pytest.raises(PartlyDone) as left_alone:
+    with pytest.raises(Refused) as left_alone:
         table.optimize(min_files=2)
     assert "action.remove-dv-mismatch" == left_alone.value.code
     assert EXPECTED["03"]["rows"] == rows_of(table)

@@ -234,7 +234,7 @@ def test_no_file_of_the_log_is_written_for_another_commit_of_the_same_size_and_t
     times = commit.stat()
     execute = plan(Table(open_storage(str(place)), clock=fixed_clock(EPOCH_MS + 10_000)))
     found = commit.read_bytes()
-    other = re.sub(rb'"path":"(.)', lambda path: b'"path":"' + (b"y" if path[1] == b"x" else b"x"), found)
+    other = re.sub(rb'"size":(.)', lambda size: b'"size":' + (b"2" if size[1] == b"1" else b"1"), found)
     commit.write_bytes(other)
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
     before = names(place)

@@ -186,7 +186,7 @@ def test_a_name_from_before_a_later_rename_is_found(misnamed: Path) -> None:
     alter(misnamed, rename("w", "x"))
 
     assert [("error", "x")] == severities(misnamed)
-    with pytest.raises(PartlyDone):
+    with pytest.raises(Refused):
         open_table(misnamed).optimize(min_files=2)
 
 
@@ -227,7 +227,7 @@ def test_where_columns_were_dropped_and_the_log_was_cut_off_it_is_a_warning(root
     cut_log(root)
 
     assert [("warning", "w")] == severities(root)
-    with pytest.raises(PartlyDone) as left_alone:
+    with pytest.raises(Refused) as left_alone:
         open_table(root).optimize(min_files=2)
     assert RULE == left_alone.value.code
     assert {FIRST, FOREIGN} == live_paths(root)
@@ -293,7 +293,7 @@ def test_rewritten_files_of_a_table_whose_log_was_cut_off_are_not_accused(root: 
 def test_optimize_leaves_the_file_alone_and_rewrites_the_others(misnamed: Path) -> None:
     append(open_table(misnamed), pa.table({"id": [4], "w": [40]}))
 
-    with pytest.raises(PartlyDone) as left_alone:
+    with pytest.raises(Refused) as left_alone:
         open_table(misnamed).optimize(min_files=2)
 
     assert RULE == left_alone.value.code
@@ -303,7 +303,7 @@ def test_optimize_leaves_the_file_alone_and_rewrites_the_others(misnamed: Path) 
 
 
 def test_a_purge_of_dropped_columns_leaves_the_file_alone(misnamed: Path) -> None:
-    with pytest.raises(PartlyDone) as left_alone:
+    with pytest.raises(Refused) as left_alone:
         open_table(misnamed).optimize(purge=True)
 
     assert RULE == left_alone.value.code

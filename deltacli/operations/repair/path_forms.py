@@ -148,7 +148,7 @@ class RespellPaths:
         put_notes(self.owners.tables, note)
 
         own_vectors = dict[str, JsonObject | None]()
-        empty_vector = _EmptyVector(table)
+        empty_vector = _EmptyVector(table, run.gate.store)
 
         def change_vectors(adds: RecordBatch) -> RecordBatch:
             return _respell(adds, root, empty_vector.write, own_vectors)
@@ -178,8 +178,8 @@ class _EmptyVector:
     A file without a vector may come up until the commit, so the plan does not decide whether it is needed.
     """
 
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
+    def __init__(self, table: TableHandle, storage: Storage) -> None:
+        self._table, self._storage = table, storage
         self._descriptor = describe_empty_vector(UUID(table.machine.new_uuid()))
         self._has_begun = False
         self._is_written = False
@@ -194,7 +194,7 @@ class _EmptyVector:
         """
         if not self._is_written:
             self._has_begun = True
-            path, storage, data = self._find_path(), self._table.writable(), empty_vector_bytes()
+            path, storage, data = self._find_path(), self._storage, empty_vector_bytes()
             # The answer may be lost. The name is of this run, so the content tells whether the file was written.
             if storage.put_if_absent(path, data) != Created() and not _is_stored(storage, path, data):
                 raise StorageFailed(f"{path} may not have been written")

@@ -45,7 +45,7 @@ def values_of_new_files(table: Table) -> set[str | None]:
 
 def test_small_files_of_each_partition_become_one() -> None:
     ids = (
-        Ids().append("a", "b").append("c", p="1").append("d", "e", p=None).append("f", p="").append("g h%20", p="x=/y")
+        Ids().append("a", "b").append("c", p="1").append("d", "e", p=None).append("f", p="").append("g%2520h", p="x=/y")
     )
     table = ids.append("i", p="x=/y").table()
 
