@@ -127,6 +127,8 @@ def prepare(page: str, place: Path) -> None:
     if page == "convert":
         (place / "events" / "day=2026-01-01" / "country=DE").mkdir(parents=True)
         shutil.copy(place / "part-0.parquet", place / "events" / "day=2026-01-01" / "country=DE")
+        (place / "hours" / "at=2026-01-01 13%3A00%3A00").mkdir(parents=True)
+        shutil.copy(place / "part-0.parquet", place / "hours" / "at=2026-01-01 13%3A00%3A00")
         (place / "snapshot.json").write_text(run(place, "snapshot", "tbl", "--json").out)
         shutil.copytree(place / "tbl", place / "lost", ignore=shutil.ignore_patterns("_delta_log"))
     if page in ("read", "changes"):

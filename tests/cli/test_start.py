@@ -32,11 +32,11 @@ MOST = {
     "validate": Start(modules=149, patterns=25, dataclasses=43),
     "vacuum --dry-run": Start(modules=109, patterns=10, dataclasses=28),
     # It checks the log as `validate` does, before it says that a client reads the table.
-    "explain": Start(modules=152, patterns=20, dataclasses=45),
-    "optimize --dry-run --min-size 10": Start(modules=140, patterns=17, dataclasses=60),
-    "restore --version 5 --dry-run": Start(modules=131, patterns=21, dataclasses=71),
+    "explain": Start(modules=156, patterns=20, dataclasses=45),
+    "optimize --dry-run --min-size 10": Start(modules=144, patterns=19, dataclasses=60),
+    "restore --version 5 --dry-run": Start(modules=131, patterns=22, dataclasses=71),
     "repair --dry-run --level log": Start(modules=252, patterns=22, dataclasses=148),
-    "reach": Start(modules=132, patterns=13, dataclasses=53),
+    "reach": Start(modules=132, patterns=14, dataclasses=53),
     "undelete --dry-run --from .": Start(modules=134, patterns=9, dataclasses=72),
 }
 """Command -> what it may need: a little more than it does. Lower a number with the code; think before raising one."""

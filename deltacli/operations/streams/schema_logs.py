@@ -1,7 +1,8 @@
 """The schema tracking logs that the sources of a query keep in its checkpoint directory, or anywhere below it.
 
-The option `schemaTrackingLocation` names a directory, in which Delta makes one for the table: `_schema_log_ID`, or
-`_schema_log_ID_NAME` where several sources read one table. Each start of the query reads the newest entry.
+The option `schemaTrackingLocation` names a directory, in which Delta makes one for the table. Its name is
+`_schema_log_` with the id of the table, and with a name of the user where several sources read one table. Each start of
+the query reads the newest entry.
 """
 
 from __future__ import annotations

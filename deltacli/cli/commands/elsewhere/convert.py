@@ -59,7 +59,7 @@ def convert(
     Examples:
       deltacli convert ./events --dry-run
       deltacli convert ./events --partition 'day date, country string' --dry-run
-      deltacli convert ./events --partition 'at timestamp' --time-zone UTC --dry-run
+      deltacli convert ./hours --partition 'at timestamp' --time-zone UTC --dry-run
       deltacli convert ./events --exclude '*.csv' --yes
       deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
