@@ -6,10 +6,6 @@ from tests.judges.answers import KnownDifference
 
 PADDING = "E99: Spark pads CHAR(n) with blanks when it reads, also in conditions; deltacli shows what is stored"
 
-TIMES_BEFORE_DISABLING = (
-    "E98: after in-commit timestamps are disabled, versions are selected by the times of their files"
-)
-
 SOURCE_OF_CLONE = "E100: every shallow clone has files of its source, which a vacuum of the source may delete"
 
 SKIPPED_BY_FLOAT = (
@@ -41,7 +37,6 @@ KNOWN = (
     KnownDifference("collations", "where `u`*", COLLATED_CONDITION),
     KnownDifference("collations", "validate: feature.used-not-supported", COLLATION_UNCHECKED),
     KnownDifference("log-expired", "version 4", BEYOND_RETENTION),
-    KnownDifference("in-commit-timestamps-disabled", "history: timestamp of *", TIMES_BEFORE_DISABLING),
     KnownDifference("clone", "validate: data.shared-file", SOURCE_OF_CLONE),
     KnownDifference("clone-of-version-with-vectors", "validate: data.shared-file", SOURCE_OF_CLONE),
     KnownDifference("vacuumed", "validate: history.time-travel-broken", WITHOUT_RETENTION),
