@@ -288,4 +288,5 @@ def test_bounds_of_a_checkpoint_never_hide_rows(zone: str, tmp_path: Path) -> No
     ]
     assert [1] == found
     findings = validate_table(table, ValidateRequest(level="data")).findings
-    assert [] == [finding.rule.id for finding in findings if finding.severity.value == "error"]
+    errors = {finding.rule.id for finding in findings if finding.severity.value == "error"}
+    assert set() == errors - {"log.checkpoint-commit-missing"}

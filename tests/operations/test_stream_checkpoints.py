@@ -67,7 +67,7 @@ def test_a_directory_costs_two_listings_and_four_reads() -> None:
 
     found = _read(storage)
 
-    assert {"list_from": 2, "read": 4} == dict(storage.calls)
+    assert {"list_from": 2, "read": 4, "kind_of": 2} == dict(storage.calls)
     assert ["commits/", "offsets/"] == storage.touched("list_from")
     assert ["commits/8", "metadata", "offsets/7", "offsets/8"] == sorted(storage.touched("read"))
     assert (QUERY_ID, 8, 7, 8, True) == (found.query_id, found.newest, found.before, found.batch, found.is_committed)
