@@ -128,7 +128,7 @@ def test_a_directory_that_may_not_be_read_is_unknown_and_still_named() -> None:
     ("change", "verdict", "because"),
     [
         ({"metadata": None}, Verdict.UNKNOWN, "metadata"),
-        ({"metadata": b"{"}, Verdict.UNKNOWN, "metadata"),
+        ({"metadata": b"{"}, Verdict.DEAD, "metadata"),
         ({"offsets/8": b""}, Verdict.DEAD, "offsets/8 cannot be read: it is empty"),
         ({"offsets/7": b"v1\n{}"}, Verdict.DEAD, "offsets/7"),
         ({"offsets/6": b"?"}, Verdict.OK, ""),
