@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.log.state import TableConfiguration
@@ -20,6 +22,8 @@ from tests.rules.data_table import DataTable, rows_of
 from tests.rules.table_builder import TableBuilder, column, struct
 from tests.rules.test_corruptions import inspect, rules_of
 from tests.rules.test_file_contents import told
+from tests.support.actions import add, metadata, protocol
+from tests.support.builder import TableBuilder as Built
 from tests.support.small_vectors import inline
 
 DUPLICATE, BEYOND, MARK, DIFFERS = (
@@ -267,6 +271,27 @@ def test_other_values_in_a_plain_table_are_an_observation(tmp_path: Path) -> Non
     findings = inspect(table.write(tmp_path / "t"), "data").findings
 
     assert [Severity.INFO] == [finding.severity for finding in findings if finding.rule.id == DIFFERS]
+
+
+@pytest.mark.parametrize("text", ["-0044-03-15", "0000-01-01", "+12345-06-07"])
+@pytest.mark.parametrize("days", [None, 0, -735_000, 4_000_000])
+def test_a_partition_value_outside_of_the_calendar_of_python_is_compared(
+    text: str, days: int | None, tmp_path: Path
+) -> None:
+    schema = {"type": "struct", "fields": [column("id", "long"), column("p", "date")]}
+    meta = metadata(schema_string=json.dumps(schema), partition_columns=["p"])
+    rows = pa.table({"id": [1, 2]})
+    if days is not None:
+        rows = rows.append_column("p", pa.array([days] * 2, pa.date32()))
+    data = BytesIO()
+    pq.write_table(rows, data)
+    builder = Built().file("a", data.getvalue())
+    builder.commit(protocol(), meta, add("a", size=len(data.getvalue()), records=2, partition_values={"p": text}))
+
+    found = {one.rule.id for one in inspect(builder.write(tmp_path / "t"), "data").findings}
+
+    assert "data.not-parquet" not in found
+    assert (DIFFERS in found) == (days is not None)
 
 
 def test_a_plain_table_does_not_pay() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from math import isnan
 from typing import Any
 
 from deltacli.arrow import compute as pc
@@ -406,7 +407,7 @@ class _PartitionCheck:
             if find_beside(self.wanted, beside, file.stored) is None:
                 if self.reports_types and physical_name in file.stored.names:
                     stored_type = f"a column of type {file.stored.field(physical_name).type}"
-                    of_other_types.append(PartitionDifference(column.name, 0, stored_type, _shown(constant.as_py())))
+                    of_other_types.append(PartitionDifference(column.name, 0, stored_type, _shown(constant)))
                 continue
             if column.data_type == PrimitiveType("timestamp") and text and not _HAS_ZONE.search(text):
                 continue  # the time zone of the writer is unknown
@@ -428,7 +429,7 @@ class _AskingPartitions(AskingBeside):
     def answer(self) -> list[PartitionDifference]:
         """Return the columns that differ."""
         differences = [
-            PartitionDifference(column.name, column.rows, column.seen or "", _shown(column.constant.as_py()))
+            PartitionDifference(column.name, column.rows, column.seen or "", _shown(column.constant))
             for column in self.columns
             if column.rows
         ]
@@ -448,7 +449,7 @@ class _Column:
         differs = self._differs(values)
         rows = pc.sum(differs).as_py() or 0
         if rows and self.seen is None:
-            self.seen = _shown(pc.filter(values, differs)[0].as_py())
+            self.seen = _shown(pc.filter(values, differs)[0])
         self.rows += rows
 
     def _differs(self, values: ArrowArray) -> ArrowArray:
@@ -459,11 +460,17 @@ class _Column:
             is_text = self.text == "" and str(values.type) == "string"
             return pc.and_not(differs, pc.fill_null(pc.equal(values, ""), False)) if is_text else differs
         differs = pc.fill_null(pc.not_equal(values, constant), True)
-        if constant.as_py() != constant.as_py():  # NaN
+        if pa.types.is_floating(constant.type) and isnan(constant.as_py()):
             differs = pc.fill_null(pc.equal(values, values), True)
         return differs
 
 
-def _shown(value: object) -> str:
+def _shown(scalar: ArrowScalar) -> str:
+    """Return a value as a finding shows it, also a date or a time that Python's calendar does not have."""
+    try:
+        value = scalar.as_py()
+    except (OverflowError, ValueError):
+        value = scalar.cast(pa.int32() if pa.types.is_date(scalar.type) else pa.int64()).as_py()
+        return f"{value} {'days' if pa.types.is_date(scalar.type) else 'microseconds'} since 1970"
     text = "null" if value is None else repr(value) if isinstance(value, str | bytes) else str(value)
     return text[:_LONGEST]

@@ -25,7 +25,13 @@ WITHOUT_RETENTION = (
 
 IN_MILLISECONDS = "decision 0176: Spark reads the milliseconds that it was told to write; other engines may not"
 
+WIDENED_PARTITIONS = (
+    "a warning that is right: Spark leaves the texts of partition values as they are when it widens the column, and"
+    " readers built on a Delta kernel do not parse them"
+)
+
 KNOWN = (
+    KnownDifference("widened-partition", "validate: partition.kernel-unreadable", WIDENED_PARTITIONS),
     KnownDifference("types-millis", "validate: data.timestamp-unit", IN_MILLISECONDS),
     KnownDifference("char", "version 1", PADDING),
     KnownDifference("char", "where *", PADDING),
