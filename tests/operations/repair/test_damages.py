@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from deltacli.core.errors import NotATable
+from deltacli.core.errors import NotATable, ShellSpelling, spelled
 from deltacli.rules.framework.base import CATALOGUE, Severity
 from deltacli.rules.framework.repairs import StepKind, repair_rows
 from tests.rules.corruptions import DAMAGES, Damage, load_all
@@ -149,4 +149,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with spelled(ShellSpelling()):
+        main()

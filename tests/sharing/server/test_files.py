@@ -170,4 +170,4 @@ def test_a_file_is_closed_also_when_its_answer_is_not_sent(served: Served) -> No
 
     assert {503} == statuses
     gc.collect()
-    assert before == len(os.listdir("/proc/self/fd"))
+    assert before >= len(os.listdir("/proc/self/fd"))  # fewer where more of what tests before left is closed by now
