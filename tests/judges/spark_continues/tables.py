@@ -28,6 +28,7 @@ class SparkTable:
         has_row_ids: Whether rows have ids that survive every change that keeps the rows.
         is_mapped: Whether columns can be renamed.
         reads_stream: Whether a stream from version 0 is asked. A table whose columns were renamed has none.
+        finds: Rules of `validate` with warnings that are right about what Spark wrote.
     """
 
     name: str
@@ -42,10 +43,12 @@ class SparkTable:
     has_row_ids: bool = False
     is_mapped: bool = False
     reads_stream: bool = True
+    finds: tuple[str, ...] = ()
 
 
 TYPES = SparkTable(
     name="types",
+    finds=("data.int96-beyond-nanoseconds",),
     columns=(
         "id BIGINT, flag BOOLEAN, tiny TINYINT, small SMALLINT, whole INT, big BIGINT, single FLOAT, v DOUBLE,"
         " amount DECIMAL(20, 4), text STRING, bytes BINARY, day DATE, at TIMESTAMP, local TIMESTAMP_NTZ"
@@ -81,6 +84,7 @@ TYPES = SparkTable(
 
 EXTREMES = SparkTable(
     name="extremes",
+    finds=("data.int96-beyond-nanoseconds",),
     columns="id BIGINT, single FLOAT, v DOUBLE, day DATE, at TIMESTAMP, local TIMESTAMP_NTZ, text STRING",
     statements=(
         "INSERT INTO {table} (id) VALUES (0)",
