@@ -55,6 +55,7 @@ from deltacli.operations.repair.backup_manifest import (
 from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, Failed, ReadStorage, Storage
 from deltacli.storage.base import require_writable
+from deltacli.storage.hadoop_checksums import is_checksum_name
 from deltacli.table.file_history import live_keys
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import managed_store
@@ -344,6 +345,8 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
             continue
         _require_as_left(noted, one, present[one.path], uri)
         waiting.append(one)
+    # A local store deletes the checksum file of a file that is put back, so these come last.
+    waiting.sort(key=lambda one: is_checksum_name(one.path.rpartition("/")[2]))
     _require_no_gap(newest, waiting)
     for one in waiting:
         if digest_at(store, one.kept) != one.sha256:

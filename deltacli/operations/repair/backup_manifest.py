@@ -28,6 +28,7 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import ReadStorage, is_address_of
+from deltacli.storage.hadoop_checksums import is_checksum_name
 
 if TYPE_CHECKING:
     from deltacli.core.typing import Json
@@ -109,9 +110,11 @@ class BackupManifest(NamedTuple):
 def name_in_backup(path: str) -> str:
     """Return the path in a backup of a file of the table. The log's directory has another name there.
 
-    Otherwise programs that look for tables would take the backup for one.
+    Otherwise programs that look for tables would take the backup for one. A checksum file of Hadoop has another name,
+    too: a local store deletes it when the file that it is about is copied beside it.
     """
-    return f"files/{path.replace(LOG_DIRECTORY, 'log', 1) if path.startswith(LOG_DIRECTORY) else path}"
+    name = f"files/{path.replace(LOG_DIRECTORY, 'log', 1) if path.startswith(LOG_DIRECTORY) else path}"
+    return f"{name}.kept" if is_checksum_name(path.rpartition("/")[2]) else name
 
 
 def manifest_bytes(manifest: BackupManifest, table: str, now_ms: int) -> bytes:
