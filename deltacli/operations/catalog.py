@@ -22,7 +22,7 @@ from deltacli.catalogs.publishing import (
     same_lines,
     size_listed,
 )
-from deltacli.catalogs.ratified import DIVERGED, STAGED_DIRECTORY, View, staged_path, staged_version
+from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
 from deltacli.catalogs.unity.addresses import is_address
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.plan import Whole
@@ -32,7 +32,12 @@ from deltacli.core.typing import Json
 from deltacli.core.units import format_ranges, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import OPEN_BY_NAME, READER_FEATURES_VERSION
-from deltacli.operations.forgotten_commits import ForgottenCommit, find_forgotten_commits, propose_again
+from deltacli.operations.forgotten_commits import (
+    ForgottenCommit,
+    find_forgotten_commits,
+    propose_again,
+    refuse_proposal,
+)
 from deltacli.storage import ReadStorage, is_address_of
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -546,13 +551,7 @@ class Publish:
         first = next(iter(find_forgotten_commits(gate.table, managed)), None)
         if first is None or first.version != version or first.obstacle:
             why = "it is not the next one by now" if first is None else first.obstacle or "another one comes first"
-            raise Refused(
-                f"version {version} cannot be proposed again: {why}",
-                said_first=NOTHING_CHANGED,
-                code=DIVERGED,
-                facts={"version": str(version)},
-                hint=command("catalog status"),
-            )
+            raise refuse_proposal(version, why)
         propose_again(gate.table, managed, first)
 
 

@@ -95,7 +95,7 @@ def propose_again(table: TableHandle, managed: ManagedStore, forgotten: Forgotte
     version = forgotten.version
     before = read_snapshot(table)
     if before.version != version - 1:
-        raise _other_commit(version)
+        raise refuse_proposal(version, "it is not the next one of the catalog by now")
     managed.require_committable(before.protocol, before.properties, before.version)
     ratification = Ratification(
         managed.log,
@@ -121,12 +121,13 @@ def propose_again(table: TableHandle, managed: ManagedStore, forgotten: Forgotte
         )
     held = view.commits.get(version)
     if view.latest < version or (held is not None and held.file_name != forgotten.staged_name):
-        raise _other_commit(version)
+        raise refuse_proposal(version, "it is not the next one of the catalog by now")
 
 
-def _other_commit(version: int) -> Refused:
+def refuse_proposal(version: int, why: str) -> Refused:
+    """Return the refusal to propose a forgotten commit again."""
     return Refused(
-        f"version {version} is not the next one of the catalog by now",
+        f"version {version} cannot be proposed again: {why}",
         said_first=NOTHING_CHANGED,
         code=DIVERGED,
         facts={"version": str(version)},

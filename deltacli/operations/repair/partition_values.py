@@ -223,7 +223,7 @@ class PartitionJudge:
         if not isinstance(found, str):
             # A value for all files is meant for those that nothing tells it of. One for this file has to agree.
             is_named = any(one.glob is not None for one in given)
-            if is_named and next(iter(changes)).text != found.text:  # type: ignore[union-attr]
+            if is_named and found.text not in [change.text for change in changes if isinstance(change, Change)]:
                 return f"{column} is {found.text or 'null'} {found.origin}, and another value is given for it"
             return found
         return changes.pop()

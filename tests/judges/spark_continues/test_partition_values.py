@@ -1,6 +1,4 @@
-"""Partition values that `repair` corrects and that `convert` writes: Spark reads the rows, skips files by them, and goes
-on.
-"""
+"""Spark reads the rows of files whose partition values `repair` corrected or `convert` wrote, and goes on."""
 
 from __future__ import annotations
 
@@ -23,6 +21,8 @@ INSERT = (
     " (3, NULL, TIMESTAMP'2026-01-03 00:00:00.5'), (4, -1, NULL)"
 )
 CONDITIONS = ("", "p = 1", "p IS NULL", "p < 0", "t = TIMESTAMP'2026-01-01 13:00:00'", "t IS NULL", "t > '2026-01-02'")
+
+FEATURES = "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'"
 
 Values = dict[str, Any]
 
@@ -54,9 +54,7 @@ def damage_values(table: Path, damage: Callable[[Values], Values]) -> None:
 
 
 @pytest.mark.parametrize("damage", [drop_key, write_in_capitals, spoil_text])
-@pytest.mark.parametrize(
-    "properties", ["", "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'"]
-)
+@pytest.mark.parametrize("properties", ["", FEATURES], ids=["plain", "vectors and row ids"])
 def test_spark_continues_after_a_repair_of_partition_values(
     damage: Callable[[Values], Values], properties: str, spark: SparkJudge, tables: Path
 ) -> None:
