@@ -26,7 +26,7 @@ from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.base import Place
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, Permit
 from deltacli.work.task import TaskContext
-from tests.support.actions import Line, protocol
+from tests.support.actions import Line, add, commit_info, protocol
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
 
 NOW_MS = EPOCH_MS + 60 * 86_400_000
@@ -245,6 +245,20 @@ def test_no_file_of_the_log_is_written_for_another_commit_of_the_same_size_and_t
     assert "plan.other-past" == refused.value.code
     assert before == names(place)
     assert len(other) == len(found)
+
+
+def test_no_checksum_is_written_for_a_commit_that_is_gone_and_has_a_checkpoint(tmp_path: Path) -> None:
+    builder = TableBuilder().commits(4).commit(commit_info("WRITE", txnId="an id"), add("e"))
+    place = builder.checkpoint(4).write(tmp_path / "tbl")
+    table = Table(open_storage(str(place)), clock=fixed_clock(EPOCH_MS + 10_000))
+    plan = table.plan_write_checksum(version=4)
+    (place / commit_path(4)).unlink()
+    before = names(place)
+
+    with pytest.raises(DeltacliError):
+        table.execute_write_checksum(plan)
+
+    assert before == names(place)
 
 
 class Disturbed(LocalStorage):

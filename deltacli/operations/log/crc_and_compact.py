@@ -26,7 +26,14 @@ from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.file_actions import file_key
 from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS
-from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, checksum_path
+from deltacli.delta.log.segment import (
+    LOG_DIRECTORY,
+    CheckpointInstance,
+    LogFile,
+    LogListing,
+    checksum_path,
+    commit_name,
+)
 from deltacli.delta.log.state import (
     TRANSACTION_RETENTION,
     has_in_commit_timestamps,
@@ -238,7 +245,7 @@ def _require_same_checksum(plan: ChecksumReport, planned: bytes) -> None:
     """Read the version again. Raises Refused (`plan.other-past`) where its checksum is another one by now."""
     snapshot = read_snapshot(plan.basis.table, version=plan.version)
     if _encode(compute_checksum(snapshot)) != planned:
-        raise other_content(snapshot.listing.commits[plan.version].name)
+        raise other_content(commit_name(plan.version))
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:
