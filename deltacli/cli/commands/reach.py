@@ -69,7 +69,7 @@ def _day(one: Reached, now_ms: int) -> int | None:
 
 
 def _other_facts(one: Reached) -> str:
-    """Return all that is told of a version except the time."""
+    """Return what limits a version: who ends it, why it cannot be read, and what of it is gone; no times."""
     is_known = one.log is not Part.THERE or Part.MISSING in (one.data_files, one.vectors)
     facts = [one.until_by or "" if one.is_readable else f"not {'readable' if is_known else 'known'}: {_reason(one)}"]
     if one.is_readable and one.change_data is not Part.THERE:
@@ -102,7 +102,13 @@ def _incomplete(found: TableReach) -> str:
 
 
 def _readable(times: Sequence[int], by: str, now_ms: int) -> str:
-    """Return until when versions can be read. `times` are on one day, or past; there are none without a known end."""
+    """Return until when versions can be read.
+
+    Args:
+        times: When each of them ends, in milliseconds: all on one day, or all past. Empty if no end is known.
+        by: What ends them, such as `log expire`.
+        now_ms: The current time.
+    """
     if not times:
         return "readable"
     if max(times) <= now_ms:

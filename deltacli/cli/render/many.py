@@ -95,7 +95,7 @@ def state_of_error(exit_code: int, code: str) -> TableState:
 
 
 def state_of_result(exit_code: int) -> TableState:
-    """Return the state of a table whose result is no plan and no change, such as a verification."""
+    """Return the state of a table for which a command that changes nothing, such as a check, has ended."""
     return TableState.FINDINGS if exit_code == EXIT_FINDINGS else TableState.DONE
 
 

@@ -131,9 +131,9 @@ def java_kernel_refuses(type_name: str, text: str) -> bool:
 
 
 def decimal_meant(type_name: str, text: str) -> str | None:
-    """Return the decimal that deltalake 1.6.6 wrote as a text that is none; None for any other text.
+    """Return the decimal that deltalake 1.6.6 meant by an invalid text; None if the text is not one of its own.
 
-    It writes the fraction of a negative number with a sign of its own: -1.50 as `-1.-50`, and -0.001 as `0.0-1`.
+    deltalake writes the fraction of a negative number with a sign of its own: -1.50 as `-1.-50`, and -0.001 as `0.0-1`.
     """
     parts = types.decimal_parts(type_name)
     match = _SIGNED_FRACTION.fullmatch(text)
