@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.core.errors import DataUnreadable
+from deltacli.core.errors import DataUnreadable, Refused
 from tests.corpus.test_checkpoints import LARGE, WRITABLE
 from tests.corpus.test_settings import REFUSALS
 from tests.differential.test_peers import PEERS, relative
@@ -33,6 +33,10 @@ def track_rows(table: Table) -> None:
         table.set_properties({"delta.enableRowTracking": "true"}, upgrade_protocol=True)
     except DataUnreadable as fault:
         if fault.code != "data.file-missing":  # of the plan: one whose rows the log does not count
+            raise
+        return
+    except Refused as refused:
+        if refused.code != "path.same-file-two-spellings":  # engines would read other rows behind files that come again
             raise
         return
     assert table.snapshot().scan(row_ids=True).schema.names[-2:] == ["_row_id", "_row_commit_version"]
