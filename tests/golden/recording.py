@@ -153,20 +153,20 @@ def without_files(text: str) -> str:
     return text.partition("--- files")[0]
 
 
-def stored_in(name: str) -> Path:
-    return STORED / f"{name.replace(' ', '_')}.txt"
+def stored_in(name: str, directory: Path = STORED) -> Path:
+    return directory / f"{name.replace(' ', '_')}.txt"
 
 
-def stored(name: str) -> dict[str, str]:
+def stored(name: str, directory: Path = STORED) -> dict[str, str]:
     """Return the kept text of each run of a change under its title."""
-    sections = re.split(r"^=== (.*)\n", stored_in(name).read_bytes().decode(), flags=re.MULTILINE)
+    sections = re.split(r"^=== (.*)\n", stored_in(name, directory).read_bytes().decode(), flags=re.MULTILINE)
     return dict(zip(sections[1::2], sections[2::2], strict=True))
 
 
-def store(name: str, runs: Mapping[str, str]) -> None:
+def store(name: str, runs: Mapping[str, str], directory: Path = STORED) -> None:
     """Keep the text of each run of a change, in the order of the runs."""
-    STORED.mkdir(exist_ok=True)
-    stored_in(name).write_bytes("".join(f"=== {title}\n{text}" for title, text in runs.items()).encode())
+    directory.mkdir(exist_ok=True)
+    stored_in(name, directory).write_bytes("".join(f"=== {title}\n{text}" for title, text in runs.items()).encode())
 
 
 def difference(expected: Mapping[str, str], found: Mapping[str, str]) -> str:

@@ -115,9 +115,10 @@ def run_in(
     colour: bool = False,
     answer: str | None = None,
     interrupted_after: int = 0,
+    now: str | None = NOW,
 ) -> Seen:
     """Run a command line in a directory. With `width` stdout is a terminal of so many columns; with `answer` stdin and
-    stderr are one. The clock of the tables stands still.
+    stderr are one. The clock of the tables stands still: `--now` is added, unless `now` is None or the line has it.
     """
     out, err = _Stream(is_terminal=width is not None), _Stream(is_terminal=answer is not None or width is not None)
     with ExitStack() as stack:
@@ -132,7 +133,7 @@ def run_in(
         # Where a script runs this in its background, Ctrl-C is ignored, and the command line would leave it at that.
         stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         stack.enter_context(spelled(ShellSpelling()))
-        code = run(words if "--now" in words else [*words, "--now", NOW])
+        code = run(words if now is None or "--now" in words else [*words, "--now", now])
         said = Seen(code, out.text(), err.text())
         invocation.begin(())
     return said

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.golden import recording
+from tests.golden import command_lines, recording
 from tests.golden.cases import CHANGES, READINGS, Change, cases_of
 from tests.golden.places import Places
 from tests.golden.python_api import calls
+from tests.support.effort import sampled
 
 SAMPLE = {"dry run; terminal 80", "done; json", "refused; pipe", "no; terminal 80"}
 """The runs of each change in every test run."""
@@ -56,3 +58,37 @@ def test_every_golden_run_is_kept() -> None:
     assert [line for line, _ in calls()] == lines
     assert (1_703, 88) == (sum(map(len, kept.values())), len(lines))
     assert {*map(recording.stored_in, (*kept, recording.PYTHON))} == {*recording.STORED.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def empty_place() -> Iterator[Path]:
+    with command_lines.empty_place() as place:
+        yield place
+
+
+@pytest.mark.parametrize("name", command_lines.names())
+def test_a_sample_of_usage_errors_and_help_is_as_it_was(name: str, empty_place: Path) -> None:
+    kept = recording.stored(name, command_lines.STORED)
+    lines = sampled(list(kept), 4)
+
+    found = command_lines.record_lines(empty_place, name, lines)
+
+    assert "" == recording.difference({line: kept[line] for line in lines}, found)
+    assert [] == [*empty_place.iterdir()]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", command_lines.names())
+def test_usage_errors_and_help_are_as_they_were(name: str, empty_place: Path) -> None:
+    kept = recording.stored(name, command_lines.STORED)
+
+    assert "" == recording.difference(kept, command_lines.record_lines(empty_place, name))
+
+
+def test_every_command_line_is_kept() -> None:
+    names = command_lines.names()
+
+    kept = {name: list(recording.stored(name, command_lines.STORED)) for name in names}
+
+    assert {name: command_lines.lines_of(name) for name in names} == kept
+    assert {recording.stored_in(name, command_lines.STORED) for name in names} == {*command_lines.STORED.iterdir()}
