@@ -43,7 +43,10 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     codes = {command: deltacli(*shlex.split(command)[1:], cwd=tmp_path).code for command in commands}
 
     assert 19 == len(commands)
-    findings = ["deltacli diff demo/trips 3 8", "deltacli validate 'demo/**' --format junit --output demo/junit.xml"]
+    findings = [
+        "deltacli diff demo/trips 3 8",
+        *(command for command in commands if command.startswith("deltacli validate 'demo/**'")),
+    ]
     refused = {"deltacli repair demo/damaged --dry-run": 4}  # rows would be given up
     assert dict.fromkeys(findings, 1) | refused == {command: code for command, code in codes.items() if code != 0}
 

@@ -24,10 +24,12 @@ from deltacli.operations.log import expire as expire_execute
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.base import Place
+from deltacli.storage.hadoop_checksums import checksum_bytes_for
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, Permit
 from deltacli.work.task import TaskContext
 from tests.support.actions import Line, add, commit_info, protocol
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
+from tests.support.checkpoints import CheckpointKind
 
 NOW_MS = EPOCH_MS + 60 * 86_400_000
 EXPIRY = LogExpiry(ExpiryRequest(), proves=False)
@@ -305,3 +307,25 @@ def test_plans_of_the_log_are_executed_apart_and_for_their_table_only(tmp_path: 
     assert len(plan.files) == outcome.deleted
     with pytest.raises(UsageError, match="another table"):
         other.execute_expire_log(plan)
+
+
+def test_checksum_files_of_hadoop_stay_and_go_with_their_sidecars(tmp_path: Path) -> None:
+    features = ["v2Checkpoint"]
+    builder = TableBuilder().commits(2)
+    builder.commit(protocol(3, 7, reader_features=features, writer_features=features)).commits(6)
+    builder.checkpoint(3, CheckpointKind.V2_PARQUET).checkpoint(8, CheckpointKind.V2_PARQUET)
+    place = builder.write(tmp_path / "t")
+    sidecars = sorted((place / LOG / "_sidecars").iterdir())
+    for sidecar in sidecars:
+        checksum = sidecar.with_name(f".{sidecar.name}.crc")
+        checksum.write_bytes(checksum_bytes_for(sidecar.read_bytes()))
+        os.utime(checksum, (EPOCH_MS / 1000, EPOCH_MS / 1000))
+    before = names(place)
+
+    outcome = carry_out(EXPIRY, opened(place))
+
+    left = [sidecar for sidecar in sidecars if sidecar.exists()]
+    assert 0 < len(left) < len(sidecars)
+    checksums = {sidecar.with_name(f".{sidecar.name}.crc") for sidecar in left}
+    assert {*left} | checksums == {*(place / LOG / "_sidecars").iterdir()}
+    assert len(before - names(place)) + len(sidecars) - len(left) == outcome.deleted

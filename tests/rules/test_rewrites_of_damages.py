@@ -38,6 +38,7 @@ Rows: TypeAlias = "Counter[str]"
 UNTRIED = {
     "no_log_at_all": "there is no table",
     "relative_and_absolute_spelling": "the absolute path is not that of a copy",
+    "two_absolute_paths_of_which_one_has_a_second_spelling": "the same",
     "stored_row_id_is_above_the_mark": "only rows tell it; a commit with new rows raises the mark",
 }
 STATED_ANEW = ("stats.", "data.partition-column-differs", "data.size-mismatch", "data.t", "dv.")

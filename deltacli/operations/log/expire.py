@@ -65,6 +65,7 @@ from deltacli.delta.protocol.features import OPEN_BY_NAME, require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
+from deltacli.storage.hadoop_checksums import checksum_of
 from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE as MISSING_ADD
@@ -400,7 +401,10 @@ def _named(file: LogFile, reason: ExpiryReason) -> ExpiredFile:
 def _unnamed_sidecars(
     table: TableHandle, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
 ) -> Iterator[ExpiredFile]:
-    """Return sidecars of no remaining checkpoint, at least a day old; none where a checkpoint is unreadable."""
+    """Return sidecars of no remaining checkpoint, at least a day old; none where a checkpoint is unreadable.
+
+    Hadoop's checksum file of a sidecar is kept and deleted with it, and is not returned.
+    """
     if not whole.sidecars:
         return
     named: set[str] = set()
@@ -416,6 +420,7 @@ def _unnamed_sidecars(
     if incomplete:
         notes.append(f"no sidecar is deleted: a kept checkpoint is incomplete ({incomplete[0]})")
         return
+    named |= {path for stored in whole.sidecars if (path := checksum_of(stored.path)) is not None}
     for stored in sorted(whole.sidecars, key=lambda stored: (stored.modified_ms, stored.path)):
         if stored.path not in named and stored.modified_ms < grace_ms:
             path = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{stored.path}"
