@@ -180,7 +180,8 @@ def _not_allowed(view: MetadataView, named: NamedField, entry: TypeChange) -> Fi
     change = f"{entry.from_type} to {entry.to_type}"
     message = f"{named.path} was changed from {change}, {reason}"
     severity = Severity.WARNING if is_of_preview else None
-    return CHANGE_NOT_ALLOWED.at(view.place, message, key=named.path, seen=change, severity=severity)
+    cases = ("preview",) if is_of_preview else ()
+    return CHANGE_NOT_ALLOWED.at(view.place, message, key=named.path, seen=change, severity=severity, cases=cases)
 
 
 def _path_fault(named: NamedField, entry: TypeChange) -> str | None:

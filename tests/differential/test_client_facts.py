@@ -40,7 +40,6 @@ UNPREDICTED = {
     "kernel": {
         "delta-rs/http_requests": "its files have timestamps without a zone, which Kernel refuses: a damage (E27)",
         "kernel-rs/partition_cm/none": "its schema has fields without metadata, which Kernel refuses (E27)",
-        "kernel-rs/type-widening": "its files have integers under a decimal column, which Kernel refuses",
         "golden/data-reader-partition-values": "the probe makes no literals of bytes and shorts for Kernel",
     },
 }

@@ -82,6 +82,27 @@ def _discard(_: DamagedTable) -> None:
     """The files are what counts."""
 
 
+def _with_change_of_the_preview(root: Path) -> None:
+    """A table whose column was a byte, with one file from then; the preview of type widening allowed three digits."""
+    change = {"toType": "decimal(4,1)", "fromType": "byte", "tableVersion": 1}
+    column = {"name": "id", "type": "decimal(4,1)", "nullable": True, "metadata": {"delta.typeChanges": [change]}}
+    preview = ["typeWidening-preview"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": preview, "writerFeatures": preview}
+    table = DamagedTable(
+        root,
+        protocol=protocol,
+        schemaString=json.dumps({"type": "struct", "fields": [column]}),
+        configuration={"delta.enableTypeWidening": "true"},
+    )
+    pq.write_table(pa.table({"id": pa.array([1], pa.int8())}), table.root / "a.parquet")
+    pq.write_table(pa.table({"id": pa.array([1], pa.decimal128(4, 1))}), table.root / "b.parquet")
+    for version, name in enumerate(("a.parquet", "b.parquet")):
+        path = table.log / f"{version:020d}.json"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines[-1]["add"]["size"] = (table.root / name).stat().st_size
+        table.write(version, *lines)
+
+
 VECTORS = ["deletionVectors"]
 DAMAGES: dict[str, Callable[[Path], None]] = {
     "none": lambda root: _discard(DamagedTable(root)),
@@ -107,6 +128,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "format orc": _with_metadata(format={"provider": "orc", "options": {}}),
     "no options of the format": _with_metadata(format={"provider": "parquet", "options": None}),
     "mapping without protocol": _with_metadata(configuration={"delta.columnMapping.mode": "name"}),
+    "change of the preview": _with_change_of_the_preview,
 }
 
 

@@ -222,6 +222,7 @@ EFFECTS: Mapping[str, Mapping[str, Effect]] = {
         "empty": Effect(refuse=("kernel",)),
     },
     "stats.bad-json": {"": Effect(refuse=("deltalake",), append=("deltalake",))},
+    "typewidening.change-not-allowed": {"preview": Effect(refuse=("spark", "kernel"))},
 }
 """Rule -> case -> its effect. The case is empty where all findings of a rule have the same effect."""
 
