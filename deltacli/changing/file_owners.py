@@ -23,9 +23,10 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import some_of
-from deltacli.delta.data_files import are_absolute, canonical, unique_id_column, without_dots
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, canonical, without_dots
 from deltacli.storage import ReadStorage, Storage, is_inside
 from deltacli.storage.base import held, require_writable
 

@@ -22,9 +22,10 @@ from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, c
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import count_with_verb, plural
-from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import MANIFESTS, located_by
 from deltacli.delta.partitions.values import directory_of
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, decode_column
 from deltacli.storage import Failed, ReadStorage, Storage, has_link
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle

@@ -26,14 +26,15 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
-from deltacli.delta.data_files import are_absolute, unique_id_column, vector_file
-from deltacli.delta.hadoop_paths import make_absolute, spell_as_hadoop, spell_root_as_hadoop
+from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
+from deltacli.delta.paths.hadoop import make_absolute, spell_as_hadoop, spell_root_as_hadoop
+from deltacli.delta.paths.spelling import are_absolute
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable

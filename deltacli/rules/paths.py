@@ -17,8 +17,12 @@ from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import (
-    EMPTY_VECTOR_DIRECTORY,
+from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY
+from deltacli.delta.encoding.many_values import fingerprints, repeated
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
+from deltacli.delta.paths.hadoop import are_spelled_otherwise, spell_as_hadoop
+from deltacli.delta.paths.lookalikes import other_readings
+from deltacli.delta.paths.spelling import (
     IS_ABSOLUTE,
     are_absolute,
     canonical,
@@ -27,10 +31,6 @@ from deltacli.delta.data_files import (
     decode_column,
     drop_first_bytes,
 )
-from deltacli.delta.encoding.many_values import fingerprints, repeated
-from deltacli.delta.hadoop_paths import are_spelled_otherwise, spell_as_hadoop
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
-from deltacli.delta.path_spellings import other_readings
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.rules.framework.engines import effect_of

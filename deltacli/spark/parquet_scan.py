@@ -36,7 +36,7 @@ from deltacli.core import errors
 from deltacli.core.machine import system_clock
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
-from deltacli.delta.data_files import canonical, decode
+from deltacli.delta.paths.spelling import canonical, decode
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.jobs import local_frame
 from deltacli.storage.secrets import without_secrets

@@ -21,13 +21,14 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
-from deltacli.delta.data_files import key_text, no_vector_ids, unique_id_column
+from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import fingerprints, hash_column, repeated
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import FIELDS
 from deltacli.delta.log.file_actions import action_schemas, key_column, num_records_column, spelled_keys, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import key_text
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.core.made_once import dataclass
 from deltacli.core.units import some_of
-from deltacli.delta.data_files import canonical
+from deltacli.delta.paths.spelling import canonical
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets

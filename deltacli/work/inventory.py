@@ -34,8 +34,8 @@ from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import some_of
-from deltacli.delta.data_files import decode_column
 from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.paths.spelling import decode_column
 from deltacli.storage import PathKind, ReadStorage, Storage
 
 # -- batches of an inventory -------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from deltacli.core.errors import parameter
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import cached_property, dataclass, pattern
 from deltacli.core.units import plural
-from deltacli.delta.data_files import canonical, decode, without_dots
+from deltacli.delta.paths.spelling import canonical, decode, without_dots
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage, path_external
 from deltacli.storage.base import StoreWithBounds, is_below
 from deltacli.storage.local import will_read

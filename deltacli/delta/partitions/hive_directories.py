@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.data_files import decode
+from deltacli.delta.paths.spelling import decode
 
 _HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 _FILE_NAME = "[^/]*$"

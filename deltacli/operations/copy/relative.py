@@ -17,10 +17,11 @@ from uuid import UUID
 from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import BinaryFile
-from deltacli.delta.data_files import are_absolute, encode_z85, key_text
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import encode_z85
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, make_log_file
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, key_text
 from deltacli.storage import ReadStorage
 from deltacli.storage.base import FileStat
 

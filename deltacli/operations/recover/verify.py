@@ -13,7 +13,7 @@ from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text
+from deltacli.delta.paths.spelling import key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
 from deltacli.table.live_files import FileKind, NeededFiles, whole

@@ -17,9 +17,10 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, quoted
 from deltacli.core.made_once import NamedTuple
-from deltacli.delta.data_files import key_text, vector_file
-from deltacli.delta.listing import PathKeys, binary_paths
-from deltacli.delta.path_spellings import common_spelling, common_spellings
+from deltacli.delta.data_files import vector_file
+from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.lookalikes import common_spelling, common_spellings
+from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.verify import as_in_log, faults_within
 from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.storage import folds_names

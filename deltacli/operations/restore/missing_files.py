@@ -12,11 +12,12 @@ from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.data_files import key_text, unique_id_column
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions_leniently
 from deltacli.delta.log.segment import LogFile
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.log_files import complete_versions, data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source, find_in, put_found, tags_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from deltacli.delta.data_files import canonical
+from deltacli.delta.paths.spelling import canonical
 from deltacli.delta.streams import Position, SchemaEntry, SourceKind, Unread
 from deltacli.operations.streams.checkpoints import Finding, SourceOffsets, StreamCheckpoint, Verdict
 from deltacli.storage import LocalStorage, is_address_of

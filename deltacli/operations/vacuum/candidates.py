@@ -16,12 +16,13 @@ from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
-from deltacli.delta.data_files import drop_first_bytes, encoded_root, key_text, made_absolute
-from deltacli.delta.listing import FileKind, HiddenNames, LogKeys, PathKeys, TableRoots, is_among, kinds, partition_of
+from deltacli.delta.listing import FileKind, HiddenNames, TableRoots, kinds, partition_of
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
+from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
+from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_text, made_absolute
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets

@@ -21,9 +21,10 @@ from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_size, format_timestamp, plural
 from deltacli.delta.data_files import MANIFESTS
-from deltacli.delta.listing import HiddenNames, binary_paths, is_among
+from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.keys import binary_paths, is_among
 from deltacli.engine.base import ReadAhead
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,

@@ -13,7 +13,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import Refusal
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text
+from deltacli.delta.paths.spelling import key_text
 from deltacli.storage import ReadStorage
 
 _ENCODED = "%[0-9A-Fa-f]{2}|[+]"

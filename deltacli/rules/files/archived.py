@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.data_files import key_text, vector_file
+from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import Place
+from deltacli.delta.paths.spelling import key_text
 from deltacli.rules.files.storage import Compared
 from deltacli.rules.framework.base import Area, Finding, Level
 from deltacli.rules.framework.views import StorageView, rows_where

@@ -15,7 +15,6 @@ from deltacli.arrow import pa
 from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.data_files import decode
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
@@ -29,6 +28,7 @@ from deltacli.delta.partitions.values import (
     spelling_of,
     sure_spellings,
 )
+from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import FilesView, MetadataView, StateView, in_files, rows_where

@@ -19,7 +19,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import are_absolute, decode
+from deltacli.delta.paths.spelling import are_absolute, decode
 
 _URI = pattern(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<authority>//[^/]*)?(?P<path>/.*)", re.DOTALL)
 
