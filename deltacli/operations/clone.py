@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -34,7 +33,7 @@ from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
 from deltacli.delta.paths.hadoop import make_absolute, spell_as_hadoop, spell_root_as_hadoop
-from deltacli.delta.paths.spelling import are_absolute
+from deltacli.delta.paths.spelling import are_absolute, encode
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
@@ -523,7 +522,7 @@ def _make_vectors_absolute(vectors: ArrowArray, uri: str) -> ArrowArray:
     def spell(kind: str, text: str) -> str:
         if kind == "p":
             return spell_as_hadoop(text)
-        return spell_as_hadoop(root + quote(vector_file(text) or text, safe="/"))
+        return spell_as_hadoop(root + encode(vector_file(text) or text))
 
     texts = pc.struct_field(vectors, ["pathOrInlineDv"])
     kinds_in_file = pc.filter(kinds, is_in_file).to_pylist()

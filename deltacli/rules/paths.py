@@ -24,12 +24,16 @@ from deltacli.delta.paths.hadoop import are_spelled_otherwise, spell_as_hadoop
 from deltacli.delta.paths.lookalikes import other_readings
 from deltacli.delta.paths.spelling import (
     IS_ABSOLUTE,
+    STRAY_PERCENT,
     are_absolute,
     canonical,
     canonical_column,
     decode,
     decode_column,
     drop_first_bytes,
+    key_bytes,
+    leaves_directory,
+    root_of,
 )
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
@@ -129,11 +133,10 @@ class PathFault(NamedTuple):
 
 _PLAIN = "A-Za-z0-9_.!~*'()%:@&=+$,;/-"
 "The characters that need no escape in the path of a URI."
-_STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
 _SUSPICIOUS = "|".join(
     (
         f"[^{_PLAIN}]",
-        _STRAY_PERCENT,
+        STRAY_PERCENT,
         "%2[Ee]",  # an encoded dot
         r"//|/$|(^|/)[.][.]?(/|$)",
         r"^[^/]*:|^/",
@@ -144,7 +147,7 @@ _SUSPICIOUS = "|".join(
 "Any path that violates a rule, and few others; in the dialect of Arrow."
 _NOT_ASCII_ESCAPE = "%[89A-Fa-f][0-9A-Fa-f]"
 
-_STRAY = pattern(_STRAY_PERCENT.replace("$", r"\Z"))
+_STRAY = pattern(STRAY_PERCENT.replace("$", r"\Z"))
 _NOT_PLAIN = pattern(rf"[^{_PLAIN}]")
 _ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
 _COLON_IN_FIRST_SEGMENT = pattern(r"(?P<before>[^/:]*):")
@@ -172,7 +175,7 @@ def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
     yield from _encoding_faults(path)
     if not is_absolute and (match := _COLON_IN_FIRST_SEGMENT.match(path)):
         yield _colon_fault(path, match["before"])
-    escapes = not is_absolute and _leaves_root(decode(rest))
+    escapes = not is_absolute and leaves_directory(decode(rest))
     if escapes:
         yield PathFault(ESCAPES_ROOT, f"{path} leaves the table's directory", path, "a path inside the table")
     elif odd := _odd_part(rest):
@@ -242,18 +245,6 @@ def _named(character: str) -> str:
     return f"the {kind} {ord(character)}"
 
 
-def _leaves_root(path: str) -> bool:
-    depth = 0
-    for segment in path.split("/"):
-        if segment == "..":
-            depth -= 1
-            if depth < 0:
-                return True
-        elif segment not in ("", "."):
-            depth += 1
-    return False
-
-
 class _OddPart(NamedTuple):
     """What gives a path more than one spelling, in words, and its case in the table of engines."""
 
@@ -276,7 +267,7 @@ def _odd_part(rest: str) -> _OddPart | None:
 
 
 def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
-    root = _canonical_root(uri)
+    root = _root_of(uri)
     key = canonical(path)
     if key.startswith(f"{root}/"):
         inside = key[len(root) + 1 :].encode("utf-8", "replace").decode()
@@ -292,8 +283,8 @@ def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
 
 
 @lru_cache(maxsize=4)
-def _canonical_root(uri: str) -> str:
-    return canonical(uri).rstrip("/")
+def _root_of(uri: str) -> str:
+    return root_of(uri)
 
 
 def _place_faults(rest: str, *, is_absolute: bool) -> Iterator[PathFault]:
@@ -585,7 +576,7 @@ def relative_and_absolute_spellings(view: views.StateView) -> Iterator[Finding]:
 def _absolute_spellings_below(view: views.StateView, uri: str) -> Iterator[Finding]:
     """Report the live files with an absolute path below a URI of the table whose relative path is live, too."""
     keys = view.live.column("key")
-    prefix = f"{canonical(uri).rstrip('/')}/".encode("utf-8", "surrogateescape")
+    prefix = key_bytes(f"{root_of(uri)}/")
     inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
     if not len(inside):
         return

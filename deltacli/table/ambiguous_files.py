@@ -28,7 +28,7 @@ from deltacli.delta.paths.engine_readings import (
     SpelledAction,
     read_as_engines,
 )
-from deltacli.delta.paths.spelling import key_text, may_have_spellings, name_files
+from deltacli.delta.paths.spelling import key_bytes, key_text, may_have_spellings, name_files
 from deltacli.table.file_history import FileReferences, NamedFiles, read_references
 from deltacli.table.rebuild import rebuild
 from deltacli.table.replay import read_contents
@@ -101,7 +101,7 @@ def find_live_names(snapshot: Snapshot, names: Set[str]) -> Set[str]:
 def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, list[str]]:
     """Return the ids of the vectors of some live files, sorted, by the name of the file."""
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
-    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
     found: dict[str, list[str]] = defaultdict(list)
     for paths, vector_ids in _paths_of(snapshot):
         names_of_paths = name_files(paths, uris)

@@ -28,7 +28,7 @@ from deltacli.delta.log.file_actions import action_schemas, key_column, num_reco
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import key_bytes, key_text
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
@@ -291,7 +291,7 @@ def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     sizes = pa.nulls(len(paths), pa.int64())
     try:
         for files in in_batches(storage.walk("", enter)):
-            names = pa.array([name.encode("utf-8", "surrogateescape") for name in files.paths], pa.binary())
+            names = pa.array([key_bytes(name) for name in files.paths], pa.binary())
             found = pc.index_in(paths, value_set=names)
             of_batch = pa.array(storage.stat_many(files.paths)[0], pa.int64()) if files.sizes is None else files.sizes
             sizes = pc.coalesce(sizes, pc.take(of_batch, found))

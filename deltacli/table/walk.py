@@ -19,12 +19,7 @@ from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import with_article
-from deltacli.delta.listing import (
-    HiddenNames,
-    find_table_roots,
-    kind_of_directories,
-    partition_names,
-)
+from deltacli.delta.listing import HiddenNames, find_table_roots, kind_of_directories, partition_names
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration, read_metadata

@@ -128,3 +128,9 @@ def other_readings(path: str) -> Sequence[str]:
         return ()
     name = decode(path)
     return tuple(other for other in dict.fromkeys((path, decode(name))) if other != name)
+
+
+def decodings_of(name: str) -> Sequence[str]:
+    """Return what an encoded name may stand for: decoded as in a URI, and as in an HTML form, where `+` is a space."""
+    decodings = (decode(name), decode(name.replace("+", " ")))
+    return [decoded for decoded in dict.fromkeys(decodings) if decoded != name and "\0" not in decoded]

@@ -141,6 +141,16 @@ def without_dots(path: str) -> str:
     return _resolved(path) if _DOT_SEGMENT.search(path) else path
 
 
+def leaves_directory(name: str) -> bool:
+    """Return whether a decoded path leads out of the directory that it begins in, by `..`."""
+    return climbs(without_dots(name))
+
+
+def climbs(name: str) -> bool:
+    """Return the same for a path without inner dot segments."""
+    return name == ".." or name.startswith("../")
+
+
 def sidecar_location(action: Mapping[str, object]) -> str:
     """Return the location of a sidecar that a checkpoint names, which is always in `_delta_log/_sidecars`.
 
@@ -153,6 +163,11 @@ def sidecar_location(action: Mapping[str, object]) -> str:
 def decode_hive(name: bytes) -> bytes:
     """Return a part of a partition directory's name without the escapes of Hive, which the directory itself has."""
     return unquote_to_bytes(name)
+
+
+def decode_hive_text(text: str) -> str:
+    """Return the same for text. Bytes that are not UTF-8 become U+FFFD, so that they are no value of a column."""
+    return unquote(text)
 
 
 def key_text(key: bytes) -> str:
@@ -281,6 +296,20 @@ def root_of(uri: str) -> str:
         uri: The URI of the table's root.
     """
     return canonical(uri).rstrip("/")
+
+
+def spellings_of_root(uri: str) -> Sequence[bytes]:
+    """Return how absolute paths into a table may begin where paths are not encoded, as in an inventory of files.
+
+    Args:
+        uri: The URI of the table's root, or the path of a local directory.
+    """
+    scheme, separator, rest = uri.rstrip("/").partition("://")
+    if separator and scheme.lower() != "file":
+        return [key_bytes(f"{name}://{rest}/") for name in schemes_of_store(scheme)]
+    path = unquote_to_bytes(rest) if separator else key_bytes(uri)
+    root = b"/" + path.strip(b"/")
+    return [start + root.rstrip(b"/") + b"/" for start in (b"", b"file:", b"file://", b"file://localhost")]
 
 
 def possible_places(uri: str) -> Sequence[str]:

@@ -38,7 +38,7 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
-from deltacli.delta.paths.spelling import canonical, canonical_column
+from deltacli.delta.paths.spelling import canonical, canonical_column, key_bytes
 from deltacli.delta.protocol.features import require_readable
 from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
@@ -620,7 +620,7 @@ def fields_of_adds(table: TableHandle, version: int, paths: Iterable[str], name:
     paths = sorted(set(paths))
     if not paths or version < 0:
         return {}
-    wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
+    wanted = pa.array([key_bytes(path) for path in paths], pa.binary())
 
     def values_of(adds: pa.RecordBatch) -> dict[str, Any]:
         found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))

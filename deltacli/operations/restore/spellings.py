@@ -32,7 +32,7 @@ from deltacli.delta.paths.engine_readings import (
     SpelledAction,
     live_vector_ids_of_engines,
 )
-from deltacli.delta.paths.spelling import key_text, name_files
+from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files, find_live_names
 from deltacli.table.live_files import Mask, chosen_actions
@@ -123,7 +123,7 @@ def _read_adds(
         return found
     storage = snapshot.table.storage
     uris = (storage.uri, *storage.aliases)
-    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
     for adds in chosen_actions(snapshot, keys, chosen, where, ("path", "deletionVector")):
         names_of_adds = name_files(adds.column("path"), uris)
         is_wanted = pc.is_in(names_of_adds, value_set=wanted)

@@ -15,7 +15,7 @@ from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
 from deltacli.delta.paths.keys import binary_paths
-from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode, locate_all
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode, encode_percent_signs, locate_all
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -255,7 +255,7 @@ def _name_of(table: TableHandle, path: str) -> str:
         is_there = table.storage.kind_of(plain) is not PathKind.MISSING
         return plain if is_there or decode(plain) == plain else decode(plain)
     for uri in (table.uri, *table.storage.aliases):
-        for spelling in (path.replace("%", "%25"), path):
+        for spelling in (encode_percent_signs(path), path):
             found = locate_all([spelling], uri)[0]
             if found is not None and (spelling == path or table.storage.kind_of(found) is not PathKind.MISSING):
                 return found

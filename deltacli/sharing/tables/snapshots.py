@@ -28,7 +28,7 @@ from deltacli.delta.log.file_actions import TouchedFiles, action_schemas, key_co
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, file_times
 from deltacli.delta.log.state import Metadata, StateBuilder, TableConfiguration, plain_action
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
-from deltacli.delta.paths.spelling import key_text, locate
+from deltacli.delta.paths.spelling import encode_percent_signs, key_text, locate
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import MODE, NO_COLUMNS, parse_schema
@@ -260,7 +260,7 @@ def vector_place(descriptor: dict[str, Any], uri: str) -> str:
     text = str(descriptor["pathOrInlineDv"])
     if descriptor["storageType"] == "u":
         path = vector_file(text)
-        text = "" if path is None else path.replace("%", "%25")
+        text = "" if path is None else encode_percent_signs(path)
     key = locate(pa.array([text], pa.string()), uri)[0][0].as_py()
     if not key:
         raise outside()

@@ -25,12 +25,7 @@ from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS, CheckpointColumns, RowGroup
-from deltacli.delta.data_files import (
-    no_vector_ids,
-    unique_id_column,
-    without_empty,
-    without_empty_vectors,
-)
+from deltacli.delta.data_files import no_vector_ids, unique_id_column, without_empty, without_empty_vectors
 from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
 from deltacli.delta.log.actions import Action, read_actions, take_whole_numbers
