@@ -164,7 +164,6 @@ def read_prefixes(prefixes: Iterable[str]) -> Allowed:
         if prefix[:5].lower() == "file:":
             found.append(canonical(prefix))
         elif "://" in prefix:
-            # Only the store can decide whether a `%` in its URI is an escape or a literal character.
             found += possible_places(prefix)
         else:
             found.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")

@@ -290,12 +290,26 @@ def made_absolute(paths: ArrowArray, root: str) -> ArrowArray:
 
 
 def root_of(uri: str) -> str:
-    """Return the place of a table, without a slash at its end, as `canonical` spells the paths in it.
+    """Return the place of a table, without a slash at its end, as `canonical` spells the absolute paths in it.
 
     Args:
-        uri: The URI of the table's root.
+        uri: The URI of the table's root, as its store has it.
     """
-    return canonical(uri).rstrip("/")
+    return canonical(encode_uri(uri)).rstrip("/")
+
+
+def encode_uri(uri: str) -> str:
+    """Return the URI of a directory as an absolute path of a log, which is percent-encoded.
+
+    Args:
+        uri: As a store has it. That of a local directory is encoded, the names of objects are plain.
+    """
+    return uri if uri[:5].lower() == "file:" else encode_percent_signs(uri)
+
+
+def possible_roots(text: str) -> frozenset[str]:
+    """Return the places that `root_of` may return for a text that is the URI of a table as anybody has written it."""
+    return frozenset(place.rstrip("/") for place in possible_places(text))
 
 
 def spellings_of_root(uri: str) -> Sequence[bytes]:
@@ -313,9 +327,9 @@ def spellings_of_root(uri: str) -> Sequence[bytes]:
 
 
 def possible_places(uri: str) -> Sequence[str]:
-    """Return both places that a URI may mean, as `canonical` spells them: one if it has no percent sign.
+    """Return both places that a URI may mean that was not written by a store: one if it has no percent sign.
 
-    A URI of a local directory is percent-encoded, the name of an object is plain. Of other texts nobody knows.
+    Only the store can decide whether a `%` is an escape or a literal character.
     """
     return tuple(dict.fromkeys((canonical(uri), canonical(encode_percent_signs(uri)))))
 
@@ -332,7 +346,7 @@ def locate(paths: pa.Array, uri: str) -> tuple[pa.Array, list[int]]:
     rows = pc.indices_nonzero(absolute).to_pylist()
     outside: list[int] = []
     if rows:
-        roots = tuple(key_bytes(f"{place.rstrip('/')}/") for place in possible_places(uri))
+        roots = tuple(key_bytes(f"{root}/") for root in possible_roots(uri))
         inside = [_below(key, roots) for key in pc.filter(keys, absolute).to_pylist()]
         outside = [row for row, key in zip(rows, inside, strict=True) if key is None]
         keys = pc.replace_with_mask(keys, absolute, pa.array(inside, pa.binary()))

@@ -28,7 +28,7 @@ from deltacli.delta.log.segment import (
     read_hint,
 )
 from deltacli.delta.paths.keys import PathKeys, binary_paths
-from deltacli.delta.paths.spelling import key_text, root_of
+from deltacli.delta.paths.spelling import key_text, possible_roots, root_of
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     StoredFile,
@@ -578,8 +578,8 @@ def _is_clone_of(storage: ReadStorage, table: TableHandle) -> bool:
         parameters = info.get("operationParameters")
         source = parameters.get("source") if isinstance(parameters, dict) else None
         if info.get("operation") == "CLONE" and isinstance(source, str):
-            place = root_of(source.removeprefix("delta.").strip("`"))
-            return place in set(map(root_of, (table.storage.uri, *table.storage.aliases)))
+            places = possible_roots(source.removeprefix("delta.").strip("`"))
+            return not places.isdisjoint(map(root_of, (table.storage.uri, *table.storage.aliases)))
     return False
 
 

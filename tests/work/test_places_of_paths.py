@@ -1,0 +1,47 @@
+"""Who reads a file and who reports its path agree on whether it is in the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, faults_of_path
+from deltacli.work.task import TableFiles
+from tests.support.in_memory import MemoryStorage
+
+LITERAL = "bucket/a%20b"
+"""A directory on an object store whose name has a percent sign: names of objects are not encoded."""
+
+
+class _Absolute:
+    def __init__(self, name: str) -> None:
+        self.storage = MemoryStorage(name)
+        self.files = TableFiles(self.storage, lambda uri: MemoryStorage(uri))
+
+    def is_read_as_own(self, path: str) -> bool:
+        return self.files.inside(path) is not None
+
+    def is_reported_as_own(self, path: str) -> bool:
+        rules = {fault.rule.id for fault in faults_of_path(path, self.storage.uri)}
+        assert len(rules & {ABSOLUTE.id, ABSOLUTE_INSIDE_ROOT.id}) == 1
+        return ABSOLUTE_INSIDE_ROOT.id in rules
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "is_own"),
+    [
+        (LITERAL, "memory://bucket/a%2520b/part.parquet", True),
+        # It means the directory `a b`, where another table may be.
+        (LITERAL, "memory://bucket/a%20b/part.parquet", False),
+        ("bucket/a b", "memory://bucket/a%20b/part.parquet", True),
+        ("bucket/a b", "memory://bucket/a%2520b/part.parquet", False),
+        ("bucket/t", "memory://bucket/t/part.parquet", True),
+        ("bucket/t", "memory://bucket/tt/part.parquet", False),
+    ],
+)
+def test_an_absolute_path_is_decoded_and_the_name_of_a_table_on_an_object_store_is_not(
+    name: str, path: str, is_own: bool
+) -> None:
+    table = _Absolute(name)
+
+    assert is_own == table.is_read_as_own(path)
+    assert is_own == table.is_reported_as_own(path)
