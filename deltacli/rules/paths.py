@@ -21,7 +21,7 @@ from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
 from deltacli.delta.paths.hadoop import are_spelled_otherwise, spell_as_hadoop
-from deltacli.delta.paths.lookalikes import other_readings
+from deltacli.delta.paths.lookalikes import compose_letters, fold_letters, fold_letters_column, other_readings
 from deltacli.delta.paths.spelling import (
     IS_ABSOLUTE,
     STRAY_PERCENT,
@@ -457,8 +457,8 @@ SAME_FILE_TWO_SPELLINGS = COLLISION_AREA.error(
 )
 CASE_COLLISION = COLLISION_AREA.warning(
     "path.case-collision",
-    "The paths of two live files differ only in case.",
-    broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
+    "The paths of two live files differ only in case, or in the Unicode form of their letters.",
+    broken="on a file system that ignores case or that form, one file overwrites the other when the table is copied",
     repair="rewrite one of the files with an engine",
     example='"P=1/part-0.parquet" next to "p=1/part-0.parquet"',
 )
@@ -593,31 +593,22 @@ def _absolute_spellings_below(view: views.StateView, uri: str) -> Iterator[Findi
 
 @COLLISION_AREA.check(views.StateView, CASE_COLLISION)
 def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
-    """Report live paths that are equal except for case, each such group once."""
+    """Report live paths that are equal except for case and the composition of letters, each such group once."""
     keys = view.live.column("key")
-    suspects = rows_that_may_repeat(map(_folded, keys.chunks))
+    suspects = rows_that_may_repeat(map(fold_letters_column, keys.chunks))
     groups: dict[bytes, dict[bytes, int]] = {}
     for row in views.rows_where(suspects):
         key = keys[row].as_py()
-        groups.setdefault(_folded_key(key), {}).setdefault(key, row)
+        groups.setdefault(fold_letters(key), {}).setdefault(key, row)
     paths = view.live.column("path")
     for by_key in groups.values():
         if len(by_key) > 1:
             first, second, *_ = (paths[row].as_py() for row in by_key.values())
-            message = f"the path differs from {first} only in case"
+            is_composed_otherwise = len(set(map(compose_letters, list(by_key)[:2]))) == 1
+            difference = "how its letters are composed" if is_composed_otherwise else "case"
+            message = f"the path differs from {first} only in {difference}"
             place = view.place(second)
             yield CASE_COLLISION.at(place, message, seen=second, expected="names that differ by more than case")
-
-
-def _folded(keys: ArrowArray) -> ArrowArray:
-    try:
-        return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
-    except pa.ArrowInvalid:
-        return pa.array([_folded_key(key) for key in keys.to_pylist()], pa.binary())
-
-
-def _folded_key(key: bytes) -> bytes:
-    return key.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
 
 
 @COLLISION_AREA.check(views.StorageView, DOUBLE_ENCODED)

@@ -33,6 +33,7 @@ _MOST_LEVELS = 8
 """Levels of encoding that are taken off. A writer in a chain adds one; more are no accident but an attack."""
 _ODD = rb"[%+\\]|^/|/$|//|(?:^|/)\.|[ .](?:/|$)|[^\x00-\x7F]"
 """What makes a name differ from its common spelling in more than the case of ASCII letters."""
+_NOT_ASCII = rb"[^\x00-\x7F]"
 _ODD_BYTES = (b"%", b"+", b"\\", b"//", b"/.", b"./", b" ")
 _SEGMENT_END = pattern(r"[ .]+(?=/|\Z)")
 
@@ -72,6 +73,17 @@ def fold_letters(name: bytes) -> bytes:
     if name.isascii():
         return name.lower()
     return key_bytes(_fold_text(name.decode("utf-8", "surrogateescape")))
+
+
+def fold_letters_column(names: ArrowArray) -> ArrowArray:
+    """Return `fold_letters` of a column: binary array in, binary array out. Names in ASCII are folded in Arrow."""
+    is_ascii = pc.invert(pc.match_substring_regex(names, _NOT_ASCII))
+    folded = pc.cast(pc.ascii_lower(pc.cast(pc.filter(names, is_ascii), pa.string())), pa.binary())
+    if len(folded) == len(names):
+        return folded
+    others = [fold_letters(name) for name in pc.filter(names, pc.invert(is_ascii)).to_pylist()]
+    names = pc.replace_with_mask(names, is_ascii, folded)
+    return pc.replace_with_mask(names, pc.invert(is_ascii), pa.array(others, pa.binary()))
 
 
 def _fold_text(text: str) -> str:
