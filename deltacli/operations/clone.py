@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
@@ -52,6 +53,7 @@ from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.find_log import is_empty, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_after
+from deltacli.table.live_files import encode_undecoded, find_undecoded
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
@@ -486,21 +488,30 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
 
 
 def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
-    uri = source.table.uri
-
-    def from_root(adds: RecordBatch) -> RecordBatch:
-        columns = {name: adds.column(name) for name in adds.schema.names}
-        columns["path"] = make_absolute(adds.column("path"), uri)
-        columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
-        columns["dataChange"] = pa.repeat(True, adds.num_rows)
-        for name in ("baseRowId", "defaultRowCommitVersion"):
-            columns[name] = pa.nulls(adds.num_rows, adds.schema.field(name).type)
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
     def batches() -> Iterator[tuple[str, RecordBatch]]:
+        undecoded = find_undecoded(source)
+        from_root = partial(_add_from_root, uri=source.table.uri, undecoded=undecoded)
         yield from (("add", rows) for rows in source.file_actions.map_actions("add", from_root))
 
     return lambda slot: encoded_files(batches, slot)
+
+
+def _add_from_root(adds: RecordBatch, *, uri: str, undecoded: ArrowArray) -> RecordBatch:
+    """Return live files of the source as adds of the clone.
+
+    Args:
+        adds: Live files of the source.
+        uri: The URI of the source.
+        undecoded: The paths whose escapes are part of the name. They are encoded, because nobody looks for another
+            reading of an absolute path.
+    """
+    columns = {name: adds.column(name) for name in adds.schema.names}
+    columns["path"] = make_absolute(encode_undecoded(adds.column("path"), undecoded), uri)
+    columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
+    columns["dataChange"] = pa.repeat(True, adds.num_rows)
+    for name in ("baseRowId", "defaultRowCommitVersion"):
+        columns[name] = pa.nulls(adds.num_rows, adds.schema.field(name).type)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _make_vectors_absolute(vectors: ArrowArray, uri: str) -> ArrowArray:

@@ -24,6 +24,7 @@ from deltacli.delta.paths.spelling import (
     are_absolute,
     canonical_column,
     content_of,
+    encode_percent_signs_column,
     key_bytes,
     locate,
     without_dots_column,
@@ -150,7 +151,7 @@ class PathKeys:
         if not pc.any(differs).as_py():
             return keys, []
         odd, whole = pc.filter(paths, differs), pc.filter(whole, differs)
-        below = pc.coalesce(self._below(pc.replace_substring(odd, "%", "%25")), whole)
+        below = pc.coalesce(self._below(encode_percent_signs_column(odd)), whole)
         literal = pc.filter(below, pc.not_equal(below, pc.filter(keys, differs)))
         others = pc.filter(whole, pc.not_equal(whole, below))
         return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]

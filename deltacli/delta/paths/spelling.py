@@ -204,6 +204,11 @@ def decode_column(paths: pa.Array) -> pa.Array:
     return _replace_rows(decoded, paths, malformed, decode)
 
 
+def encode_percent_signs_column(paths: ArrowArray) -> ArrowArray:
+    """`encode_percent_signs` for a column: string array in, string array out."""
+    return pc.replace_substring(paths, "%", "%25")
+
+
 def canonical_column(paths: pa.Array) -> pa.Array:
     """Return `canonical` for a column: string array in, binary array out.
 
