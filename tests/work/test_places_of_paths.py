@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import locate, name_files
 from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, faults_of_path
+from deltacli.storage import open_storage
 from deltacli.work.task import TableFiles
 from tests.support.in_memory import MemoryStorage
 
@@ -15,7 +19,7 @@ LITERAL = "bucket/a%20b"
 class _Absolute:
     def __init__(self, name: str) -> None:
         self.storage = MemoryStorage(name)
-        self.files = TableFiles(self.storage, lambda uri: MemoryStorage(uri))
+        self.files = TableFiles(self.storage, MemoryStorage)
 
     def is_read_as_own(self, path: str) -> bool:
         return self.files.inside(path) is not None
@@ -45,3 +49,27 @@ def test_an_absolute_path_is_decoded_and_the_name_of_a_table_on_an_object_store_
 
     assert is_own == table.is_read_as_own(path)
     assert is_own == table.is_reported_as_own(path)
+    assert is_own == locate(pa.array([path]), table.storage.uri)[0][0].is_valid
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/t", "s3a://bucket/t"])
+@pytest.mark.parametrize(
+    ("path", "is_own"),
+    [
+        ("s3://bucket/t/x.parquet", True),
+        ("s3a://bucket/t/x.parquet", True),
+        ("S3N://bucket/t//x.parquet", True),
+        ("s3://other/t/x.parquet", False),
+        ("s3://bucket/T/x.parquet", False),
+        ("gs://bucket/t/x.parquet", False),
+        ("file:/bucket/t/x.parquet", False),
+    ],
+)
+def test_the_schemes_of_a_store_name_one_table(uri: str, path: str, is_own: bool) -> None:
+    files = TableFiles(open_storage(uri), open_storage)
+    paths = pa.array([path])
+
+    assert is_own == (files.inside(path) is not None)
+    assert ([b"x.parquet"] if is_own else [None]) == locate(paths, uri)[0].to_pylist()
+    assert is_own == (name_files(paths, [uri])[0].as_py() == b"x.parquet")
+    assert is_own == PathKeys([uri]).of_log(paths).keys[0].is_valid

@@ -138,10 +138,10 @@ class PathKeys:
         return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown, outside)
 
     def _below(self, paths: pa.Array) -> pa.Array:
-        """Return the paths below the root (binary array), null if they are outside."""
-        keys = locate(paths, self._uris[0])[0]
+        """Return the paths that may be below the root (binary array), null if they are outside."""
+        keys = locate(paths, self._uris[0], in_doubt_inside=True)[0]
         for uri in self._uris[1:]:
-            keys = pc.coalesce(keys, locate(paths, uri)[0])
+            keys = pc.coalesce(keys, locate(paths, uri, in_doubt_inside=True)[0])
         return keys
 
     def _as_written(self, paths: pa.Array, keys: pa.Array) -> tuple[ArrowArray, list[ArrowArray]]:

@@ -339,19 +339,23 @@ def possible_places(uri: str) -> Sequence[str]:
     return tuple(dict.fromkeys((canonical(uri), canonical(encode_percent_signs(uri)))))
 
 
-def locate(paths: pa.Array, uri: str) -> tuple[pa.Array, list[int]]:
+def locate(paths: pa.Array, uri: str, *, in_doubt_inside: bool = False) -> tuple[pa.Array, list[int]]:
     """Return where raw paths of the log point: keys, paths relative to the table at `uri`, decoded, as bytes, and the
     rows of absolute paths that point elsewhere.
 
     A key is null outside of the table, and where other rules report the path (empty, leaving the table by `..`, inside
     the log). Dots that appear only after decoding are resolved as in a file system.
+
+    With `in_doubt_inside`, an absolute path is in the table if its writer may have meant that: it did not encode the
+    name of the table, or encoded it twice. Only who wants to keep files asks so.
     """
     keys = without_dots_column(canonical_column(paths))
     absolute = are_absolute(paths)
     rows = pc.indices_nonzero(absolute).to_pylist()
     outside: list[int] = []
     if rows:
-        roots = tuple(key_bytes(f"{root}/") for root in possible_roots(uri))
+        places = possible_roots(uri) if in_doubt_inside else {root_of(uri)}
+        roots = tuple(key_bytes(f"{place}/") for place in places)
         inside = [_below(key, roots) for key in pc.filter(keys, absolute).to_pylist()]
         outside = [row for row, key in zip(rows, inside, strict=True) if key is None]
         keys = pc.replace_with_mask(keys, absolute, pa.array(inside, pa.binary()))
