@@ -74,6 +74,8 @@ MISSING: dict[str, tuple[str | bytes, str]] = {
     "other form": ("e\u0301.parquet", "%C3%A9.parquet"),
     "other case": ("X.parquet", "x.parquet"),
     "NUL": ("x.parquet", "x.parquet%00"),
+    "other case, not UTF-8": (b"A\xff.parquet", "a%FF.parquet"),
+    "other bytes": (b"a\xff.parquet", "a%FE.parquet"),
     "another host": ("x.parquet", "file://host{root}/x.parquet"),
     "raw drive": ("C:/x.parquet", "C:/x.parquet"),
 }
@@ -153,6 +155,16 @@ def test_a_file_that_may_be_a_missing_one_is_not_deleted(names: tuple[str | byte
         read_ids(table.open())
 
     assert table.name not in planned(table.open())
+
+
+@pytest.mark.parametrize("names", MISSING.values(), ids=MISSING)
+def test_a_repair_removes_no_file_without_being_asked(names: tuple[str | bytes, str], tmp_path: Path) -> None:
+    table = write_odd_table(tmp_path, names)
+
+    plan = table.open().plan_repair()
+
+    assert plan.objection() is not None or not plan.steps
+    assert os.path.exists(os.path.join(os.fsencode(table.place), table.name))
 
 
 @pytest.mark.parametrize("names", UNDECODED.values(), ids=UNDECODED)

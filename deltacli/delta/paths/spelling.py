@@ -38,9 +38,10 @@ STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
 """Matches a percent sign that begins no escape; in the dialect of Arrow."""
 
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
-_LOOKS_ABSOLUTE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _UNESCAPED = "/=-._~"
 """The characters besides ASCII letters and digits that deltacli leaves as they are in paths that it writes."""
+_NOT_UTF_8 = pattern(r"[\udc80-\udcff]+")
+"""Bytes of a name that are not UTF-8, as `decode` represents them. A log, which is UTF-8, has escapes for them."""
 _ESCAPE = rb"%[0-9A-Fa-f]{2}"
 _ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
 """A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
@@ -81,9 +82,15 @@ def encode_percent_signs(name: str) -> str:
 
 
 def encode_least(name: str) -> str:
-    """Return a path of the log that means a name, with as few escapes as possible. It never looks absolute."""
+    """Return a path of the log that means a name, with as few escapes as possible. It never looks absolute.
+
+    Args:
+        name: The path of a file below the root, which does not begin with a slash.
+    """
     encoded = encode_percent_signs(name)
-    return encoded.replace(":", "%3A", 1) if _LOOKS_ABSOLUTE.match(encoded) else encoded
+    if not encoded.isascii():
+        encoded = _NOT_UTF_8.sub(lambda match: encode(match[0]), encoded)
+    return encoded.replace(":", "%3A", 1) if IS_ABSOLUTE.match(encoded) else encoded
 
 
 def schemes_of_store(scheme: str) -> Sequence[str]:
@@ -323,9 +330,9 @@ def spellings_of_root(uri: str) -> Sequence[bytes]:
     Args:
         uri: The URI of the table's root, or the path of a local directory.
     """
-    scheme, separator, rest = uri.rstrip("/").partition("://")
+    scheme, separator, rest = uri.partition("://")
     if separator and scheme.lower() != "file":
-        return [key_bytes(f"{name}://{rest}/") for name in schemes_of_store(scheme)]
+        return [key_bytes(f"{name}://{rest.rstrip('/')}/") for name in schemes_of_store(scheme)]
     path = unquote_to_bytes(rest) if separator else key_bytes(uri)
     root = b"/" + path.strip(b"/")
     return [start + root.rstrip(b"/") + b"/" for start in (b"", b"file:", b"file://", b"file://localhost")]
