@@ -138,7 +138,7 @@ _SUSPICIOUS = "|".join(
         f"[^{_PLAIN}]",
         STRAY_PERCENT,
         "%2[Ee]",  # an encoded dot
-        r"//|/$|(^|/)[.][.]?(/|$)",
+        r"//|/$|(^|/|%2[Ff])[.][.]?(/|%2[Ff]|$)",
         r"^[^/]*:|^/",
         "(^|/)[_.][^/=]*/",
         r"(^|/)(_last_checkpoint|_last_vacuum_info|[0-9]{20}[.](json|crc|([0-9]+[.]compacted|checkpoint)[.][^/]*))$",

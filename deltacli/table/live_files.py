@@ -28,12 +28,7 @@ from deltacli.delta.log.file_actions import action_schemas, key_column, num_reco
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import (
-    are_absolute,
-    encode_percent_signs_column,
-    key_bytes,
-    key_text,
-)
+from deltacli.delta.paths.spelling import are_absolute, encode_percent_signs_column, key_bytes, key_text
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log

@@ -20,7 +20,16 @@ from deltacli.core.errors import parameter
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import cached_property, dataclass, pattern
 from deltacli.core.units import plural
-from deltacli.delta.paths.spelling import IS_ABSOLUTE, canonical, climbs, decode, possible_places, root_of, without_dots
+from deltacli.delta.paths.spelling import (
+    IS_ABSOLUTE,
+    canonical,
+    climbs,
+    decode,
+    name_below,
+    possible_places,
+    root_of,
+    without_dots,
+)
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage, path_external
 from deltacli.storage.base import StoreWithBounds, is_below
 from deltacli.storage.local import will_read
@@ -256,7 +265,7 @@ class TableFiles:
 
     def below_root(self, path: str) -> tuple[ReadStorage, str]:
         """Return the store and the path of a file given relative to the table, not encoded."""
-        inner = without_dots(path)
+        inner = name_below(path)
         if not climbs(inner):
             return self._storage, inner
         uri = _URI.match(self._root)
@@ -335,5 +344,5 @@ def _place_of(path: str) -> str:
 
 def inner_path(path: str) -> str | None:
     """Return a path relative to a directory, without inner dot segments; None if it leaves the directory."""
-    inner = without_dots(path)
+    inner = name_below(path)
     return None if climbs(inner) else inner

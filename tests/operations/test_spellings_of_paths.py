@@ -30,6 +30,8 @@ READABLE: dict[str, tuple[str | bytes, str]] = {
     "raw percent sign": ("a%b.parquet", "a%b.parquet"),
     "escape in the name": ("a%2Fb.parquet", "a%252Fb.parquet"),
     "escaped slash": ("a/b.parquet", "a%2Fb.parquet"),
+    "escaped slash at the beginning": ("x.parquet", "%2Fx.parquet"),
+    "escaped slashes and dots": ("x.parquet", "%2F%2Fd%2F..%2Fx.parquet"),
     "plus": ("a+b.parquet", "a+b.parquet"),
     "semicolon": ("a;b.parquet", "a;b.parquet"),
     "question mark": ("a?b.parquet", "a%3Fb.parquet"),

@@ -7,7 +7,7 @@ import pytest
 
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import locate, name_files
-from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, faults_of_path
+from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, ESCAPES_ROOT, faults_of_path, suspicious
 from deltacli.storage import open_storage
 from deltacli.work.task import TableFiles
 from tests.support.in_memory import MemoryStorage
@@ -73,3 +73,15 @@ def test_the_schemes_of_a_store_name_one_table(uri: str, path: str, is_own: bool
     assert ([b"x.parquet"] if is_own else [None]) == locate(paths, uri)[0].to_pylist()
     assert is_own == (name_files(paths, [uri])[0].as_py() == b"x.parquet")
     assert is_own == PathKeys([uri]).of_log(paths).keys[0].is_valid
+
+
+@pytest.mark.parametrize("path", ["../x", "%2F../x", "%2F%2E%2E/x", "d%2F..%2F../x", "%2F%2F..%2Fx"])
+def test_a_path_that_leaves_the_table_is_no_file_of_it(path: str) -> None:
+    paths = pa.array([path])
+    files = TableFiles(MemoryStorage(), MemoryStorage)
+
+    assert [True] == suspicious(paths).to_pylist()
+    assert ESCAPES_ROOT.id in {fault.rule.id for fault in faults_of_path(path, "memory://table")}
+    assert [None] == locate(paths, "memory://table")[0].to_pylist()
+    assert path == PathKeys(["memory://table"]).of_log(paths).escaping
+    assert files.inside(path) is None

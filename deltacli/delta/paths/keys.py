@@ -114,7 +114,7 @@ class PathKeys:
             spare += self._suffixes(outside)
             relative = pc.filter(lost, pc.invert(is_absolute))
             resolved = without_dots_column(canonical_column(relative))
-            dotted = pc.filter(relative, pc.match_substring_regex(resolved, r"^\.\.(/|$)"))
+            dotted = pc.filter(relative, pc.match_substring_regex(resolved, r"^/*\.\.(/|$)"))
             escaping = dotted[0].as_py() if len(dotted) else None
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping, outside)
 

@@ -150,7 +150,15 @@ def without_dots(path: str) -> str:
 
 def leaves_directory(name: str) -> bool:
     """Return whether a decoded path leads out of the directory that it begins in, by `..`."""
-    return climbs(without_dots(name))
+    return climbs(name_below(name))
+
+
+def name_below(path: str) -> str:
+    """Return a decoded relative path as the name of a file below a directory, without inner dot segments.
+
+    A slash at the beginning was escaped in the log. It is an empty segment, which stores skip.
+    """
+    return without_dots(path.lstrip("/"))
 
 
 def climbs(name: str) -> bool:
@@ -358,6 +366,11 @@ def locate(paths: pa.Array, uri: str, *, in_doubt_inside: bool = False) -> tuple
     """
     keys = without_dots_column(canonical_column(paths))
     absolute = are_absolute(paths)
+    begins_empty = pc.and_not(pc.starts_with(keys, "/"), absolute)
+    if pc.any(begins_empty).as_py():
+        # As `name_below`: what begins with an escaped slash is relative.
+        below = without_dots_column(pc.replace_substring_regex(keys, "^/+", ""))
+        keys = pc.if_else(begins_empty, below, keys)
     rows = pc.indices_nonzero(absolute).to_pylist()
     outside: list[int] = []
     if rows:
