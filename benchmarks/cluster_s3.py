@@ -191,7 +191,8 @@ _known_files: dict[int, Any] = {}  # Any: KnownFiles
 def _known(calls: int) -> Any:  # Any: KnownFiles
     import pyarrow as pa
 
-    from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
+    from deltacli.delta.listing import HiddenNames
+    from deltacli.delta.paths.keys import PathKeys, binary_paths
     from deltacli.work.files.listing import KnownFiles
 
     if calls not in _known_files:

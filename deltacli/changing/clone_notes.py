@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from deltacli.changing.recorded_fields import read_time_ms, read_uri, read_version
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
@@ -18,6 +18,7 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
 from deltacli.storage import Created, LocalStorage, ReadStorage, Storage, Unknown
+from deltacli.storage.local import local_uri
 
 NOTES = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
 
@@ -141,7 +142,7 @@ def address_of(storage: ReadStorage) -> str:
     """Return the URI of a store for a note; that of a local directory without links in its path."""
     if not isinstance(storage, LocalStorage):
         return storage.uri
-    return "file://" + quote(os.fsencode(os.path.realpath(storage.root)))
+    return local_uri(os.path.realpath(storage.root))
 
 
 def read_notes(storage: ReadStorage) -> Iterator[StoredNote]:

@@ -23,9 +23,10 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import some_of
-from deltacli.delta.data_files import are_absolute, canonical, unique_id_column, without_dots
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, canonical, encode_uri, without_dots
 from deltacli.storage import ReadStorage, Storage, is_inside
 from deltacli.storage.base import held, require_writable
 
@@ -132,8 +133,7 @@ def external_directories_of(snapshot: Snapshot, storage: ReadStorage | None = No
 def _absolute_directory(uri: str, directory: str) -> str:
     if are_absolute(pa.array([f"{directory}/"]))[0].as_py():
         return without_dots(canonical(directory))
-    root = uri if uri.startswith("file:") else uri.replace("%", "%25")
-    return without_dots(canonical(f"{root}/{directory}"))
+    return without_dots(canonical(f"{encode_uri(uri)}/{directory}"))
 
 
 def find_file_owners(table: TableHandle, directories: Collection[str], address: str) -> FileOwners:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from functools import partial
-from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -22,12 +21,15 @@ from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, c
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import count_with_verb, plural
-from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import MANIFESTS, located_by
 from deltacli.delta.partitions.values import directory_of
+from deltacli.delta.paths.hadoop import print_absolute, print_root
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, decode_column
 from deltacli.storage import Failed, ReadStorage, Storage, has_link
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
+from deltacli.table.live_files import encode_undecoded, find_undecoded
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
@@ -80,7 +82,8 @@ def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refu
     if has_link(table.storage, "", MANIFESTS):
         return None, (Refusal("manifests.link", f"{MANIFESTS} is a symbolic link, through which nothing is written"),)
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
-    work = partial(_rows_of, _root(table.storage.uri), keys, tuple(snapshot.metadata.partition_columns))
+    columns = tuple(snapshot.metadata.partition_columns)
+    work = partial(_rows_of, print_root(table.storage.uri), keys, columns, find_undecoded(snapshot))
     found = list(snapshot.file_actions.map_actions("add", work, fields=_FIELDS))
     if with_vectors := sum(vectors for _, vectors in found):
         message = f"{plural(with_vectors, 'file')} with deleted rows, which readers of lists would show"
@@ -95,25 +98,18 @@ def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refu
     return LiveManifests(rows, is_partitioned=bool(snapshot.metadata.partition_columns)), ()
 
 
-def _root(uri: str) -> bytes:
-    """Return the URI of a table as manifests have it: decoded, as Hadoop prints a path (`file:/lake/t`)."""
-    if not uri.startswith("file://"):
-        return uri.encode()
-    return b"file:" + unquote_to_bytes(uri.removeprefix("file://"))
-
-
 def _rows_of(
-    root: bytes, path_keys: PathKeys, columns: tuple[str, ...], adds: pa.RecordBatch
+    root: bytes, path_keys: PathKeys, columns: tuple[str, ...], undecoded: ArrowArray, adds: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, int]:
     """Return the place and the line of each live file and whether it is outside of the table, and how many files have
     deleted rows.
     """
     vectors = adds.column("deletionVector")
-    paths = adds.column("path")
+    paths = encode_undecoded(adds.column("path"), undecoded)
     keys = pc.cast(decode_column(paths), pa.large_binary())
     below = pc.binary_join_element_wise(pa.scalar(root + b"/", keys.type), keys, pa.scalar(b"", keys.type))
     # An absolute path is in the log as its writer spelled it, also with the empty authority that Hadoop does not print.
-    elsewhere = pc.replace_substring_regex(keys, "^file:///", "file:/")
+    elsewhere = print_absolute(keys)
     is_absolute = are_absolute(paths)
     lines = pc.if_else(is_absolute, elsewhere, below)
     is_outside = pc.and_(is_absolute, pc.is_null(path_keys.of_log(paths).keys))

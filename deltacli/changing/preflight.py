@@ -19,10 +19,10 @@ from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
-from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration, configuration_of, plain_action, plain_metadata
+from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
 
 if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action

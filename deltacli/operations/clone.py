@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -26,14 +26,15 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
-from deltacli.delta.data_files import are_absolute, unique_id_column, vector_file
-from deltacli.delta.hadoop_paths import make_absolute, spell_as_hadoop, spell_root_as_hadoop
+from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
+from deltacli.delta.paths.hadoop import make_absolute, spell_as_hadoop, spell_root_as_hadoop
+from deltacli.delta.paths.spelling import are_absolute, encode
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
@@ -52,6 +53,7 @@ from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.find_log import is_empty, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_after
+from deltacli.table.live_files import encode_undecoded, find_undecoded
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
@@ -486,21 +488,30 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
 
 
 def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
-    uri = source.table.uri
-
-    def from_root(adds: RecordBatch) -> RecordBatch:
-        columns = {name: adds.column(name) for name in adds.schema.names}
-        columns["path"] = make_absolute(adds.column("path"), uri)
-        columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
-        columns["dataChange"] = pa.repeat(True, adds.num_rows)
-        for name in ("baseRowId", "defaultRowCommitVersion"):
-            columns[name] = pa.nulls(adds.num_rows, adds.schema.field(name).type)
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
     def batches() -> Iterator[tuple[str, RecordBatch]]:
+        undecoded = find_undecoded(source)
+        from_root = partial(_add_from_root, uri=source.table.uri, undecoded=undecoded)
         yield from (("add", rows) for rows in source.file_actions.map_actions("add", from_root))
 
     return lambda slot: encoded_files(batches, slot)
+
+
+def _add_from_root(adds: RecordBatch, *, uri: str, undecoded: ArrowArray) -> RecordBatch:
+    """Return live files of the source as adds of the clone.
+
+    Args:
+        adds: Live files of the source.
+        uri: The URI of the source.
+        undecoded: The paths whose escapes are part of the name. They are encoded, because nobody looks for another
+            reading of an absolute path.
+    """
+    columns = {name: adds.column(name) for name in adds.schema.names}
+    columns["path"] = make_absolute(encode_undecoded(adds.column("path"), undecoded), uri)
+    columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
+    columns["dataChange"] = pa.repeat(True, adds.num_rows)
+    for name in ("baseRowId", "defaultRowCommitVersion"):
+        columns[name] = pa.nulls(adds.num_rows, adds.schema.field(name).type)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _make_vectors_absolute(vectors: ArrowArray, uri: str) -> ArrowArray:
@@ -522,7 +533,7 @@ def _make_vectors_absolute(vectors: ArrowArray, uri: str) -> ArrowArray:
     def spell(kind: str, text: str) -> str:
         if kind == "p":
             return spell_as_hadoop(text)
-        return spell_as_hadoop(root + quote(vector_file(text) or text, safe="/"))
+        return spell_as_hadoop(root + encode(vector_file(text) or text))
 
     texts = pc.struct_field(vectors, ["pathOrInlineDv"])
     kinds_in_file = pc.filter(kinds, is_in_file).to_pylist()

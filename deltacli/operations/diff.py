@@ -25,7 +25,7 @@ from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_timestamp, short_repr
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import NameIndex, PrimitiveType, StructField, StructType, interval_name

@@ -17,20 +17,24 @@ from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import (
-    EMPTY_VECTOR_DIRECTORY,
+from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY
+from deltacli.delta.encoding.many_values import fingerprints, repeated
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
+from deltacli.delta.paths.hadoop import are_spelled_otherwise, spell_as_hadoop
+from deltacli.delta.paths.lookalikes import compose_letters, fold_letters, fold_letters_column, other_readings
+from deltacli.delta.paths.spelling import (
     IS_ABSOLUTE,
+    STRAY_PERCENT,
     are_absolute,
     canonical,
     canonical_column,
     decode,
     decode_column,
     drop_first_bytes,
+    key_bytes,
+    leaves_directory,
+    root_of,
 )
-from deltacli.delta.encoding.many_values import fingerprints, repeated
-from deltacli.delta.hadoop_paths import are_spelled_otherwise, spell_as_hadoop
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
-from deltacli.delta.path_spellings import other_readings
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.rules.framework.engines import effect_of
@@ -129,13 +133,12 @@ class PathFault(NamedTuple):
 
 _PLAIN = "A-Za-z0-9_.!~*'()%:@&=+$,;/-"
 "The characters that need no escape in the path of a URI."
-_STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
 _SUSPICIOUS = "|".join(
     (
         f"[^{_PLAIN}]",
-        _STRAY_PERCENT,
+        STRAY_PERCENT,
         "%2[Ee]",  # an encoded dot
-        r"//|/$|(^|/)[.][.]?(/|$)",
+        r"//|/$|(^|/|%2[Ff])[.][.]?(/|%2[Ff]|$)",
         r"^[^/]*:|^/",
         "(^|/)[_.][^/=]*/",
         r"(^|/)(_last_checkpoint|_last_vacuum_info|[0-9]{20}[.](json|crc|([0-9]+[.]compacted|checkpoint)[.][^/]*))$",
@@ -144,7 +147,7 @@ _SUSPICIOUS = "|".join(
 "Any path that violates a rule, and few others; in the dialect of Arrow."
 _NOT_ASCII_ESCAPE = "%[89A-Fa-f][0-9A-Fa-f]"
 
-_STRAY = pattern(_STRAY_PERCENT.replace("$", r"\Z"))
+_STRAY = pattern(STRAY_PERCENT.replace("$", r"\Z"))
 _NOT_PLAIN = pattern(rf"[^{_PLAIN}]")
 _ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
 _COLON_IN_FIRST_SEGMENT = pattern(r"(?P<before>[^/:]*):")
@@ -172,7 +175,7 @@ def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
     yield from _encoding_faults(path)
     if not is_absolute and (match := _COLON_IN_FIRST_SEGMENT.match(path)):
         yield _colon_fault(path, match["before"])
-    escapes = not is_absolute and _leaves_root(decode(rest))
+    escapes = not is_absolute and leaves_directory(decode(rest))
     if escapes:
         yield PathFault(ESCAPES_ROOT, f"{path} leaves the table's directory", path, "a path inside the table")
     elif odd := _odd_part(rest):
@@ -242,18 +245,6 @@ def _named(character: str) -> str:
     return f"the {kind} {ord(character)}"
 
 
-def _leaves_root(path: str) -> bool:
-    depth = 0
-    for segment in path.split("/"):
-        if segment == "..":
-            depth -= 1
-            if depth < 0:
-                return True
-        elif segment not in ("", "."):
-            depth += 1
-    return False
-
-
 class _OddPart(NamedTuple):
     """What gives a path more than one spelling, in words, and its case in the table of engines."""
 
@@ -276,7 +267,7 @@ def _odd_part(rest: str) -> _OddPart | None:
 
 
 def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
-    root = _canonical_root(uri)
+    root = _root_of(uri)
     key = canonical(path)
     if key.startswith(f"{root}/"):
         inside = key[len(root) + 1 :].encode("utf-8", "replace").decode()
@@ -292,8 +283,8 @@ def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
 
 
 @lru_cache(maxsize=4)
-def _canonical_root(uri: str) -> str:
-    return canonical(uri).rstrip("/")
+def _root_of(uri: str) -> str:
+    return root_of(uri)
 
 
 def _place_faults(rest: str, *, is_absolute: bool) -> Iterator[PathFault]:
@@ -466,8 +457,8 @@ SAME_FILE_TWO_SPELLINGS = COLLISION_AREA.error(
 )
 CASE_COLLISION = COLLISION_AREA.warning(
     "path.case-collision",
-    "The paths of two live files differ only in case.",
-    broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
+    "The paths of two live files differ only in case, or in the Unicode form of their letters.",
+    broken="on a file system that ignores case or that form, one file overwrites the other when the table is copied",
     repair="rewrite one of the files with an engine",
     example='"P=1/part-0.parquet" next to "p=1/part-0.parquet"',
 )
@@ -585,7 +576,7 @@ def relative_and_absolute_spellings(view: views.StateView) -> Iterator[Finding]:
 def _absolute_spellings_below(view: views.StateView, uri: str) -> Iterator[Finding]:
     """Report the live files with an absolute path below a URI of the table whose relative path is live, too."""
     keys = view.live.column("key")
-    prefix = f"{canonical(uri).rstrip('/')}/".encode("utf-8", "surrogateescape")
+    prefix = key_bytes(f"{root_of(uri)}/")
     inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
     if not len(inside):
         return
@@ -602,31 +593,22 @@ def _absolute_spellings_below(view: views.StateView, uri: str) -> Iterator[Findi
 
 @COLLISION_AREA.check(views.StateView, CASE_COLLISION)
 def paths_that_differ_in_case(view: views.StateView) -> Iterator[Finding]:
-    """Report live paths that are equal except for case, each such group once."""
+    """Report live paths that are equal except for case and the composition of letters, each such group once."""
     keys = view.live.column("key")
-    suspects = rows_that_may_repeat(map(_folded, keys.chunks))
+    suspects = rows_that_may_repeat(map(fold_letters_column, keys.chunks))
     groups: dict[bytes, dict[bytes, int]] = {}
     for row in views.rows_where(suspects):
         key = keys[row].as_py()
-        groups.setdefault(_folded_key(key), {}).setdefault(key, row)
+        groups.setdefault(fold_letters(key), {}).setdefault(key, row)
     paths = view.live.column("path")
     for by_key in groups.values():
         if len(by_key) > 1:
             first, second, *_ = (paths[row].as_py() for row in by_key.values())
-            message = f"the path differs from {first} only in case"
+            is_composed_otherwise = len(set(map(compose_letters, list(by_key)[:2]))) == 1
+            difference = "how its letters are composed" if is_composed_otherwise else "case"
+            message = f"the path differs from {first} only in {difference}"
             place = view.place(second)
             yield CASE_COLLISION.at(place, message, seen=second, expected="names that differ by more than case")
-
-
-def _folded(keys: ArrowArray) -> ArrowArray:
-    try:
-        return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
-    except pa.ArrowInvalid:
-        return pa.array([_folded_key(key) for key in keys.to_pylist()], pa.binary())
-
-
-def _folded_key(key: bytes) -> bytes:
-    return key.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
 
 
 @COLLISION_AREA.check(views.StorageView, DOUBLE_ENCODED)

@@ -36,7 +36,7 @@ from deltacli.core import errors
 from deltacli.core.machine import system_clock
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
-from deltacli.delta.data_files import canonical, decode
+from deltacli.delta.paths.spelling import canonical, decode, root_of, schemes_of_store
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.jobs import local_frame
 from deltacli.storage.secrets import without_secrets
@@ -148,8 +148,6 @@ def _value(session: Any, name: str, default: str) -> str:
 # -- the files of a version that a plan reads --------------------------------------------------------------------------
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_ALIASES = {"s3": "s3", "s3a": "s3", "s3n": "s3"}
-"""Schemes that name one store. Spark is given the one that the caller wrote."""
 
 
 class SparkFile(NamedTuple):
@@ -206,7 +204,7 @@ class Locations:
         self._files, self._storage = files, storage
         scheme = _SCHEME.match(uri)
         self._scheme = scheme[1] if scheme else None
-        self.root_place = canonical(storage.uri).rstrip("/")
+        self.root_place = root_of(storage.uri)
         self.root = self._spelled(self.root_place)
 
     def locate(self, file: DataFile) -> SparkFile:
@@ -214,7 +212,7 @@ class Locations:
         storage, inner = self._files.locate(file.path)
         if decode(file.path) != file.path and (other := self._files.as_written(file.path)) is not None:
             storage, inner = self._existing((storage, inner), other)
-        root = self.root_place if storage is self._storage else canonical(storage.uri).rstrip("/")
+        root = self.root_place if storage is self._storage else root_of(storage.uri)
         place = f"{root}/{inner}"
         return SparkFile(file, self._spelled(place), place, inner if storage is self._storage else None)
 
@@ -232,7 +230,8 @@ class Locations:
         if place.startswith("/"):
             return f"file:{place}"
         scheme = _SCHEME.match(place)
-        if scheme and self._scheme and _ALIASES.get(self._scheme) == _ALIASES.get(scheme[1], scheme[1]):
+        # Spark is given the scheme that the caller wrote, for which it has a file system.
+        if scheme and self._scheme in schemes_of_store(scheme[1]):
             return f"{self._scheme}://{place[scheme.end() :]}"
         return place
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
 
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.new_files import NewFiles
@@ -22,6 +21,7 @@ from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.typing import Json, RecordBatch, SparkSchema
 from deltacli.delta.log.segment import LogFile
+from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.engine import sendable, sendable_location
 from deltacli.engine.spark.worker import Job, SeenFile, context_of
@@ -393,7 +393,7 @@ def abort_sink(pickled: bytes, messages: Sequence[bytes | None]) -> None:
         return
     plan: _Plan = pickle.loads(pickled)
     with searchable_faults(plan.options.path):
-        NewFiles(plan.open()).delete(unquote(one.file.path) for one in _files(messages))
+        NewFiles(plan.open()).delete(decode(one.file.path) for one in _files(messages))
 
 
 def _files(messages: Sequence[bytes | None]) -> list[AppendedFile]:

@@ -565,7 +565,7 @@ _MOST_ESCAPES = 4
 
 class Allowed(NamedTuple):
     """Prefixes outside a table below which its files may be opened: local directories without symbolic links, and URIs
-    as `deltacli.delta.data_files.canonical` spells them.
+    as `deltacli.delta.paths.spelling.canonical` spells them.
     """
 
     directories: tuple[str, ...] = ()

@@ -19,9 +19,8 @@ from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text
 from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints
-from deltacli.delta.log.path_readings import (
+from deltacli.delta.paths.engine_readings import (
     BEFORE_COMMITS,
     RULES_OF_SPELLINGS,
     SEVERAL_SPELLINGS,
@@ -29,7 +28,7 @@ from deltacli.delta.log.path_readings import (
     SpelledAction,
     read_as_engines,
 )
-from deltacli.delta.path_spellings import name_files
+from deltacli.delta.paths.spelling import key_bytes, key_text, may_have_spellings, name_files
 from deltacli.table.file_history import FileReferences, NamedFiles, read_references
 from deltacli.table.rebuild import rebuild
 from deltacli.table.replay import read_contents
@@ -45,8 +44,6 @@ _ODD_PATH = pattern(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\
 _ESCAPED_KEY = pattern(rb'"(?=[a-z]{0,3}\\u)(?:[a-z]|\\u[0-9A-Fa-f]{4}){4}"\s*:')
 _FACTOR = 0x9E3779B1
 """Odd, so that two equal fingerprints do not cancel each other."""
-_ODD_MARKS = (b"%", b":", b"//", b"/.")
-"""One of them is in each path that is not the name of its file, unless that begins with `.` or `/`."""
 
 
 def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
@@ -58,7 +55,7 @@ def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
     """
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
     start = _rebuild_start(snapshot)
-    if not any(_may_be_odd(paths) for paths, _ in _paths_of(start)) and not _have_odd_paths(snapshot):
+    if not any(may_have_spellings(paths) for paths, _ in _paths_of(start)) and not _have_odd_paths(snapshot):
         return ()
 
     search = _SpellingSearch(uris)
@@ -104,7 +101,7 @@ def find_live_names(snapshot: Snapshot, names: Set[str]) -> Set[str]:
 def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, list[str]]:
     """Return the ids of the vectors of some live files, sorted, by the name of the file."""
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
-    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
     found: dict[str, list[str]] = defaultdict(list)
     for paths, vector_ids in _paths_of(snapshot):
         names_of_paths = name_files(paths, uris)
@@ -240,15 +237,6 @@ def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]
     for batch in () if start is None else start.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
             yield batch.adds.column("path"), batch.adds.column("dv_id")
-
-
-def _may_be_odd(paths: ArrowArray) -> bool:
-    """Return False if every path is certainly the name of its file, as almost all are. This is a look at the bytes."""
-    data = paths.buffers()[2]
-    text = b"" if data is None else data.to_pybytes()
-    if any(mark in text for mark in _ODD_MARKS):
-        return True
-    return bool(pc.any(pc.match_substring_regex(paths, "^[./]")).as_py())
 
 
 def _have_odd_paths(snapshot: Snapshot) -> bool:

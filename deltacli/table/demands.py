@@ -17,9 +17,9 @@ from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.progress import SILENT
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.paths.spelling import key_text
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import certainly_true
 from deltacli.delta.schema.to_arrow import unread_columns, unread_type

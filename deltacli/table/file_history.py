@@ -26,7 +26,7 @@ from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.listing import PathKeys
+    from deltacli.delta.paths.keys import PathKeys
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -283,7 +283,7 @@ def _whole(arrays: list[ArrowArray]) -> ArrowArray:
 
 def count_lost_files(state: Snapshot, listing: LogListing) -> int:
     """Return the number of logical files that the commits of a listing add and do not remove, but a state lacks."""
-    from deltacli.delta.listing import PathKeys
+    from deltacli.delta.paths.keys import PathKeys
 
     table = state.table
     keys, history = PathKeys((table.uri, *table.storage.aliases)), FileHistory()

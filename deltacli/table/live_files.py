@@ -21,13 +21,14 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
-from deltacli.delta.data_files import key_text, no_vector_ids, unique_id_column
+from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import fingerprints, hash_column, repeated
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import FIELDS
 from deltacli.delta.log.file_actions import action_schemas, key_column, num_records_column, spelled_keys, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, encode_percent_signs_column, key_bytes, key_text
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
@@ -290,7 +291,7 @@ def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     sizes = pa.nulls(len(paths), pa.int64())
     try:
         for files in in_batches(storage.walk("", enter)):
-            names = pa.array([name.encode("utf-8", "surrogateescape") for name in files.paths], pa.binary())
+            names = pa.array([key_bytes(name) for name in files.paths], pa.binary())
             found = pc.index_in(paths, value_set=names)
             of_batch = pa.array(storage.stat_many(files.paths)[0], pa.int64()) if files.sizes is None else files.sizes
             sizes = pc.coalesce(sizes, pc.take(of_batch, found))
@@ -497,6 +498,40 @@ def missing_files(
         lost.append(pa.concat_arrays([whole(absent), gone]))
         unseen.append(refused)
     return (lost[0], lost[1]), (unseen[0], unseen[1])
+
+
+def find_undecoded(snapshot: Snapshot) -> ArrowArray:
+    """Return the relative paths of live files that a writer did not encode, although they have escapes.
+
+    Decoded, as the protocol has it, they name no file, but there is one with the name as it is written. deltacli reads
+    it. In another log such a path needs its percent signs encoded.
+
+    Raises:
+        StorageFailed: If the store cannot tell which files are there.
+    """
+    paths = [pa.array([], pa.string())]
+    for batch in snapshot.file_actions.narrow():
+        if batch.adds is not None and batch.adds.num_rows:
+            of_batch = batch.adds.column("path")
+            has_escape = pc.match_substring(of_batch, "%")
+            paths.append(pc.filter(of_batch, pc.and_not(has_escape, are_absolute(of_batch))))
+    escaped = pc.unique(pa.concat_arrays(paths))
+
+    table = snapshot.table
+    named = PathKeys((table.storage.uri, *table.storage.aliases)).of_log(escaped)
+    differs = pc.fill_null(pc.not_equal(named.keys, named.written), False)
+    escaped, decoded, written = (pc.filter(column, differs) for column in (escaped, named.keys, named.written))
+    if not len(escaped):
+        return escaped
+    needed = NeededFiles(_needed(decoded, written, FileKind.DATA), pa.table({"path": pa.array([], pa.binary())}))
+    found, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    is_undecoded = pc.and_(pc.is_valid(sizes), pc.not_equal(whole(found.files["path"]), decoded))
+    return pc.filter(escaped, is_undecoded)
+
+
+def encode_undecoded(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
+    """Return paths of a log with those that `find_undecoded` has returned so that they name the file when decoded."""
+    return pc.if_else(pc.is_in(paths, value_set=undecoded), encode_percent_signs_column(paths), paths)
 
 
 def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.core.made_once import dataclass
 from deltacli.core.units import some_of
-from deltacli.delta.data_files import canonical
+from deltacli.delta.paths.spelling import root_of
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
@@ -287,7 +287,7 @@ def _open(table: TableHandle, directory: str | os.PathLike[str]) -> Storage:
 
 def _table_around(table: TableHandle, storage: ReadStorage) -> str | None:
     """Return the table that contains a directory, or is it; None if there is none."""
-    inner, outer = (canonical(store.uri).rstrip("/") for store in (storage, table.storage))
+    inner, outer = (root_of(store.uri) for store in (storage, table.storage))
     if is_inside(storage, table.storage) or f"{inner}/".startswith(f"{outer}/"):
         return without_secrets(table.uri)
     if isinstance(storage, LocalStorage):

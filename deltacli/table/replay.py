@@ -15,7 +15,6 @@ from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.data_files import canonical
 from deltacli.delta.log.actions import Action, read_actions, stream_actions
 from deltacli.delta.log.file_actions import (
     FileBatch,
@@ -34,6 +33,7 @@ from deltacli.delta.log.file_actions import (
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
+from deltacli.delta.paths.spelling import canonical
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import commit_location, is_large, read_commit, stream_commit, stream_lines

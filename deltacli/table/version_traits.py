@@ -5,8 +5,8 @@ from __future__ import annotations
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.data_files import are_absolute
 from deltacli.delta.partitions.values import kernel_refuses
+from deltacli.delta.paths.spelling import are_absolute
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, OTHER_DIRECTORIES, TIMES_BEYOND_NANOSECONDS, traits_of
 from deltacli.delta.schema.types import PrimitiveType, has_timestamps
 from deltacli.table.version import Snapshot
@@ -65,7 +65,7 @@ def _has_files_elsewhere(snapshot: Snapshot) -> bool:
         absolute = pc.filter(paths, are_absolute(paths))
         if not len(absolute):
             return False
-        from deltacli.delta.listing import PathKeys
+        from deltacli.delta.paths.keys import PathKeys
 
         return bool(PathKeys((storage.uri, *storage.aliases)).of_log(absolute).keys.null_count)
 

@@ -19,11 +19,12 @@ from deltacli.core import errors
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import with_article
-from deltacli.delta.data_files import key_text
-from deltacli.delta.listing import HiddenNames, binary_paths, find_table_roots, kind_of_directories, partition_names
+from deltacli.delta.listing import HiddenNames, find_table_roots, kind_of_directories, partition_names
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration, read_metadata
+from deltacli.delta.paths.keys import binary_paths
+from deltacli.delta.paths.spelling import key_text
 from deltacli.delta.schema.types import parse_schema
 from deltacli.storage import PathKind, ReadStorage, Storage, WalkEntry, is_flat_level, link_targets
 from deltacli.work.files.listing import (

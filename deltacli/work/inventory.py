@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Self
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote
 
 import orjson
 
@@ -34,8 +34,8 @@ from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import some_of
-from deltacli.delta.data_files import decode_column
 from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode_column, spellings_of_root
 from deltacli.storage import PathKind, ReadStorage, Storage
 
 # -- batches of an inventory -------------------------------------------------------------------------------------------
@@ -59,9 +59,7 @@ _SIZES_BELOW = float(1 << 62)
 _NUMBER = rb"^[0-9]{1,18}$"
 _PLAIN_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z?$"
 _NAMED_ZONE = "/"
-_ABSOLUTE = "^(?:[A-Za-z][A-Za-z0-9+.-]*:/|/)"
 _ODD = r"//|^/|/$|^$|(?:^|/)[.][.]?(?:/|$)"
-_ALIASES = (("s3", "s3a", "s3n"), ("abfss", "abfs"), ("wasbs", "wasb"))
 
 
 class InventoryColumns(NamedTuple):
@@ -132,7 +130,7 @@ class BelowRoots:
     """Removes the root of a table, in any of its URI forms, from paths."""
 
     def __init__(self, roots: Sequence[str]) -> None:
-        self._starts = tuple(dict.fromkeys(start for root in roots for start in _spellings(root)))
+        self._starts = tuple(dict.fromkeys(start for root in roots for start in spellings_of_root(root)))
 
     def cut(self, paths: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
         """Return the paths without the root, and a mask of the paths below it.
@@ -140,7 +138,7 @@ class BelowRoots:
         Absolute paths of the root and all relative paths are below it. Paths with empty or dot segments do not count as
         below the root: deltacli listings never contain them, and `..` leads out of the table.
         """
-        absolute = pc.match_substring_regex(paths, _ABSOLUTE)
+        absolute = pc.match_substring_regex(paths, IS_ABSOLUTE.pattern)
         inside = pc.invert(absolute)
         if pc.any(absolute).as_py():
             for start in self._starts:
@@ -259,17 +257,6 @@ def _plain(values: Any) -> Any:
 def _is_text(kind: Any) -> bool:
     kinds = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(), pa.binary_view())
     return kind in kinds
-
-
-def _spellings(root: str) -> list[bytes]:
-    """Yield the possible beginnings of absolute paths below a root."""
-    scheme, colon, rest = root.rstrip("/").partition("://")
-    if not colon or scheme.lower() == "file":
-        path = unquote_to_bytes(rest) if colon else root.rstrip("/").encode("utf-8", "surrogateescape")
-        path = b"/" + path.lstrip(b"/")
-        return [start + path.rstrip(b"/") + b"/" for start in (b"", b"file:", b"file://", b"file://localhost")]
-    names = next((names for names in _ALIASES if scheme.lower() in names), (scheme,))
-    return [f"{name}://{rest}/".encode("utf-8", "surrogateescape") for name in names]
 
 
 def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadable:

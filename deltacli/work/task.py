@@ -20,7 +20,16 @@ from deltacli.core.errors import parameter
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import cached_property, dataclass, pattern
 from deltacli.core.units import plural
-from deltacli.delta.data_files import canonical, decode, without_dots
+from deltacli.delta.paths.spelling import (
+    IS_ABSOLUTE,
+    canonical,
+    climbs,
+    decode,
+    name_below,
+    possible_places,
+    root_of,
+    without_dots,
+)
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage, path_external
 from deltacli.storage.base import StoreWithBounds, is_below
 from deltacli.storage.local import will_read
@@ -154,8 +163,6 @@ it is short. One with `small_results` gets more pieces in flight than threads in
 
 # -- the files that a log names. Spec: Add File and Remove File --------------------------------------------------------
 
-_ABSOLUTE = pattern(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
-"""The same rule as in `validate`: without a slash, a colon is part of a name."""
 _URI = pattern(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
@@ -166,8 +173,7 @@ def read_prefixes(prefixes: Iterable[str]) -> Allowed:
         if prefix[:5].lower() == "file:":
             found.append(canonical(prefix))
         elif "://" in prefix:
-            # Only the store can decide whether a `%` in its URI is an escape or a literal character.
-            found += dict.fromkeys((canonical(prefix), canonical(prefix.replace("%", "%25"))))
+            found += possible_places(prefix)
         else:
             found.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")
     return Allowed.of(found)
@@ -196,7 +202,7 @@ class TableFiles:
         self._storage = storage
         self._open_other = open_other
         self._allowed = allowed
-        self._root = f"{canonical(storage.uri).rstrip('/')}/"
+        self._root = f"{root_of(storage.uri)}/"
         self._others: dict[str, Storage] = {}
         self._lock = Lock()
         self._real: dict[str, str] = {}
@@ -210,7 +216,7 @@ class TableFiles:
         The file is given as in the log: percent-encoded, relative or absolute. Raises PathExternal if the file is
         outside the table and the allowed prefixes, and UsageError if the allowed store has an unsupported scheme.
         """
-        if not _ABSOLUTE.match(path):
+        if not IS_ABSOLUTE.match(path):
             return self.below_root(decode(path))
         place = _place_of(path)
         if place.startswith(self._root):
@@ -224,24 +230,24 @@ class TableFiles:
 
     def announce(self, path: str) -> None:
         """Say that a file given as in the log will be read soon, so that a disk can fetch it while others are read."""
-        if not _ABSOLUTE.match(path):
+        if not IS_ABSOLUTE.match(path):
             will_read(*self.below_root(decode(path)))
 
     def inside(self, path: str) -> str | None:
         """Return the path below the root of a file given as in the log; None if it is elsewhere. Opens no store."""
-        if not _ABSOLUTE.match(path):
+        if not IS_ABSOLUTE.match(path):
             return inner_path(decode(path))
         place = _place_of(path)
         return inner_path(place[len(self._root) :]) if place.startswith(self._root) else None
 
     def inside_as_written(self, path: str) -> str | None:
         """Return the same for the path that `as_written` returns."""
-        is_relative = not _ABSOLUTE.match(path)
+        is_relative = not IS_ABSOLUTE.match(path)
         return inner_path(path) if is_relative and decode(path) != path else None
 
     def is_refused(self, path: str) -> bool:
         """Return whether `locate` certainly raises PathExternal, at a fraction of its cost. A refusal is recorded."""
-        if not _ABSOLUTE.match(path):
+        if not IS_ABSOLUTE.match(path):
             return False
         place = _place_of(path)
         if place.startswith(self._root) or self._is_allowed(place):
@@ -254,13 +260,13 @@ class TableFiles:
 
         Used if the file that `locate` returns does not exist, because some writers do not encode paths.
         """
-        is_relative = not _ABSOLUTE.match(path)
+        is_relative = not IS_ABSOLUTE.match(path)
         return self.below_root(path) if is_relative and decode(path) != path else None
 
     def below_root(self, path: str) -> tuple[ReadStorage, str]:
         """Return the store and the path of a file given relative to the table, not encoded."""
-        inner = without_dots(path)
-        if not _climbs(inner):
+        inner = name_below(path)
+        if not climbs(inner):
             return self._storage, inner
         uri = _URI.match(self._root)
         start, directory = (uri[1], uri[2]) if uri is not None else ("", self._root)
@@ -338,10 +344,5 @@ def _place_of(path: str) -> str:
 
 def inner_path(path: str) -> str | None:
     """Return a path relative to a directory, without inner dot segments; None if it leaves the directory."""
-    inner = without_dots(path)
-    return None if _climbs(inner) else inner
-
-
-def _climbs(path: str) -> bool:
-    """Return whether a relative path without inner dot segments leaves the directory that it is relative to."""
-    return path == ".." or path.startswith("../")
+    inner = name_below(path)
+    return None if climbs(inner) else inner

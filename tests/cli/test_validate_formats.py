@@ -340,6 +340,7 @@ def test_a_percent_sign_is_not_an_escape() -> None:
         ("s3://b/t", "s3://b/t", "p q", "s3://b/t/p q", "s3://b/t/p q", "s3://b/t/p%20q"),
         ("s3://b/t", "s3://b/t", "", "s3://b/t", "s3://b/t", "s3://b/t"),
         ("t", "file://{cwd}/t", "s3://b/x%20y", "s3://b/x%20y", "s3://b/x%20y", "s3://b/x%20y"),
+        ("t", "file://{cwd}/t", "at:03/x", "t/at:03/x", "t/at:03/x", "t/at%3A03/x"),
         ("t", "file://{cwd}/t", "/data/x", "/data/x", "/data/x", "file:///data/x"),
         ("t", "file://{cwd}/t", "{cwd}/u/x", "{cwd}/u/x", "u/x", "u/x"),
     ],

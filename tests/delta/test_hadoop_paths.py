@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.data_files import canonical
-from deltacli.delta.hadoop_paths import (
+from deltacli.delta.paths.hadoop import (
     are_spelled_otherwise,
     make_absolute,
     respell,
     spell_as_hadoop,
     spell_root_as_hadoop,
 )
+from deltacli.delta.paths.spelling import canonical
 
 # What `new Path(…).toUri().toString()` of Hadoop returns for the decoded path of each.
 SPELLED = {

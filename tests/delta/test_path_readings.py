@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.log.path_readings import SpelledAction, read_as_engines
+from deltacli.delta.paths.engine_readings import SpelledAction, read_as_engines
 
 ROOT = "file:///lake/t"
 ABSOLUTE = f"{ROOT}/a"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.path_spellings import common_spelling, common_spellings, other_readings
+from deltacli.delta.paths.lookalikes import common_spelling, common_spellings, other_readings
 
 ALIKE = (
     ("c=13:00/a.parquet", "c=13%3A00/a.parquet", "c=13%253a00/a.parquet", "C=13:00/A.PARQUET"),

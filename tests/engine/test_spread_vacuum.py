@@ -20,7 +20,8 @@ from deltacli.changing.change import carry_out
 from deltacli.core.errors import ClusterFailed, DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT
-from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
+from deltacli.delta.listing import HiddenNames
+from deltacli.delta.paths.keys import PathKeys, binary_paths
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.vacuum.execute import execute_vacuum

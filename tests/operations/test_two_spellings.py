@@ -10,7 +10,7 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused
-from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS
+from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.table.ambiguous_files import find_ambiguous_files
 from deltacli.table.file_history import NamedFiles, read_references

@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.data_files import canonical
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.paths.spelling import canonical
 from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, LocatedAction
 from tests.support import strategies as some

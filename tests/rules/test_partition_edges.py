@@ -84,6 +84,11 @@ def keyed(paths: Sequence[str]) -> StateView:
         (["a", "A"], ["the path differs from a only in case"]),
         (["A", "é", "a", "É"], ["the path differs from A only in case", "the path differs from é only in case"]),
         (["a", "A", "a", "A"], ["the path differs from a only in case"]),
+        # One name on a file system that ignores case, as a vacuum takes them: two forms of sigma, and of double s.
+        (["σ", "ς"], ["the path differs from σ only in case"]),
+        (["straße", "STRASSE"], ["the path differs from straße only in case"]),
+        (["é", "e\u0301"], ["the path differs from é only in how its letters are composed"]),
+        (["É", "e\u0301"], ["the path differs from É only in case"]),
     ],
 )
 def test_paths_that_differ_only_in_case_are_reported_once(paths: Sequence[str], expected: list[str]) -> None:

@@ -23,7 +23,7 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.paths.keys import PathKeys
 from deltacli.storage import (
     Created,
     Creation,

@@ -13,7 +13,8 @@ from pathlib import Path
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, NotATable, Refused
 from deltacli.core.machine import fixed_clock
-from deltacli.delta.data_files import decode, vector_file
+from deltacli.delta.data_files import vector_file
+from deltacli.delta.paths.spelling import decode
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import RepairOutcome, plan_repair
 from deltacli.storage import open_storage

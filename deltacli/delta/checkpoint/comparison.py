@@ -14,11 +14,12 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowType, Json
-from deltacli.delta.data_files import canonical_column, unique_id_column
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.encoding.value_text import date_texts, json_column, parse_moment
 from deltacli.delta.log.actions import FIELDS, FieldType
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.paths.spelling import canonical_column
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.columns import as_single
 from deltacli.delta.stats.schema import BOUNDS, leaf_columns

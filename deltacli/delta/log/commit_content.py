@@ -22,12 +22,13 @@ from deltacli.arrow import pa
 from deltacli.core.errors import NOTHING_CHANGED, DoubleQuoted, Refused, command
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import canonical, canonical_column, unique_id, unique_id_column
+from deltacli.delta.data_files import unique_id, unique_id_column
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, Action, too_deep
 from deltacli.delta.log.file_actions import key_column, num_records_column, parse_num_records
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
+from deltacli.delta.paths.spelling import canonical, canonical_column
 from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
 
 _OURS = "the new commit"

@@ -20,16 +20,10 @@ from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowField, Json
 from deltacli.core.units import OLDEST_MS
-from deltacli.delta.data_files import (
-    canonical,
-    canonical_column,
-    decode_column,
-    fault_of,
-    unique_id,
-    unique_id_column,
-)
+from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.actions import Action, json_type, missing, schema_of_action, shown, wrong_type
+from deltacli.delta.paths.spelling import canonical, canonical_column, decode_column
 
 if TYPE_CHECKING:
     from deltacli.delta.encoding.many_values import KeyIndex

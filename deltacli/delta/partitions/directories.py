@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import UsageError, parameter
-from deltacli.delta.data_files import decode_hive
 from deltacli.delta.listing import directories_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import HIVE_DEFAULT, parse_partition_values
+from deltacli.delta.paths.spelling import decode_hive
 from deltacli.delta.predicate.parse import parse_on_partitions
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import Kind, StructField, places_of, value_kind

@@ -6,11 +6,10 @@ The protocol takes them from the log, so files may be anywhere: below random pre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.data_files import decode
+from deltacli.delta.paths.spelling import decode, decode_hive_text
 
 _HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 _FILE_NAME = "[^/]*$"
@@ -39,7 +38,7 @@ def are_in_hive_directories(adds: RecordBatch, columns: Sequence[str]) -> bool:
 def _has_values(directory: str, *values: str, columns: Sequence[str]) -> bool:
     """Return whether the path of a directory in a log names each column with its value."""
     named = {
-        unquote(name): unquote(value)
+        decode_hive_text(name): decode_hive_text(value)
         for name, is_named, value in (segment.partition("=") for segment in decode(directory).split("/"))
         if is_named
     }

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import unquote
 
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis, basis_of, past_of, require_clock, require_same
@@ -24,6 +23,7 @@ from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema import to_arrow
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.parser import Form, parse_expression
@@ -123,7 +123,7 @@ class Append:
         protocol or metadata have changed since, FileMissing for a file that is gone, and what `Gate.commit` raises.
         """
         new, since = NewFiles(gate.table), gate.table.machine.monotonic()
-        sizes = {unquote(one.file.path): one.file.size_bytes for one in self.files}
+        sizes = {decode(one.file.path): one.file.size_bytes for one in self.files}
         try:
             done = gate.commit(
                 self._request,

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import quote
 
 from deltacli.arrow import pa
 from deltacli.changing.basis import Act, Basis
@@ -42,13 +41,13 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural
-from deltacli.delta.data_files import decode_hive
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.partitions.canonical import TIME_WITH_ZONE, CanonicalValue, canonical_value, require_zone
 from deltacli.delta.partitions.values import HIVE_DEFAULT, Spelling, is_text, spelling_of
+from deltacli.delta.paths.spelling import decode_hive, encode
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
@@ -547,7 +546,7 @@ class _Converting:
         kept = [(path, one) for path, one in part if not one.fault]
         places = [self._listed.files[path] for path, _ in kept]
         columns: dict[str, list[Any]] = {
-            "path": [quote(path, safe="/=-._~", errors="surrogateescape") for path, _ in kept],
+            "path": [encode(path) for path, _ in kept],
             "partitionValues": [self._partition_values(path) for path, _ in kept],
             "size": [size for size, _ in places],
             "modificationTime": [modified for _, modified in places],

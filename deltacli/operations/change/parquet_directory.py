@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from deltacli.core.errors import Refused, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
-from deltacli.delta.data_files import VECTOR_FILE, decode
+from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.spelling import decode
 from deltacli.operations.change.file_names import SUCCESS, WritersByName, find_writers
 
 if TYPE_CHECKING:

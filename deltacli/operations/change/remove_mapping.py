@@ -19,13 +19,13 @@ from deltacli.core.made_once import dataclass
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action
-from deltacli.delta.data_files import decode
 from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import with_spelled_keys
+from deltacli.delta.paths.spelling import decode
 from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.plan import new_directory, own_fields, rules_of

@@ -33,13 +33,12 @@ from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.delta.data_files import canonical_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
-from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
-from deltacli.delta.path_spellings import name_files
+from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
+from deltacli.delta.paths.spelling import canonical_column, key_bytes, name_files
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
@@ -267,7 +266,7 @@ def plan_stats(
     ambiguous: Set[bytes] = frozenset()
     if files:
         twice = _twice(snapshot, [prints for *_, prints in found])
-        ambiguous = frozenset(file.name.encode("utf-8", "surrogateescape") for file in find_ambiguous_files(snapshot))
+        ambiguous = frozenset(key_bytes(file.name) for file in find_ambiguous_files(snapshot))
     plan = replace(plan, live=live, files=files, size_bytes=size_bytes, twice=twice, ambiguous=ambiguous)
     if not examines:
         return plan

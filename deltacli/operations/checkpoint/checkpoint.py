@@ -38,12 +38,12 @@ from deltacli.delta.checkpoint.layout import (
     choose_layout,
     classic_path,
 )
-from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log import segment
 from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
-from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
 from deltacli.delta.partitions.values import partition_type
+from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
+from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, StateRows, WrittenCheckpoint

@@ -22,9 +22,9 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural, short_repr
-from deltacli.delta.data_files import key_text
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
+from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.plan import CopyPlan, Lag, diverged, plan_copy, plan_start, require_state
 from deltacli.operations.copy.relative import RelativeLog

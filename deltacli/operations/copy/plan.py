@@ -27,9 +27,8 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import plural, short_repr, some_of
-from deltacli.delta.data_files import are_absolute, key_text, no_vector_ids, unique_id_column
+from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import (
     SIDECAR_DIRECTORY,
@@ -43,6 +42,8 @@ from deltacli.delta.log.segment import (
     read_listing,
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, key_text
 from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyLevel, CopyRequest

@@ -11,16 +11,16 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 from uuid import UUID
 
 from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import BinaryFile
-from deltacli.delta.data_files import are_absolute, encode_z85, key_text
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import encode_z85
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, make_log_file
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import are_absolute, encode, key_text
 from deltacli.storage import ReadStorage
 from deltacli.storage.base import FileStat
 
@@ -102,7 +102,7 @@ class RelativeLog:
         before = json.dumps(file)
         path, vector = file.get("path"), file.get("deletionVector")
         if isinstance(path, str) and (below := self._below(path)) is not None:
-            file["path"] = quote(below, safe="/=-._~", errors="surrogateescape")
+            file["path"] = encode(below)
         if isinstance(vector, dict) and vector.get("storageType") == "p":
             below = self._below(vector.get("pathOrInlineDv"))
             match = None if below is None else _VECTOR.fullmatch(below)

@@ -10,9 +10,9 @@ from deltacli.core.errors import ConflictLost, FileMissing, StorageFailed, Unrea
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.delta.data_files import key_text
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
+from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.copy.plan import CopyPlan
 from deltacli.operations.copy.request import CopyLevel
 from deltacli.operations.log.log_copy import log_location

@@ -25,7 +25,6 @@ from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.file_actions import file_key
-from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
     CheckpointInstance,
@@ -42,6 +41,7 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
+from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown

@@ -36,8 +36,8 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
-from deltacli.delta.data_files import decode
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
+from deltacli.delta.paths.spelling import decode
 from deltacli.operations.optimize.plan import (
     Find,
     OpenBin,

@@ -25,11 +25,11 @@ from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z
 from deltacli.delta.encoding.digests import codes
 from deltacli.delta.encoding.many_values import repeated
 from deltacli.delta.log.file_actions import num_records_column
-from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import is_text, partition_columns, with_spelled_keys
-from deltacli.delta.path_spellings import name_files
+from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
+from deltacli.delta.paths.spelling import key_bytes, name_files
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.ambiguous_files import find_ambiguous_files
@@ -389,7 +389,7 @@ class LiveReader:
         self._ids: list[RecordBatch] | None = [] if with_ids else None
         self._files: TableFiles = snapshot.table.files()
         self._condition = condition
-        names = [file.name.encode("utf-8", "surrogateescape") for file in find_ambiguous_files(snapshot)]
+        names = [key_bytes(file.name) for file in find_ambiguous_files(snapshot)]
         self._ambiguous_names = pa.array(names, pa.binary())
 
     def read(self, adds: RecordBatch) -> LivePart | None:

@@ -30,8 +30,7 @@ from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural, short_repr
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.delta.data_files import key_text, unique_id_column
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action, require_free
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
@@ -39,6 +38,8 @@ from deltacli.delta.log.random_prefixes import LETTERS, prefix_length, uses_rand
 from deltacli.delta.log.row_ids import mark_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import best_spelling, directory_of, is_text, with_spelled_keys
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import key_text
 from deltacli.delta.schema.to_arrow import iceberg_compat
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType

@@ -25,7 +25,7 @@ from deltacli.arrow import pa
 from deltacli.arrow.batches import first_rows
 from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
-from deltacli.delta.data_files import canonical, canonical_column, unique_id
+from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
@@ -38,6 +38,7 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
+from deltacli.delta.paths.spelling import canonical, canonical_column, key_bytes
 from deltacli.delta.protocol.features import require_readable
 from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
@@ -619,7 +620,7 @@ def fields_of_adds(table: TableHandle, version: int, paths: Iterable[str], name:
     paths = sorted(set(paths))
     if not paths or version < 0:
         return {}
-    wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
+    wanted = pa.array([key_bytes(path) for path in paths], pa.binary())
 
     def values_of(adds: pa.RecordBatch) -> dict[str, Any]:
         found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))

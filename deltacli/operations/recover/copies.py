@@ -23,7 +23,7 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress, weighed
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, format_timestamp
-from deltacli.delta.data_files import key_text
+from deltacli.delta.paths.spelling import key_text
 from deltacli.engine.base import Engine
 from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.storage import Created, Creation, ReadStorage, Storage

@@ -15,8 +15,6 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, plural
-from deltacli.delta.data_files import canonical, key_text
-from deltacli.delta.listing import PathKeys, binary_paths
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.segment import (
     HINT_NAME,
@@ -29,6 +27,8 @@ from deltacli.delta.log.segment import (
     commit_name,
     read_hint,
 )
+from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.spelling import key_text, possible_roots, root_of
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     StoredFile,
@@ -578,8 +578,8 @@ def _is_clone_of(storage: ReadStorage, table: TableHandle) -> bool:
         parameters = info.get("operationParameters")
         source = parameters.get("source") if isinstance(parameters, dict) else None
         if info.get("operation") == "CLONE" and isinstance(source, str):
-            place = canonical(source.removeprefix("delta.").strip("`")).rstrip("/")
-            return place in {canonical(uri).rstrip("/") for uri in (table.storage.uri, *table.storage.aliases)}
+            places = possible_roots(source.removeprefix("delta.").strip("`"))
+            return not places.isdisjoint(map(root_of, (table.storage.uri, *table.storage.aliases)))
     return False
 
 

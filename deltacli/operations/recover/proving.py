@@ -18,10 +18,12 @@ from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import named_ranges, plural
-from deltacli.delta.data_files import key_text, unique_id_column
-from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
+from deltacli.delta.data_files import unique_id_column
+from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, commit_name
+from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of

@@ -23,8 +23,8 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.paths.spelling import key_bytes, key_text
 from deltacli.engine.base import Engine
 from deltacli.operations.recover.copies import NotedChecksums, compare_digests, copy_file
 from deltacli.operations.recover.verify import Problem, verify
@@ -355,7 +355,7 @@ class FileMap(ReadOnlyFiles):
 
 
 def _bytes_of(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
+    return key_bytes(name)
 
 
 # -- where missing files may be ----------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from typing import Any, Self
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
-from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text
+from deltacli.delta.paths.spelling import encode_least, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
 from deltacli.table.live_files import FileKind, NeededFiles, whole
@@ -23,8 +23,6 @@ from deltacli.work.task import TableStores
 
 _NEAR_FILES, _FAR_FILES = 256, 8
 """Files that are read by one piece: of a store that answers in a millisecond, and of one over a network."""
-
-_LOOKS_ABSOLUTE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class Problem(StrEnum):
@@ -123,14 +121,14 @@ def _within(
     )
     columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, whole(needed.files["rows"])))
     footers = [
-        (file_facts.ListedFile(as_in_log(key_text(path)), size), rows)
+        (file_facts.ListedFile(encode_least(key_text(path)), size), rows)
         for path, size, rows in zip(*columns, strict=True)
     ]
     row_of = dict(zip(pc.take(paths, of_vectors).to_pylist(), of_vectors.to_pylist(), strict=True))
     vectors: list[tuple[int, Descriptor]] = []
     stated = pc.filter(needed.vectors, pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
     for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
-        at = {"pathOrInlineDv": as_in_log(key_text(path))} if descriptor["storageType"] == "p" else {}
+        at = {"pathOrInlineDv": encode_least(key_text(path))} if descriptor["storageType"] == "p" else {}
         vectors.append((row_of[path], {**without_nulls(descriptor), **at}))
     known = dict(zip(map(key_text, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
     told = faults_within(footers, [vector for _, vector in vectors], known, stores, engine, progress)
@@ -199,9 +197,3 @@ def _fault_of_footer(read: file_facts.FooterRead, expected: int | None) -> Fault
 def without_nulls(descriptor: Mapping[str, object]) -> dict[str, object]:
     """Return the fields of a deletion vector that are stated."""
     return {name: value for name, value in descriptor.items() if value is not None}
-
-
-def as_in_log(path: str) -> str:
-    """Return a path below the root as a log names it: percent-encoded, as far as that is needed."""
-    encoded = path.replace("%", "%25")
-    return encoded.replace(":", "%3A", 1) if _LOOKS_ABSOLUTE.match(encoded) else encoded

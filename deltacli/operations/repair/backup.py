@@ -28,7 +28,6 @@ from deltacli.core.errors import (
 )
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,
@@ -38,6 +37,7 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
+from deltacli.delta.paths.keys import PathKeys
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.copies import copy_file, refuse_sparse
 from deltacli.operations.recover.log_files import fault_of_log_file

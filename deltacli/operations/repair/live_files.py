@@ -25,10 +25,10 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, num_records_column
 from deltacli.delta.log.segment import LogListing, parse_log_path
+from deltacli.delta.paths.keys import PathKeys
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.log_files import data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import find_in, tags_of

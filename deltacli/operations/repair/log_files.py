@@ -21,7 +21,6 @@ from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, NotA
 from deltacli.core.made_once import dataclass
 from deltacli.core.typing import BinaryFile, RecordBatch
 from deltacli.core.units import format_size, plural
-from deltacli.delta.data_files import decode
 from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,
@@ -40,6 +39,7 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
+from deltacli.delta.paths.spelling import decode
 from deltacli.operations.checkpoint.checkpoint import (
     CheckpointRequest,
     plan_checkpoint,

@@ -23,10 +23,10 @@ from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, Storage
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import plural
-from deltacli.delta.data_files import canonical, decode, key_text
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions
+from deltacli.delta.paths.spelling import canonical, decode, key_text
 from deltacli.delta.schema.file_columns import count_leaves, hybrid_column, rebased
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.live_files import (

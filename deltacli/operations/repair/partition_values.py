@@ -23,12 +23,12 @@ from deltacli.core.errors import UsageError, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.data_files import canonical, decode_hive
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
 from deltacli.delta.partitions.canonical import TIME_WITH_ZONE, canonical_value
 from deltacli.delta.partitions.given_values import GivenValue, parse_given_value
 from deltacli.delta.partitions.values import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, may_be_equal, spelling_of
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import canonical, decode_hive
 from deltacli.delta.schema.types import PrimitiveType, places_of
 from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, left
 from deltacli.rules.framework.base import Finding, Severity

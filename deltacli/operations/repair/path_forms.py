@@ -32,15 +32,15 @@ from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import (
     EMPTY_VECTOR_DIRECTORY,
-    are_absolute,
     describe_empty_vector,
     empty_vector_bytes,
     unique_id_column,
     vector_file,
 )
-from deltacli.delta.hadoop_paths import are_spelled_otherwise, respell, spell_as_hadoop, spell_root_as_hadoop
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.paths.hadoop import are_spelled_otherwise, respell, spell_as_hadoop, spell_root_as_hadoop
+from deltacli.delta.paths.spelling import are_absolute
 from deltacli.operations.repair.plan import Planned, Run, Step, left
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import StepKind

@@ -17,10 +17,11 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, quoted
 from deltacli.core.made_once import NamedTuple
-from deltacli.delta.data_files import key_text, vector_file
-from deltacli.delta.listing import PathKeys, binary_paths
-from deltacli.delta.path_spellings import common_spelling, common_spellings
-from deltacli.operations.recover.verify import as_in_log, faults_within
+from deltacli.delta.data_files import vector_file
+from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.lookalikes import common_spelling, common_spellings
+from deltacli.delta.paths.spelling import encode_least, key_bytes, key_text
+from deltacli.operations.recover.verify import faults_within
 from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.storage import folds_names
 from deltacli.table.live_files import FileKind, NeededFiles, look_for, needed_files, whole
@@ -161,7 +162,7 @@ def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> 
 
 def _sizes_of(table: TableHandle, paths: Sequence[str]) -> dict[str, int]:
     """Return the bytes of the files that are there."""
-    in_log = pa.array([as_in_log(path) for path in dict.fromkeys(paths)], pa.string())
+    in_log = pa.array([encode_least(path) for path in dict.fromkeys(paths)], pa.string())
     unknown = pa.nulls(len(in_log), pa.int64())
     needed = needed_files((table.storage.uri,), in_log, unknown, unknown)
     there, sizes = look_for(table.storage, needed, table.engine, table.progress)
@@ -176,7 +177,7 @@ class _Search:
         self._table, self._now, self._missing, self._sizes = table, now, missing, sizes
         self._by_spelling: dict[bytes, list[str]] = {}
         for name in sizes:
-            self._by_spelling.setdefault(_spelling_of(name), []).append(name)
+            self._by_spelling.setdefault(common_spelling(key_bytes(name)), []).append(name)
 
     def match_data(self, statistics: Mapping[bytes, str | None]) -> dict[bytes, OtherNames]:
         """Return the data files that fit missing ones."""
@@ -188,7 +189,7 @@ class _Search:
             spellings = self._by_spelling.get(common_spelling(key), [])
             same_size.sort(key=lambda name: name not in spellings)
             pairs += ((key, name, rows) for name in same_size[: _MOST_COMPARED + 1])
-        footers = [(ListedFile(as_in_log(name), self._sizes[name]), rows) for _, name, rows in pairs]
+        footers = [(ListedFile(encode_least(name), self._sizes[name]), rows) for _, name, rows in pairs]
         faults = faults_within(
             footers, [], {}, self._table.over(self._table.storage).stores, self._table.engine, self._table.progress
         )
@@ -226,7 +227,7 @@ class _Search:
         same = []
         for name in names:
             try:
-                true = true_statistics(files, self._now.config, as_in_log(name), has_vector=False)
+                true = true_statistics(files, self._now.config, encode_least(name), has_vector=False)
             except DeltacliError:
                 continue  # a file that cannot be read as one of this table proves nothing
             if is_true(stated, true):
@@ -241,7 +242,9 @@ class _Search:
             stated = {name: value for name, value in descriptor.items() if value is not None}
             in_order = sorted(candidates, key=lambda name: not _may_be_named(name, key, stated))
             pairs += ((key, name, stated) for name in in_order[:_MOST_COMPARED])
-        as_if_there = [{**stated, "storageType": "p", "pathOrInlineDv": as_in_log(name)} for _, name, stated in pairs]
+        as_if_there = [
+            {**stated, "storageType": "p", "pathOrInlineDv": encode_least(name)} for _, name, stated in pairs
+        ]
         stores = self._table.over(self._table.storage).stores
         faults = faults_within([], as_if_there, self._sizes, stores, self._table.engine, self._table.progress)
 
@@ -288,17 +291,12 @@ def _mark_shared(chosen: Mapping[bytes, OtherNames]) -> dict[bytes, OtherNames]:
     return {key: fit._replace(is_shared=claims[fit.names[0]] > 1) for key, fit in chosen.items()}
 
 
-def _spelling_of(name: str) -> bytes:
-    return common_spelling(name.encode("utf-8", "surrogateescape"))
-
-
 def _may_be_named(name: str, key: bytes, descriptor: Descriptor) -> bool:
     """Return whether a name is another reading of the name of a vector's file, or of its descriptor."""
     text = str(descriptor.get("pathOrInlineDv"))
-    readings = [key, text.strip().encode("utf-8", "surrogateescape")]
-    readings.append(f"deletion_vector_{text}.bin".encode("utf-8", "surrogateescape"))
+    readings = [key, key_bytes(text.strip()), key_bytes(f"deletion_vector_{text}.bin")]
     as_relative = vector_file(text)
     if as_relative is not None:
-        readings.append(as_relative.encode("utf-8", "surrogateescape"))
-    spelling = _spelling_of(name)
+        readings.append(key_bytes(as_relative))
+    spelling = common_spelling(key_bytes(name))
     return any(common_spelling(reading) == spelling for reading in readings)

@@ -18,11 +18,12 @@ from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.progress import SILENT
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text, unique_id_column
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log

@@ -18,7 +18,6 @@ from deltacli.core.errors import Refusal, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_duration, plural
-from deltacli.delta.data_files import canonical_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
@@ -40,6 +39,7 @@ from deltacli.delta.log.state import (
     parse_integer,
     parse_interval,
 )
+from deltacli.delta.paths.spelling import canonical_column
 from deltacli.delta.protocol.feature_changes import REMOVALS
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import FEATURES

@@ -12,11 +12,12 @@ from deltacli.arrow import pa
 from deltacli.core.errors import StorageFailed
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.data_files import key_text, unique_id_column
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions_leniently
 from deltacli.delta.log.segment import LogFile
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import key_bytes, key_text
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.log_files import complete_versions, data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source, find_in, put_found, tags_of
@@ -159,7 +160,7 @@ def _older(now: Snapshot, target: Snapshot, names: Set[str], where: Mask | None)
     storage = now.table.storage
 
     def bytes_of(lost: Iterable[str]) -> ArrowArray:
-        return pa.array([name.encode("utf-8", "surrogateescape") for name in lost], pa.binary())
+        return pa.array([key_bytes(name) for name in lost], pa.binary())
 
     def lost_of(version: Snapshot) -> ArrowArray:
         fields = (*VERIFIED, "partitionValues")
@@ -230,7 +231,7 @@ def _using(batch: RecordBatch, names: Set[str], table: TableHandle) -> set[str]:
 
 def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> RecordBatch:
     """Return the few adds that may need one of these files, without a loop over all."""
-    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
     keys, paths = PathKeys((storage.uri, *storage.aliases)), batch.column("path")
     of_data = keys.of_log(paths)
     of_vectors = keys.of_vectors(unique_id_column(batch.column("deletionVector")))

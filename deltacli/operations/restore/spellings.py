@@ -22,8 +22,8 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.errors import Refusal, command
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import key_text, unique_id_column
-from deltacli.delta.log.path_readings import (
+from deltacli.delta.data_files import unique_id_column
+from deltacli.delta.paths.engine_readings import (
     BEFORE_COMMITS,
     OWN_READING,
     RULES_OF_SPELLINGS,
@@ -32,7 +32,7 @@ from deltacli.delta.log.path_readings import (
     SpelledAction,
     live_vector_ids_of_engines,
 )
-from deltacli.delta.path_spellings import name_files
+from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files, find_live_names
 from deltacli.table.live_files import Mask, chosen_actions
@@ -123,7 +123,7 @@ def _read_adds(
         return found
     storage = snapshot.table.storage
     uris = (storage.uri, *storage.aliases)
-    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
     for adds in chosen_actions(snapshot, keys, chosen, where, ("path", "deletionVector")):
         names_of_adds = name_files(adds.column("path"), uris)
         is_wanted = pc.is_in(names_of_adds, value_set=wanted)

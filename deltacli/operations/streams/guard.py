@@ -17,8 +17,8 @@ from deltacli.changing.basis import FRESH_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.delta.data_files import encoded_root, made_absolute
-from deltacli.delta.listing import PathKeys
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import encoded_root, made_absolute
 from deltacli.delta.streams import Position, Unread
 from deltacli.operations.streams.checkpoints import (
     IN_CHECKPOINTS,

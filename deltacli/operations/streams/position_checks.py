@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from deltacli.delta.data_files import canonical
+from deltacli.delta.paths.spelling import canonical, encode_percent_signs, possible_roots, root_of
 from deltacli.delta.streams import Position, SchemaEntry, SourceKind, Unread
 from deltacli.operations.streams.checkpoints import Finding, SourceOffsets, StreamCheckpoint, Verdict
 from deltacli.storage import LocalStorage, is_address_of
@@ -101,7 +101,7 @@ def is_other_directory(storage: ReadStorage, hadoop_path: str) -> bool:
     is_local_path = scheme is None or scheme[1].lower() == "file"
     if isinstance(storage, LocalStorage) != is_local_path:
         return False
-    spellings = (hadoop_path, hadoop_path.replace("%", "%25"))
+    spellings = (hadoop_path, encode_percent_signs(hadoop_path))
 
     if isinstance(storage, LocalStorage):
         paths = [canonical(spelling) for spelling in spellings]
@@ -110,8 +110,8 @@ def is_other_directory(storage: ReadStorage, hadoop_path: str) -> bool:
         addresses = spellings if scheme is not None else [f"file:{spelling}" for spelling in spellings]
         return not any(is_address_of(storage, address) for address in addresses)
 
-    names = {canonical(spelling).rstrip("/") for spelling in spellings}
-    roots = {canonical(uri).rstrip("/") for uri in (storage.uri, *storage.aliases)}
+    names = possible_roots(hadoop_path)
+    roots = set(map(root_of, (storage.uri, *storage.aliases)))
     is_comparable = not {_name_of_store(name) for name in names}.isdisjoint(map(_name_of_store, roots))
     return is_comparable and names.isdisjoint(roots)
 

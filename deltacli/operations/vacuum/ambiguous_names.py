@@ -16,9 +16,9 @@ from deltacli.core.errors import Unreadable, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import encoded_root, made_absolute
-from deltacli.delta.listing import PathKeys
-from deltacli.delta.log.path_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
+from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling import encoded_root, made_absolute
 from deltacli.operations.vacuum.candidates import Window
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files
 from deltacli.table.rebuild import read_snapshot

@@ -16,12 +16,13 @@ from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
-from deltacli.delta.data_files import drop_first_bytes, encoded_root, key_text, made_absolute
-from deltacli.delta.listing import FileKind, HiddenNames, LogKeys, PathKeys, TableRoots, is_among, kinds, partition_of
+from deltacli.delta.listing import FileKind, HiddenNames, TableRoots, kinds, partition_of
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
+from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
+from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_bytes, key_text, made_absolute
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
@@ -729,7 +730,7 @@ def _without_misnamed(rows: pyarrow.Table, choice: CandidateChoice) -> tuple[pya
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
     """Return the rows whose paths are none of the directories, or files, and in none of them."""
     for directory in directories:
-        name, paths = directory.encode("utf-8", "surrogateescape"), rows.column("path")
+        name, paths = key_bytes(directory), rows.column("path")
         is_inside = pc.or_(pc.starts_with(paths, pattern=name + b"/"), pc.equal(paths, name))
         rows = pc.filter(rows, pc.invert(is_inside))
     return rows
@@ -832,7 +833,7 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
         for _ in walk.files():
             pass
     links = [*walk.links, *(walk.hidden_links if names_hidden else ())]
-    ways = [(_encoded(target), _encoded(link)) for target, link in link_targets(storage, links)]
+    ways = [(key_bytes(target), key_bytes(link)) for target, link in link_targets(storage, links)]
     if not ways:
         return old
 
@@ -854,7 +855,7 @@ def is_live_by_links(
     """Return which files are live by another name, because the path of one of these directories contains a link."""
     names = [name for name in directories if "\0" not in name]
     found = link_targets(storage, names)
-    ways = [(_encoded(target), _encoded(name)) for target, name in found if target != name]
+    ways = [(key_bytes(target), key_bytes(name)) for target, name in found if target != name]
     return _has_needed_name(rows, ways, is_live)
 
 
@@ -891,7 +892,3 @@ def _by_other_names(
         ]
         found_rows += [pc.filter(rows, is_below), pc.filter(rows, is_target)]
     return pa.concat_arrays(found_rows), pa.concat_arrays(found_names)
-
-
-def _encoded(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")

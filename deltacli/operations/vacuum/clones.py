@@ -11,7 +11,7 @@ from deltacli.core.errors import DeltacliError, Refusal, Refused
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import format_timestamp
-from deltacli.delta.data_files import are_absolute
+from deltacli.delta.paths.spelling import are_absolute
 from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ from deltacli.core.errors import (
 from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
+from deltacli.delta.paths.keys import PathKeys
 from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits, adopted

@@ -10,10 +10,12 @@ from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_size, format_timestamp, with_article
-from deltacli.delta.data_files import IS_ABSOLUTE, MANIFESTS, decode, locate_all
-from deltacli.delta.listing import HiddenNames, binary_paths
-from deltacli.delta.log.path_readings import SEVERAL_SPELLINGS
+from deltacli.delta.data_files import MANIFESTS
+from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
+from deltacli.delta.paths.keys import binary_paths
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode, encode_percent_signs, locate_all
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -253,7 +255,7 @@ def _name_of(table: TableHandle, path: str) -> str:
         is_there = table.storage.kind_of(plain) is not PathKind.MISSING
         return plain if is_there or decode(plain) == plain else decode(plain)
     for uri in (table.uri, *table.storage.aliases):
-        for spelling in (path.replace("%", "%25"), path):
+        for spelling in (encode_percent_signs(path), path):
             found = locate_all([spelling], uri)[0]
             if found is not None and (spelling == path or table.storage.kind_of(found) is not PathKind.MISSING):
                 return found

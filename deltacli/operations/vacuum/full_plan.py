@@ -21,9 +21,11 @@ from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_size, format_timestamp, plural
 from deltacli.delta.data_files import MANIFESTS
-from deltacli.delta.listing import HiddenNames, binary_paths, is_among
+from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.keys import binary_paths, is_among
+from deltacli.delta.paths.spelling import key_bytes
 from deltacli.engine.base import ReadAhead
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
@@ -215,7 +217,7 @@ class _Listed:
         visible = pc.invert(is_hidden)
         if not self.prefix:
             return visible
-        return pc.and_(visible, pc.starts_with(keys, pattern=self.prefix.encode("utf-8", "surrogateescape") + b"/"))
+        return pc.and_(visible, pc.starts_with(keys, pattern=key_bytes(self.prefix) + b"/"))
 
 
 def _below(tables: Mapping[str, str]) -> list[str]:
@@ -390,7 +392,7 @@ class _InventoryListing:
 
     def files(self, directory: str = "") -> Iterator[ListedFiles]:
         """Yield the files below a directory. Raises Unreadable (`vacuum.inventory`)."""
-        below = directory.encode("utf-8", "surrogateescape") + b"/"
+        below = key_bytes(directory) + b"/"
         for batch in self._inventory.batches():
             self._outside += batch.outside
             self._without_time += batch.without_time

@@ -7,13 +7,13 @@ not tell which one is meant. Only the store knows: the literal name does not exi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import unquote, unquote_plus
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import Refusal
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.data_files import key_text
+from deltacli.delta.paths.lookalikes import decodings_of
+from deltacli.delta.paths.spelling import key_text
 from deltacli.storage import ReadStorage
 
 _ENCODED = "%[0-9A-Fa-f]{2}|[+]"
@@ -31,7 +31,7 @@ def find_encoded_names(storage: ReadStorage, paths: ArrowArray) -> Iterator[Refu
     suspicious = pc.filter(paths, pc.match_substring_regex(paths, pattern=_ENCODED)).slice(0, _ASKED_FOR)
     names = [key_text(path) for path in suspicious.to_pylist()]
     absent = _missing(storage, names)
-    decoded = {name: _decodings(name) for name in absent}
+    decoded = {name: decodings_of(name) for name in absent}
     candidates = [name for decodings in decoded.values() for name in decodings]
     existing = set(candidates) - set(_missing(storage, candidates))
 
@@ -44,12 +44,6 @@ def find_encoded_names(storage: ReadStorage, paths: ArrowArray) -> Iterator[Refu
             f"{name}, which does not exist, but {min(found)} does",
             facts={"way out": "write the names of the files as they are into the inventory, or list the table"},
         )
-
-
-def _decodings(name: str) -> list[str]:
-    """Return what a name may stand for: decoded as in a URI, and as in an HTML form, where `+` is a space."""
-    decodings = (decode(name, errors="surrogateescape") for decode in (unquote, unquote_plus))
-    return [decoded for decoded in dict.fromkeys(decodings) if decoded != name and "\0" not in decoded]
 
 
 def _missing(storage: ReadStorage, names: Sequence[str]) -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from deltacli.arrow import pa
 from deltacli.core.errors import Unreadable
@@ -21,6 +20,7 @@ from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.typing import ArrowField, ArrowTable
 from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.log.state import TableConfiguration, read_metadata
+from deltacli.delta.paths.spelling import encode
 from deltacli.delta.schema.misnamed_fields import find_misnamed_fields, has_only_known_fields
 from deltacli.delta.schema.types import MODE, NO_COLUMNS, StructField, parse_schema
 from deltacli.operations.vacuum.plan import Reason
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 256, 8
 """Footers that take about a third of a second together, as in `validate --level footers`."""
-_PLAIN_CHARACTERS = "/=-._~"
 
 
 class UnmappedSchemas(NamedTuple):
@@ -174,5 +173,5 @@ class LogicalNameFinder:
 
 def _list_file(path: str, size_bytes: int | None) -> ListedFile:
     """Return a file as the log would name it, with its size; None or a negative one if it is unknown."""
-    name = quote(path.encode("utf-8", "surrogateescape"), safe=_PLAIN_CHARACTERS)
+    name = encode(path)
     return ListedFile(name, size_bytes if size_bytes is not None and size_bytes >= 0 else None)

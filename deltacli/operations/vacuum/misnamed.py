@@ -1,8 +1,8 @@
 """Candidates that may be files which the table needs, under other names.
 
 A needed file can be missing under its name although it is there: a path in the log is one level of encoding off, a copy
-folded letter case, a tool renamed the file (`delta/path_spellings.py`). Its only copy then looks unreferenced. While a
-needed file is missing, a candidate is in doubt if
+folded letter case, a tool renamed the file (`delta/paths/lookalikes.py`). Its only copy then looks unreferenced. While
+a needed file is missing, a candidate is in doubt if
 
 * its name is another spelling of the missing file's name, or
 * it has the size of the missing data file, and no version names it, or
@@ -25,8 +25,8 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.delta.listing import LogKeys, PathKeys, is_among
-from deltacli.delta.path_spellings import common_spellings
+from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
+from deltacli.delta.paths.lookalikes import common_spellings, file_names
 from deltacli.operations.vacuum.plan import Reason
 from deltacli.table.live_files import FileKind, NeededFiles, look_for
 
@@ -128,12 +128,6 @@ class LookalikeCollector:
     def _add_outside(self, paths: ArrowArray) -> None:
         if len(paths):
             self._outside.append(pc.unique(self._keys.of_listing(file_names(pc.cast(paths, pa.binary())))))
-
-
-def file_names(paths: ArrowArray) -> ArrowArray:
-    """Return the last component of each path in its common spelling: binary array in, binary array out."""
-    spellings = pc.cast(common_spellings(paths), pa.binary())
-    return pc.replace_substring_regex(spellings, pattern="(?s)^.*/", replacement="")
 
 
 class NameSearch:

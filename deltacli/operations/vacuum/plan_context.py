@@ -47,7 +47,7 @@ from deltacli.core.units import (
     plural,
     with_article,
 )
-from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
+from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance, Hint
 from deltacli.delta.log.state import (
     CHANGE_FEED,
@@ -58,6 +58,7 @@ from deltacli.delta.log.state import (
     parse_interval,
     portable_file_retention_ms,
 )
+from deltacli.delta.paths.keys import PathKeys, binary_paths
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.ambiguous_names import AmbiguousNames, find_ambiguous_names
 from deltacli.operations.vacuum.candidates import (

@@ -28,7 +28,7 @@ from deltacli.core.errors import (
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, plural, short_repr
-from deltacli.delta.data_files import key_text
+from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.copies import (
     MANIFEST,
     OWN_NAMES,

@@ -24,11 +24,11 @@ from deltacli.changing.basis import (
 from deltacli.core.errors import Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
-from deltacli.delta.data_files import encoded_root, key_text, made_absolute
-from deltacli.delta.listing import PathKeys, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
-from deltacli.delta.path_spellings import common_spellings
+from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.lookalikes import common_spellings
+from deltacli.delta.paths.spelling import encoded_root, key_text, made_absolute
 from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from deltacli.core.errors import FileMissing, PathExternal
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.progress import Progress, weighed
-from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import Foresight, WholeLog, is_hint_ahead

@@ -11,9 +11,9 @@ from deltacli.core.errors import FileMissing, NotATable, PermissionRefused
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import Plan, Progress, planned, reported
-from deltacli.delta.data_files import decode, key_text
 from deltacli.delta.log import segment
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.paths.spelling import decode, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from deltacli.core import errors
 from deltacli.core.units import plural
-from deltacli.delta.data_files import decode
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFile, LogListing, Place, commit_name
@@ -24,6 +23,7 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
+from deltacli.delta.paths.spelling import decode
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.engine.base import Engine

@@ -18,9 +18,9 @@ from deltacli.delta.checkpoint.layout import (
     SIDECAR_SCHEMA,
     schema_difference,
 )
-from deltacli.delta.data_files import canonical, sidecar_location
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, CheckpointInstance, LogFile, LogFileKind
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, parse_integer
+from deltacli.delta.paths.spelling import canonical, sidecar_location
 from deltacli.rules.checkpoints.contents import is_in_force, is_sidecar, small_actions
 from deltacli.rules.framework.base import Area, Finding, Severity, from_a_copy
 from deltacli.rules.framework.views import CheckpointView, ListingView

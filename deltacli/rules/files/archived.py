@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.data_files import key_text, vector_file
+from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import Place
+from deltacli.delta.paths.spelling import key_bytes, key_text
 from deltacli.rules.files.storage import Compared
 from deltacli.rules.framework.base import Area, Finding, Level
 from deltacli.rules.framework.views import StorageView, rows_where
@@ -38,7 +39,7 @@ def archived_live_files(view: StorageView) -> Iterator[Finding]:
         return
 
     compared = Compared(view)
-    names = pa.array([path.encode("utf-8", "surrogateescape") for path in listed], pa.binary())
+    names = pa.array([key_bytes(path) for path in listed], pa.binary())
     rows = rows_where(pc.is_in(compared.keys, value_set=names))
     data_paths = [key_text(key) for key in pc.take(compared.keys, rows).to_pylist()] if rows else []
     vector_paths = sorted(_vector_files(compared) & listed.keys())

@@ -15,6 +15,7 @@ from deltacli.core.units import format_count, format_size
 from deltacli.delta import data_files
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
+from deltacli.delta.paths.spelling import are_absolute, canonical, decode, root_of
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 
@@ -205,7 +206,7 @@ def descriptors_without_sense(view: views.FilesView) -> Iterator[Finding]:
             yield BAD_DESCRIPTOR.at(place, text, seen=seen, expected="0 or more")
     for index in views.rows_where(pc.equal(vectors.cardinality, 0)):
         place = view.place(vectors.row(index))
-        has_absolute_path = data_files.are_absolute(pa.array([place.key or ""], pa.string()))[0].as_py()
+        has_absolute_path = are_absolute(pa.array([place.key or ""], pa.string()))[0].as_py()
         text = vectors.text[index].as_py() or ""
         if has_absolute_path and text.startswith(data_files.EMPTY_VECTOR_DIRECTORY):
             # A repair of paths gives files this vector for one version; `path.file-uri-form` finds those that kept it.
@@ -404,14 +405,14 @@ def _look(view: views.StorageView, kind: str, text: str) -> tuple[str, bool, boo
     if inside is not None:
         return inside, view.may_be_there(inside), True
     if _COLON_ONLY.match(text):
-        return text, view.may_be_there(data_files.decode(text)), False
+        return text, view.may_be_there(decode(text)), False
     return text, view.exists(text) is not False, False
 
 
 def _below_root(view: views.StorageView, path: str) -> str | None:
     """Return the part of an absolute path below the table, decoded, or None if it points elsewhere."""
-    root = data_files.canonical(view.uri).rstrip("/") + "/"
-    for spelling in (data_files.canonical(path), path):
+    root = f"{root_of(view.uri)}/"
+    for spelling in (canonical(path), path):
         if spelling.startswith(root):
             return spelling[len(root) :]
     return None
@@ -460,7 +461,7 @@ def _named_files(view: views.StorageView) -> set[str]:
             data_files.vector_file(text) if storage == "u" else _below_root(view, text) if storage == "p" else None
         )
         if location is not None:
-            named.update((location, data_files.decode(location)))
+            named.update((location, decode(location)))
     return named
 
 

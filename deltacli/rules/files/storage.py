@@ -22,12 +22,13 @@ from deltacli.core.units import (
     plural,
     with_article,
 )
-from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE, are_absolute, key_text, locate, locate_all
+from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE
 from deltacli.delta.listing import find_table_roots
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.delta.path_spellings import common_spelling, other_readings
+from deltacli.delta.paths.lookalikes import common_spelling, other_readings
+from deltacli.delta.paths.spelling import are_absolute, key_bytes, key_text, locate, locate_all
 from deltacli.delta.protocol.features import require_writable
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.rules.framework.views import (
@@ -163,7 +164,7 @@ class Compared:
     @cached_property
     def names(self) -> pa.Array:
         """The paths of the listing, as bytes, in its order."""
-        return pa.array([path.encode("utf-8", "surrogateescape") for path in self.view.files], pa.binary())
+        return pa.array([key_bytes(path) for path in self.view.files], pa.binary())
 
     @cached_property
     def _located(self) -> tuple[pa.ChunkedArray, list[int]]:
@@ -243,7 +244,7 @@ class Compared:
     def may_be_missing(self, path: str, size_bytes: int) -> bool:
         """Return whether a vacuum keeps a file that the log does not name, because a missing live file may be it."""
         spellings, sizes = self._lookalikes
-        return size_bytes in sizes or common_spelling(path.encode("utf-8", "surrogateescape")) in spellings
+        return size_bytes in sizes or common_spelling(key_bytes(path)) in spellings
 
     @cached_property
     def _lookalikes(self) -> tuple[set[bytes], set[int]]:

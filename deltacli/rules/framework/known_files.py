@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import (
-    are_absolute,
-    canonical,
-    canonical_column,
-    fault_of,
-    no_vector_ids,
-    unique_id,
-    unique_id_column,
-)
+from deltacli.delta.data_files import fault_of, no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
+from deltacli.delta.paths.spelling import are_absolute, canonical, canonical_column
 from deltacli.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from deltacli.arrow import compute as pc
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count
-from deltacli.delta.data_files import canonical, canonical_all, fault_of, locate_all, unique_id
+from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.path_spellings import spell_from_elsewhere
+from deltacli.delta.paths.spelling import canonical, canonical_all, locate_all, spell_from_elsewhere
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.core.units import format_ranges, plural
-from deltacli.delta.data_files import canonical, fault_of, unique_id
+from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, Place
+from deltacli.delta.paths.spelling import canonical
 from deltacli.rules.framework.base import Area, Finding, Rule, Severity
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, HistoryView, ListingView
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
-from deltacli.delta.data_files import canonical, fault_of, unique_id
+from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log.actions import FIELDS, Action
 from deltacli.delta.log.segment import LogFileKind
+from deltacli.delta.paths.spelling import canonical
 from deltacli.rules.framework.base import Area, Finding, Fix, from_a_copy
 from deltacli.rules.framework.views import CompactionView, ListingView, LocatedAction
 

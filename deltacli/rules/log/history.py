@@ -8,9 +8,9 @@ from functools import partial
 from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import pattern
 from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp, plural
-from deltacli.delta.data_files import locate_all
 from deltacli.delta.log.segment import MAX_TIME_MS, Place
 from deltacli.delta.log.state import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
+from deltacli.delta.paths.spelling import locate_all
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.files.storage import Compared
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, Severity, from_a_copy

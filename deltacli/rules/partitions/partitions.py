@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.data_files import decode
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
@@ -29,6 +27,7 @@ from deltacli.delta.partitions.values import (
     spelling_of,
     sure_spellings,
 )
+from deltacli.delta.paths.spelling import decode, decode_hive_text
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import FilesView, MetadataView, StateView, in_files, rows_where
@@ -588,11 +587,11 @@ def _differences(directory: str, texts: Mapping[str, tuple[PartitionColumn, str]
     by_name = {pair[0].name: pair for pair in texts.values()} | dict(texts)
     for segment in decode(directory).split("/"):
         name, is_partition, escaped = segment.partition("=")
-        pair = by_name.get(unquote(name)) if is_partition else None
+        pair = by_name.get(decode_hive_text(name)) if is_partition else None
         if pair is None:
             continue
         column, logged = pair
-        named = unquote(escaped)
+        named = decode_hive_text(escaped)
         if _differ(column, named, logged) and escaped != logged:
             yield column.name, named, logged or "null"
 

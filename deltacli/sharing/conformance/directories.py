@@ -17,7 +17,7 @@ from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import JsonObject
-from deltacli.delta.data_files import key_text, locate
+from deltacli.delta.paths.spelling import key_text, locate
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest

@@ -22,12 +22,12 @@ from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.core.made_once import dataclass
 from deltacli.core.units import format_timestamp
-from deltacli.delta.data_files import canonical
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action, schema_of_action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.operation_metrics import is_merge_without_changes
 from deltacli.delta.log.segment import LogFile
+from deltacli.delta.paths.spelling import canonical
 from deltacli.delta.protocol.features import Protocol
 from deltacli.operations.read.changes import Break, CommitSummary, break_at, fields_of_adds, with_partition_values
 from deltacli.sharing.model import SharedTable

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import DeltacliError, PermissionRefused
-from deltacli.delta.data_files import locate
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.spelling import locate
 from deltacli.delta.protocol.features import stable_name
 from deltacli.sharing.configuration.directory_access import NoDirectory, roots_of, static_refusal
 from deltacli.sharing.model import SharedTable

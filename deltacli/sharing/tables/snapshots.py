@@ -22,12 +22,13 @@ from deltacli.catalogs.unity.addresses import is_address
 from deltacli.core.errors import CatalogUnavailable, DeltacliError, NotATable, PathExternal, Refused
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.delta.data_files import key_text, locate, unique_id_column, vector_file
+from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.file_actions import TouchedFiles, action_schemas, key_column, reconcile_commit, whole_actions
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, file_times
 from deltacli.delta.log.state import Metadata, StateBuilder, TableConfiguration, plain_action
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
+from deltacli.delta.paths.spelling import encode_percent_signs, key_text, locate
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import MODE, NO_COLUMNS, parse_schema
@@ -259,7 +260,7 @@ def vector_place(descriptor: dict[str, Any], uri: str) -> str:
     text = str(descriptor["pathOrInlineDv"])
     if descriptor["storageType"] == "u":
         path = vector_file(text)
-        text = "" if path is None else path.replace("%", "%25")
+        text = "" if path is None else encode_percent_signs(path)
     key = locate(pa.array([text], pa.string()), uri)[0][0].as_py()
     if not key:
         raise outside()

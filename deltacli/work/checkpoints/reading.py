@@ -25,13 +25,7 @@ from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS, CheckpointColumns, RowGroup
-from deltacli.delta.data_files import (
-    no_vector_ids,
-    sidecar_location,
-    unique_id_column,
-    without_empty,
-    without_empty_vectors,
-)
+from deltacli.delta.data_files import no_vector_ids, unique_id_column, without_empty, without_empty_vectors
 from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
 from deltacli.delta.log.actions import Action, read_actions, take_whole_numbers
@@ -46,6 +40,7 @@ from deltacli.delta.log.file_actions import (
     tight_column,
 )
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, CheckpointInstance, LogFile
+from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.delta.schema.file_columns import Hybrid, hybrid_column, is_known_zone, rebased, without_old_times
 from deltacli.storage import ReadStorage
 from deltacli.work.task import TableStores, TaskContext, light

@@ -15,8 +15,8 @@ from deltacli.arrow import pa
 from deltacli.core import tempfiles
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import decode_column
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
+from deltacli.delta.paths.spelling import decode_column
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
 from deltacli.work.task import TaskContext
 

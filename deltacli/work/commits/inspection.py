@@ -18,11 +18,11 @@ from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
-from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.log.actions import FIELDS, MAX_LINE_BYTES, Action, kinds_of, line_too_long, stream_actions
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, Place
+from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.rules.checkpoints import contents as rules
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.log.commit_lines import MISSING_REQUIRED, LineScanner, ScannedLines, faults_of, report_field

@@ -16,13 +16,14 @@ from deltacli.arrow import pa
 from deltacli.core.errors import FileMissing
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.data_files import decode
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.spelling import decode
 from deltacli.storage import FileStat, ReadStorage, WalkEntry, leads_outside
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
-    from deltacli.delta.listing import HiddenNames, PathKeys, TableRoots
+    from deltacli.delta.listing import HiddenNames, TableRoots
+    from deltacli.delta.paths.keys import PathKeys
 
 # -- listing -----------------------------------------------------------------------------------------------------------
 
@@ -213,7 +214,7 @@ class KnownFiles(NamedTuple):
 
     def _find(self, hashes: pa.Array, known: pa.Array) -> pa.Array:
         if not self.is_sorted or len(hashes) * _LOOKUPS >= len(known):
-            from deltacli.delta.listing import is_among
+            from deltacli.delta.paths.keys import is_among
 
             return is_among(hashes, known)
         values: Any = memoryview(known.buffers()[1]).cast("q")[known.offset : known.offset + len(known)]
@@ -289,7 +290,7 @@ def _filtered(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
     """Return the files of a mask. Archive classes are of no interest to their callers, and left out."""
     paths = files.paths
     if isinstance(paths, list):
-        from deltacli.delta.listing import binary_paths
+        from deltacli.delta.paths.keys import binary_paths
 
         kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
     else:

@@ -17,7 +17,6 @@ from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
@@ -29,6 +28,7 @@ from deltacli.core.typing import ArrowArray, ArrowField, ArrowScalar, ArrowType,
 from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of, directory_of, partition_text
+from deltacli.delta.paths.spelling import decode, encode
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.collect import StatisticsCollector
@@ -377,9 +377,7 @@ def publish_file(storage: ReadStorage, file: DraftFile) -> pieces.NewFile:
         raise StorageFailed(
             f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}", facts={"why": str(cause)}
         )
-    return pieces.NewFile(
-        quote(file.path, safe="/=-._~"), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms
-    )
+    return pieces.NewFile(encode(file.path), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms)
 
 
 # -- new rows ----------------------------------------------------------------------------------------------------------
@@ -459,7 +457,7 @@ class AppendRows:
 
     def undo(self) -> None:
         """Delete the files of this task."""
-        withdraw(self.context.storage, [unquote(one.file.path) for one in self.files])
+        withdraw(self.context.storage, [decode(one.file.path) for one in self.files])
         self.files = []
 
     def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:

@@ -18,9 +18,10 @@ from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, comman
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
-from deltacli.delta.data_files import decode, fault_of, inline_bytes, unique_id, vector_file
+from deltacli.delta.data_files import fault_of, inline_bytes, unique_id, vector_file
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import PHYSICAL_NAME, PrimitiveType, StructField
 from deltacli.storage import ReadStorage

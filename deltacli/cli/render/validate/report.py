@@ -8,16 +8,16 @@ from urllib.parse import quote, unquote
 
 from deltacli.cli.terminal.term import encoded
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import NamedTuple, pattern
+from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
+from deltacli.delta.paths.spelling import IS_ABSOLUTE
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.framework.base import Finding, Rule, Severity
 from deltacli.rules.framework.repairs import Risk, risk_of
 
 _RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 _RISKS = list(Risk)
-_ABSOLUTE = pattern(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
 _LOCAL = "file://"
 
 
@@ -127,7 +127,7 @@ def worst_first(table: CheckedTable, finding: Finding) -> tuple[int, int]:
 
 def place_name(table: CheckedTable, place: Place) -> str:
     """Where something lies, below the table as the user wrote it, so that an editor can jump there."""
-    if not place.path or _ABSOLUTE.match(place.path):
+    if not place.path or IS_ABSOLUTE.match(place.path):
         return place.path or table.name
     return f"{table.name.rstrip('/')}/{place.path}"
 
@@ -135,7 +135,7 @@ def place_name(table: CheckedTable, place: Place) -> str:
 def working_path(table: CheckedTable, place: Place) -> str:
     """Where something lies, for services that know a file by its path below the current directory; else absolute."""
     uri = table.validation.table
-    if _ABSOLUTE.match(place.path):
+    if IS_ABSOLUTE.match(place.path):
         uri, below = place.path, ""
     else:
         below = place.path
@@ -153,7 +153,7 @@ def working_path(table: CheckedTable, place: Place) -> str:
 def working_uri(table: CheckedTable, place: Place) -> str:
     """The same as a URI: relative to the current directory, or absolute."""
     path = working_path(table, place)
-    if not path.startswith("/") and _ABSOLUTE.match(path):
+    if not path.startswith("/") and IS_ABSOLUTE.match(path):
         return (
             path if path in (place.path, table.validation.table) else f"{table.validation.table}/{_quoted(place.path)}"
         )

@@ -13,13 +13,13 @@ Spec: Add File and Remove File; Deletion Vector Descriptor Schema.
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import are_absolute, decode
+from deltacli.delta.paths.spelling import are_absolute, decode
 
 _URI = pattern(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<authority>//[^/]*)?(?P<path>/.*)", re.DOTALL)
 
@@ -65,6 +65,22 @@ def spell_root_as_hadoop(uri: str) -> str:
     authority, _, path = rest.partition("/")
     inner = f"/{path}" if path else ""
     return f"{scheme}{separator}{authority}{_quote_as_java(inner)}/"
+
+
+def print_root(uri: str) -> bytes:
+    """Return the URI of a table as Hadoop prints a path: decoded, `file:/lake/a b`.
+
+    Args:
+        uri: The URI of a store, see `spell_root_as_hadoop`.
+    """
+    if not uri.startswith("file://"):
+        return uri.encode()
+    return b"file:" + unquote_to_bytes(uri.removeprefix("file://"))
+
+
+def print_absolute(paths: ArrowArray) -> ArrowArray:
+    """Return decoded absolute paths as Hadoop prints them: without the empty authority of `file:///`."""
+    return pc.replace_substring_regex(paths, "^file:///", "file:/")
 
 
 def make_absolute(paths: ArrowArray, uri: str) -> ArrowArray:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from deltacli.core.made_once import NamedTuple
-from deltacli.delta.data_files import canonical
+from deltacli.delta.paths.spelling import canonical
 
 SEVERAL_SPELLINGS = "path.same-file-two-spellings"
 """The rule of `validate` that reports such a log."""

@@ -13,10 +13,6 @@ accented letters:
 `common_spelling` is equal for all of them. It never says that two paths are one file, only that they may be: whoever
 deletes or gives up a file asks it, and keeps the file in doubt.
 
-Other spellings are one file for certain: `a.parquet`, `./a.parquet`, `%61.parquet` and the URI of that file in the
-table. `name_files` is equal for all of these. Engines disagree on them: some compare the texts
-(`delta/log/path_readings.py`).
-
 Spec: Add File and Remove File; Partition Value Serialization.
 """
 
@@ -31,13 +27,13 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow import pa
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import IS_ABSOLUTE, canonical, canonical_column, decode, locate, without_dots
-from deltacli.delta.listing import content_of
+from deltacli.delta.paths.spelling import content_of, decode, key_bytes, without_dots
 
 _MOST_LEVELS = 8
 """Levels of encoding that are taken off. A writer in a chain adds one; more are no accident but an attack."""
 _ODD = rb"[%+\\]|^/|/$|//|(?:^|/)\.|[ .](?:/|$)|[^\x00-\x7F]"
 """What makes a name differ from its common spelling in more than the case of ASCII letters."""
+_NOT_ASCII = rb"[^\x00-\x7F]"
 _ODD_BYTES = (b"%", b"+", b"\\", b"//", b"/.", b"./", b" ")
 _SEGMENT_END = pattern(r"[ .]+(?=/|\Z)")
 
@@ -61,8 +57,37 @@ def common_spelling(name: bytes) -> bytes:
     text = name.decode("utf-8", "surrogateescape").replace("\\", "/").replace("+", " ")
     text = _SEGMENT_END.sub("", without_dots(text))
     text = re.sub("//+", "/", text).strip("/")
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
-    return folded.encode("utf-8", "surrogateescape")
+    return key_bytes(_fold_text(text))
+
+
+def compose_letters(name: bytes) -> bytes:
+    """Return a name in one Unicode form, because some file systems change the form of names."""
+    try:
+        return unicodedata.normalize("NFC", name.decode()).encode()
+    except UnicodeDecodeError:
+        return name
+
+
+def fold_letters(name: bytes) -> bytes:
+    """Return a name without the case of its letters, as a file system compares names that ignores case."""
+    if name.isascii():
+        return name.lower()
+    return key_bytes(_fold_text(name.decode("utf-8", "surrogateescape")))
+
+
+def fold_letters_column(names: ArrowArray) -> ArrowArray:
+    """Return `fold_letters` of a column: binary array in, binary array out. Names in ASCII are folded in Arrow."""
+    is_ascii = pc.invert(pc.match_substring_regex(names, _NOT_ASCII))
+    folded = pc.cast(pc.ascii_lower(pc.cast(pc.filter(names, is_ascii), pa.string())), pa.binary())
+    if len(folded) == len(names):
+        return folded
+    others = [fold_letters(name) for name in pc.filter(names, pc.invert(is_ascii)).to_pylist()]
+    names = pc.replace_with_mask(names, is_ascii, folded)
+    return pc.replace_with_mask(names, pc.invert(is_ascii), pa.array(others, pa.binary()))
+
+
+def _fold_text(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
 
 
 def common_spellings(names: ArrowArray) -> ArrowArray:
@@ -91,41 +116,15 @@ def common_spellings(names: ArrowArray) -> ArrowArray:
     return pc.replace_with_mask(folded, is_odd, pc.take(spelled, distinct.indices))
 
 
+def file_names(paths: ArrowArray) -> ArrowArray:
+    """Return the last component of each path in its common spelling: binary array in, binary array out."""
+    spellings = pc.cast(common_spellings(paths), pa.binary())
+    return pc.replace_substring_regex(spellings, pattern="(?s)^.*/", replacement="")
+
+
 def _begins_odd(names: ArrowArray) -> bool:
     """Return whether a name begins or ends with a dot or a slash, which the joined bytes do not show."""
     return bool(pc.any(pc.match_substring_regex(names, "^[./]|[./]$")).as_py())
-
-
-def name_files(paths: ArrowArray, uris: Sequence[str]) -> ArrowArray:
-    """Return one name for all spellings of a file: string array in, binary array out.
-
-    The name of a file in the table is its decoded path below the root, whether the log has a relative or an absolute
-    path. Other files have the absolute path in the spelling of `canonical`.
-
-    Args:
-        paths: Paths as the log has them.
-        uris: The URIs of the table's root.
-    """
-    names = locate(paths, uris[0])[0]
-    for uri in uris[1:]:
-        names = pc.coalesce(names, locate(paths, uri)[0])
-    return pc.coalesce(names, canonical_column(paths)) if names.null_count else names
-
-
-def spell_from_elsewhere(key: str, uri: str) -> str | None:
-    """Return the absolute path of a file in the table for its relative one, and the reverse.
-
-    Args:
-        key: A path in the spelling of `canonical`.
-        uri: The URI of the table's root.
-
-    Returns:
-        The other path, in the spelling of `canonical`. None for an absolute path outside of the table.
-    """
-    root = f"{canonical(uri).rstrip('/')}/"
-    if key.startswith(root):
-        return key.removeprefix(root)
-    return None if IS_ABSOLUTE.match(key) else f"{root}{key}"
 
 
 def other_readings(path: str) -> Sequence[str]:
@@ -141,3 +140,9 @@ def other_readings(path: str) -> Sequence[str]:
         return ()
     name = decode(path)
     return tuple(other for other in dict.fromkeys((path, decode(name))) if other != name)
+
+
+def decodings_of(name: str) -> Sequence[str]:
+    """Return what an encoded name may stand for: decoded as in a URI, and as in an HTML form, where `+` is a space."""
+    decodings = (decode(name), decode(name.replace("+", " ")))
+    return [decoded for decoded in dict.fromkeys(decodings) if decoded != name and "\0" not in decoded]
