@@ -21,6 +21,7 @@ from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import gaps_in, plural, some_of
 from deltacli.engine.base import Engine
+from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, BadJson, Schema, read_object, read_schema
 from deltacli.paimon.snapshots import (
     BRANCH_DIRECTORY,
@@ -631,8 +632,10 @@ def broken_consumers(storage: ReadStorage, branch: str) -> Iterator[BrokenFile]:
         except (BadJson, Unreadable) as fault:
             yield BrokenFile(path, BAD_CONSUMER, str(fault))
             continue
-        if type(content.get("nextSnapshot")) is not int:
-            yield BrokenFile(path, BAD_CONSUMER, "nextSnapshot is missing")
+        next_snapshot = content.get("nextSnapshot")
+        if parse_whole_number(next_snapshot) is None:
+            reason = "is missing" if next_snapshot is None else "is not a whole number"
+            yield BrokenFile(path, BAD_CONSUMER, f"nextSnapshot {reason}")
 
 
 def _add_unfinished(storage: ReadStorage, engine: Engine, found: SchemaUsers, read: set[str], cutoff_ms: int) -> None:
