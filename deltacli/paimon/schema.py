@@ -420,10 +420,15 @@ def has_same_value(options: Mapping[str, str], key: str, value: str | None) -> b
     return _comparable(key, before) == _comparable(key, after)
 
 
+def _parse_int(text: str) -> int | None:
+    """Return a number in the value of an option, where Java allows no blanks; None for another text."""
+    return parse_whole_number(text) if text == text.strip() else None
+
+
 def _comparable(key: str, value: str) -> str | int:
     """Return a value as Java compares it: a number of buckets, the name of an enum in any case, or a text."""
     if key == "bucket":
-        number = parse_whole_number(value)
+        number = _parse_int(value)
         return value if number is None else number
     return value if key == f"{_PARTITION}default-name" else value.lower()
 
@@ -442,10 +447,10 @@ def why_files_are_lost(schema: Schema, key: str, value: str | None) -> str | Non
 def _why_bucket_is_refused(before: str, after: str | None) -> str | None:
     if after is None:
         return "bucket cannot be removed once the table has a snapshot"
-    number = parse_whole_number(after)
-    if number is None or after != after.strip():
+    number = _parse_int(after)
+    if number is None:
         return f"bucket={after} is not a whole number"
-    number_before = parse_whole_number(before)
+    number_before = _parse_int(before)
     if -1 in (number_before, number) and number_before != number:
         return "bucket cannot be changed to or from -1 once the table has a snapshot"
     return None
