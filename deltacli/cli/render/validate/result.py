@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column, Section
 from deltacli.cli.render.validate.findings import judge, omissions, table_lines, write_summary, write_text
-from deltacli.cli.render.validate.overview import write_overview
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of, write_sections
 from deltacli.cli.terminal.term import Terminal, encoded
@@ -75,6 +74,8 @@ class FindingsResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if not self.shows_findings:
+            from deltacli.cli.render.validate.overview import write_overview
+
             write_overview(sink, terminal, self.report)
             return
         if not terminal.is_drawn:
