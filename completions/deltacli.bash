@@ -119,7 +119,7 @@ again;@altered
 '
             ;;
         'catalog ')
-            commands='ls;-;again;List the tables of a catalog or of a schema.
+            commands='ls;-;again;List the tables of a catalog or of a schema, or the catalogs.
 publish;-;again;Copy ratified commits into the log, in order, and report them.
 staged;-;again;List the staged commits of a table, and the outcome of each.
 status;-;again;Show the newest versions in catalog and log, and what differs.

@@ -200,7 +200,7 @@ complete -c deltacli -n '__deltacli_may "alter" --no-pager' -l no-pager -d 'Do n
 complete -c deltacli -n '__deltacli_may "alter" -q --quiet' -s q -l quiet -d 'Suppress notes and progress on stderr.'
 complete -c deltacli -n '__deltacli_may "alter"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "alter" -h --help --help-all' -s h -l help -l help-all -d 'Show help and exit; --help-all has every option.'
-complete -c deltacli -n '__deltacli_argument "catalog" 0' -a ls -d 'List the tables of a catalog or of a schema.'
+complete -c deltacli -n '__deltacli_argument "catalog" 0' -a ls -d 'List the tables of a catalog or of a schema, or the catalogs.'
 complete -c deltacli -n '__deltacli_argument "catalog" 0' -a publish -d 'Copy ratified commits into the log, in order, and report them.'
 complete -c deltacli -n '__deltacli_argument "catalog" 0' -a staged -d 'List the staged commits of a table, and the outcome of each.'
 complete -c deltacli -n '__deltacli_argument "catalog" 0' -a status -d 'Show the newest versions in catalog and log, and what differs.'

@@ -558,9 +558,48 @@ def test_catalog_ls(server: FakeCatalog, managed: ManagedTable) -> None:
     assert rows == ["name,type,format,managed", "main.sales.orders,MANAGED,DELTA,true"]
 
 
+@pytest.mark.parametrize("address", ["uc://", "UC://"])
+def test_catalogs_are_listed_page_by_page(address: str, server: FakeCatalog, managed: ManagedTable) -> None:
+    for catalog in ("prod", "dev"):
+        server.add(f"uc://{catalog}.hr.people", "s3://b/people")
+
+    listed = run(server, "catalog", "ls", address, "--json").document
+    rows = run(server, "catalog", "ls", address, "--format", "csv").out.splitlines()
+
+    assert "uc://" == listed["address"]
+    assert [
+        {"name": name, "type": "CATALOG", "format": "", "managed": False} for name in ("dev", "main", "prod")
+    ] == listed["items"]
+    assert ["name,type,format,managed", "dev,CATALOG,,false"] == rows[:2]
+
+
+@pytest.mark.parametrize("address", ["uc://", "uc://main", "uc://main.sales"])
+@pytest.mark.parametrize("command", ["snapshot", "vacuum", "alter"])
+def test_what_is_above_tables_names_the_command_that_lists_it(
+    command: str, address: str, server: FakeCatalog, managed: ManagedTable
+) -> None:
+    words = ["drop", "x"] if command == "alter" else []
+
+    refused = run(server, command, address, *words)
+
+    assert 2 == refused.code
+    assert f"hint: deltacli catalog ls {address}" == refused.err.splitlines()[-1]
+    assert 0 == run(server, "catalog", "ls", address).code
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"), [(Said(403), 7), (Said(503), 7), (Said(200, b"<html>"), 3), (Said(200, b'{"catalogs": 1}'), 3)]
+)
+def test_catalogs_that_cannot_be_listed_are_an_error(answer: Said, code: int, server: FakeCatalog) -> None:
+    server.fail("GET", "/catalogs", *[answers(answer)] * 50)
+
+    assert code == run(server, "catalog", "ls", "uc://").code
+
+
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
+        (["ls", "uc://"], "catalog-ls"),
         (["ls", "uc://main.sales"], "catalog-ls"),
         (["status", ADDRESS], "catalog-status"),
         (["staged", ADDRESS], "catalog-staged"),
