@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -542,6 +543,35 @@ def test_83_tokens_are_in_no_output(server: FakeCatalog, managed: ManagedTable) 
 
     assert (shown.code, failed.code) == (0, 3)
     assert TOKEN not in shown.out + shown.err + failed.out + failed.err
+
+
+_DOCTORS = (["doctor", "table"], ["doctor", "access"])
+_LOGS = (["log", "crc"], ["log", "expire", "--dry-run"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["snapshot"], ["snapshot", "--files"], ["history"], ["reach"], ["explain"], ["features"], ["properties"]),
+        *(["vacuum", "--dry-run"], ["vacuum"], ["optimize", "--dry-run"], ["checkpoint"], ["stats"], *_DOCTORS, *_LOGS),
+        ["restore", "--version", "0", "--dry-run"],
+    ],
+    ids=" ".join,
+)
+def test_text_names_the_table_as_the_user_does(words: list[str], server: FakeCatalog, managed: ManagedTable) -> None:
+    location = run(server, "snapshot", ADDRESS, "--json").document["table"]
+    path = words[:2] if words[0] in ("doctor", "log") else words[:1]
+
+    shown = run(server, *path, ADDRESS, *words[len(path) :])
+
+    talk = [line for line in (shown.out + shown.err).splitlines() if re.search(rf"{location}(?![/\w])", line)]
+    assert [] == talk
+
+
+def test_documents_have_the_location_of_the_table(server: FakeCatalog, managed: ManagedTable) -> None:
+    document = run(server, "snapshot", ADDRESS, "--json").document
+
+    assert document["table"].startswith("file:///")
 
 
 # -- many tables -------------------------------------------------------------------------------------------------------
