@@ -154,6 +154,9 @@ class Catalog(Protocol):
     def report_published(self, table: CatalogTable, version: int) -> CatalogTable:
         """Tell the catalog that all versions up to one are published and proven."""
 
+    def list_catalogs(self) -> Sequence[str]:
+        """Return the names of the catalogs that the caller may see, all pages, in order."""
+
     def tables_of(self, catalog: str, schema: str | None) -> Sequence[Listed]:
         """Return the tables of a catalog or of one of its schemas, all pages, by name."""
 

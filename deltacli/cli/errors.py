@@ -23,11 +23,14 @@ from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 from deltacli.storage.secrets import without_secrets
 
+_BY_ENGINE = {"instead": "an engine copies the rows: CREATE TABLE … AS SELECT"}
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
 
 INSTEAD: Mapping[str, Mapping[str, str]] = {
     "changes": {"instead": "an engine reads row changes from the system table $audit_log"},
     "checkpoint": {"instead": "nothing is needed: a Paimon snapshot names all its files"},
+    "clone": _BY_ENGINE,
+    "copy": _BY_ENGINE,
     "diff": {"schemas": "deltacli schema diff TABLE --from schema:N", "snapshots": "deltacli history TABLE"},
     "features": {"instead": "options enable features", "set options": "deltacli alter TABLE set KEY=VALUE"},
     "log backup": {"instead": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch"},

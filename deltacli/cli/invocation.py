@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 
@@ -31,6 +32,8 @@ class Invocation:
     """Files and directories that this run writes beside tables, and whether each is there as a whole."""
     directories: Sequence[str] = ()
     """The values of `-C`, which are not among the arguments: the run is in that directory."""
+    names_in_catalogs: Mapping[str, str] = {}
+    """The location of each table that was opened by its name in a catalog -> that name, `uc://…`."""
     began: float | None = None
     """When the user began to wait, by the monotonic clock."""
 
@@ -39,7 +42,24 @@ class Invocation:
         self.directories = directories
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
         self.has_agreed, self.is_reporting, self.outputs = False, False, ()
+        self.names_in_catalogs = {}
         self.began = time.monotonic()
+
+    def opens_in_catalog(self, location: str, name: str) -> None:
+        """Remember the location of a table of a catalog, unless the user has written the location, too."""
+        if location not in self.arguments:
+            self.names_in_catalogs = {**self.names_in_catalogs, location: name}
+
+    def with_catalog_names(self, text: str) -> str:
+        """Return a text for people with names in catalogs in place of the locations of tables.
+
+        Addresses of files below a location stay: `s3://b/t is not empty`, but not `s3://b/t/part-0.parquet`.
+        """
+        for location, name in self.names_in_catalogs.items():
+            if location in text:
+                whole_address = rf"{re.escape(location)}(?=[,:;]?(?:\s|$)|[)'\"?])"
+                text = name.join(re.split(whole_address, text))
+        return text
 
     def writes(self, path: str) -> None:
         """Remember a file that is about to be written as a whole or not at all."""

@@ -435,7 +435,10 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
     """Write labelled lines: folded on a terminal, one line in a pipe, what the error says left out."""
     if errors_follow(sink):
         sections = without_repetition(sections)
-    sections = [section._replace(lines=[without_middle(line) for line in section.lines]) for section in sections]
+    sections = [
+        section._replace(lines=[without_middle(invocation.with_catalog_names(line)) for line in section.lines])
+        for section in sections
+    ]
     if terminal.is_drawn:
         from deltacli.cli.render.terminal.console import Canvas
         from deltacli.cli.render.terminal.tables import draw_sections

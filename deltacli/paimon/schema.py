@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from deltacli.core.errors import Unreadable
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
+from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.types import (
     BadType,
     DataField,
@@ -233,9 +234,12 @@ class _Reader:
         value = self._content.get(key, default)
         if value is None:
             raise _missing(key)
-        if type(value) is not int:
+        number = parse_whole_number(value)
+        if number is None:
             raise _bad_value(key, "not a whole number")
-        return value
+        if type(value) is not int:
+            self._note(Odd.WRONG_JSON_TYPE, key, value)
+        return number
 
     def _list(self, key: str) -> list[Json]:
         if key not in self._content:
@@ -341,7 +345,7 @@ def why_option_is_refused(
     options: Mapping[str, str], key: str, value: str | None, *, has_snapshots: bool
 ) -> str | None:
     """Return why Java refuses to set an option (None: to remove it) on a table with these options; else None."""
-    if options.get(key) == value:
+    if options.get(key) == value or (value is not None and has_same_value(options, key, value)):
         return None
     return why_changed_option_is_refused(options, key, value, has_snapshots=has_snapshots)
 
@@ -395,13 +399,43 @@ _OF_FILES = {
 """Options by which files are found and read whenever they were written -> their defaults."""
 
 
+_DEFAULTS = {
+    "bucket": "-1",
+    "changelog-producer": "none",
+    "sequence.field.sort-order": "ascending",
+    **_OF_FILES,
+}
+"""Options whose change matters to existing rows or files -> the value of a table that does not set them."""
+
+
+def has_same_value(options: Mapping[str, str], key: str, value: str | None) -> bool:
+    """Return True if an option keeps its value, also where the default is written out (value None: removed).
+
+    Options whose default is not known here are compared as text.
+    """
+    default = _DEFAULTS.get(key)
+    before, after = options.get(key, default), default if value is None else value
+    if before is None or after is None or default is None:
+        return before == after
+    return _comparable(key, before) == _comparable(key, after)
+
+
+def _parse_int(text: str) -> int | None:
+    """Return a number in the value of an option, where Java allows no blanks; None for another text."""
+    return parse_whole_number(text) if text == text.strip() else None
+
+
+def _comparable(key: str, value: str) -> str | int:
+    """Return a value as Java compares it: a number of buckets, the name of an enum in any case, or a text."""
+    if key == "bucket":
+        number = _parse_int(value)
+        return value if number is None else number
+    return value if key == f"{_PARTITION}default-name" else value.lower()
+
+
 def why_files_are_lost(schema: Schema, key: str, value: str | None) -> str | None:
     """Return why files are lost once an option has another value (None: its default); None where they are not."""
-    default = _OF_FILES.get(key)
-    if default is None:
-        return None
-    before, after = schema.options.get(key, default), default if value is None else value
-    if before == after or (default.islower() and before.lower() == after.lower()):
+    if key not in _OF_FILES or has_same_value(schema.options, key, value):
         return None
     if key == "manifest.format":
         return "Paimon reads all manifests in the format of manifest.format, so that it fails on those that exist"
@@ -413,8 +447,10 @@ def why_files_are_lost(schema: Schema, key: str, value: str | None) -> str | Non
 def _why_bucket_is_refused(before: str, after: str | None) -> str | None:
     if after is None:
         return "bucket cannot be removed once the table has a snapshot"
-    if not after.removeprefix("-").isdecimal():
+    number = _parse_int(after)
+    if number is None:
         return f"bucket={after} is not a whole number"
-    if "-1" in (before, after) and before != after:
+    number_before = _parse_int(before)
+    if -1 in (number_before, number) and number_before != number:
         return "bucket cannot be changed to or from -1 once the table has a snapshot"
     return None

@@ -20,6 +20,7 @@ from deltacli.paimon.option_columns import OptionComparison
 from deltacli.paimon.schema import (
     OF_OLD_ROWS,
     Schema,
+    has_same_value,
     is_true,
     why_changed_option_is_refused,
     why_files_are_lost,
@@ -526,6 +527,8 @@ def meaning_for_old_rows(change: Change, before: Schema, after: Schema) -> str |
         return None
     key = change.path[0]
     value = None if change.after is None else str(change.after)
+    if not change.is_of_other_columns and has_same_value(before.options, key, value):
+        return None
     if key == "ignore-delete" and before.primary_keys and is_true(after.options, key):
         return "deletions that no compaction has merged yet are ignored from now on, so that deleted rows come back"
     if _merges(change, before, after):

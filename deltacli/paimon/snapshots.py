@@ -19,6 +19,7 @@ from typing import Any
 from deltacli.core.errors import Unreadable, UsageError, command, install_command
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowTable, JsonObject
+from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import BadJson, read_object
 
 MAIN_BRANCH = "main"
@@ -77,6 +78,14 @@ class SnapshotFile:
     has_trailing_text: bool = field(default=False, compare=False)
 
     @property
+    def has_numbers_as_text(self) -> bool:
+        """True if a number from which pypaimon calculates that of the next snapshot is text.
+
+        Measured with pypaimon 2.1.0: it reads such tables, and fails to write to them.
+        """
+        return any(isinstance(self.content.get(key), str) for key in ("id", "totalRecordCount"))
+
+    @property
     def manifest_lists(self) -> tuple[str, ...]:
         return tuple(name for key in _LISTS if (name := _name_of(self.content.get(key))) is not None)
 
@@ -105,9 +114,10 @@ def read_snapshot(data: bytes) -> SnapshotFile:
 
 def _number_of(content: JsonObject, key: str, default: int | None = None) -> int:
     value = content.get(key, default)
-    if type(value) is not int:
+    number = parse_whole_number(value)
+    if number is None:
         raise _bad_snapshot(f"{key} is missing" if value is None else f"{key} is not a whole number")
-    return value
+    return number
 
 
 def _name_of(value: object) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from deltacli.paimon.schema import CURRENT_VERSION, Schema, is_true
 from deltacli.paimon.schema_changes import ChangeKind, Loss, changes_between
-from deltacli.paimon.types import AtomicType, DataType, Odd, Root, types_in
+from deltacli.paimon.types import AtomicType, DataType, Odd, Root, stops_pypaimon, types_in
 
 UNREADABLE = "manifest.unreadable"
 UNREADABLE_SCHEMA = "schema.unreadable"
@@ -19,6 +19,10 @@ KEY_MISSING = "schema.key-missing"
 TRAILING_TEXT = "schema.trailing-text"
 OLDER_TRAILING_TEXT = "schema.older-trailing-text"
 SNAPSHOT_TRAILING_TEXT = "snapshot.trailing-text"
+VERSION_AS_TEXT = "schema.version-as-text"
+ID_AS_TEXT = "schema.id-as-text"
+OLDER_NUMBER_AS_TEXT = "schema.older-number-as-text"
+SNAPSHOT_NUMBER_AS_TEXT = "snapshot.number-as-text"
 WORDS = {
     "manifest.format=orc": "manifests are ORC files",
     "manifest.format=parquet": "manifests are Parquet files",
@@ -28,6 +32,10 @@ WORDS = {
     TRAILING_TEXT: "text follows the JSON object of the newest schema file",
     OLDER_TRAILING_TEXT: "text follows the JSON object of an older schema file",
     SNAPSHOT_TRAILING_TEXT: "text follows the JSON object of the newest snapshot",
+    VERSION_AS_TEXT: "the version in the newest schema file is text",
+    ID_AS_TEXT: "the id in the newest schema file is text",
+    OLDER_NUMBER_AS_TEXT: "the version or the id in an older schema file is text",
+    SNAPSHOT_NUMBER_AS_TEXT: "a number in the newest snapshot is text",
     KEY_MISSING: "a column of the primary key or the partition key does not exist",
 }
 """Traits whose names say too little, in words."""
@@ -59,22 +67,18 @@ def traits_of_schemas(schemas: Iterable[Schema]) -> Iterator[frozenset[str]]:
     """
     formats: set[str] = set()
     changes: set[str] = set()
-    trailing: set[str] = set()
+    in_older_files: set[str] = set()
     before: Schema | None = None
     for schema in schemas:
         formats.add(_value(schema, "file.format", "parquet"))
         if before is not None:
             changes.update(_changes(before, schema))
-        has_trailing_text = any(oddity.rule is Odd.TRAILING_TEXT for oddity in schema.oddities)
-        if has_trailing_text:
-            trailing.add(TRAILING_TEXT)
+        in_file = frozenset(_of_json(schema))
         before = schema
-        yield frozenset({*_of_options(schema), *_of_files(schema, formats), *changes, *trailing})
+        yield frozenset({*_of_options(schema), *_of_files(schema, formats), *changes, *in_file, *in_older_files})
 
         # Which data files need an older schema is not known here, so it is another trait.
-        trailing.discard(TRAILING_TEXT)
-        if has_trailing_text:
-            trailing.add(OLDER_TRAILING_TEXT)
+        in_older_files.update(_OF_OLDER_FILES[trait] for trait in in_file)
 
 
 def traits_of_manifest(head: bytes, *, is_list: bool) -> Iterator[str]:
@@ -87,6 +91,23 @@ def traits_of_manifest(head: bytes, *, is_list: bool) -> Iterator[str]:
         yield UNREADABLE
     elif not is_list and b"_VALUE_STATS_COLS" not in head:
         yield "manifest.no-value-stats-cols"
+
+
+_OF_OLDER_FILES = {
+    TRAILING_TEXT: OLDER_TRAILING_TEXT,
+    VERSION_AS_TEXT: OLDER_NUMBER_AS_TEXT,
+    ID_AS_TEXT: OLDER_NUMBER_AS_TEXT,
+}
+"""Trait of the newest schema file -> the trait of a table that has it in an older one."""
+
+
+def _of_json(schema: Schema) -> Iterator[str]:
+    """Yield the traits of a schema file that are about its JSON and stop a client."""
+    for oddity in schema.oddities:
+        if oddity.rule is Odd.TRAILING_TEXT:
+            yield TRAILING_TEXT
+        elif stops_pypaimon(oddity):
+            yield VERSION_AS_TEXT if oddity.place == "version" else ID_AS_TEXT
 
 
 def _of_options(schema: Schema) -> Iterator[str]:

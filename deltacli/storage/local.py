@@ -752,6 +752,8 @@ _FILE_URI = r"(?i)file:(?://(?P<host>[^/]*))?(?=/|$)"
 _S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
 _GCS_SCHEMES = ("gs", "gcs")
 _AZURE_SCHEMES = ("abfss", "abfs", "wasbs", "wasb", "az")
+_MAY_BE_OF_A_STORE = ("arn:", "http://", "https://", *(f"{scheme}://arn:" for scheme in _S3_SCHEMES))
+"""Beginnings of addresses that other tools show of a store."""
 _AZURE_HOST = r"(?i)[a-z0-9-]+\.(?:blob|dfs)\.(?:core|fabric)\.[a-z0-9.-]+/"
 
 
@@ -767,6 +769,10 @@ def open_storage(
     if not uri:
         raise errors.UsageError("the table is an empty string", code="usage.table")
     errors.require_path(uri, "the path")
+    if uri.lower().startswith(_MAY_BE_OF_A_STORE):
+        from deltacli.storage.other_addresses import require_store_address
+
+        require_store_address(uri)
     if local := re.match(_FILE_URI, uri):
         if (local["host"] or "localhost").lower() != "localhost":
             raise errors.UsageError(

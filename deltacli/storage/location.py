@@ -68,6 +68,7 @@ _PLAIN = frozenset(
             "tenant_id",
             "client_id",
         ),
+        *("use_fabric_endpoint", "azure_use_fabric_endpoint"),
         *("account_name", "account_host", "location_mode", "project", "consistency", "default_location", "timeout"),
     }
 )

@@ -14,7 +14,7 @@ from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.units import some_of
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
-from deltacli.table.find_log import is_paimon_directory, table_directories
+from deltacli.table.find_log import is_paimon_directory, nothing_at, table_directories
 
 _MAGIC = pattern(r"[*?\[]")
 DEEPEST = 64
@@ -94,7 +94,7 @@ class _Search:
                     case PathKind.MISSING if _MAGIC.search(name):
                         self._add_pattern(name)
                     case PathKind.MISSING:
-                        self.failures.append((name, _nothing_at(target.storage)))
+                        self.failures.append((name, nothing_at(target.storage)))
         given = {target.storage.uri: target for target in directories}
         self._add_directories(list(given.values()), given.keys())
         self._explain([target for target in files if not _is_covered(target, given.keys())], is_file=True)
@@ -144,7 +144,7 @@ class _Search:
             segments.pop()  # directories below are searched anyway
         base = self._open(prefix or ".")
         if base.kind_of("") is PathKind.MISSING:
-            self.failures.append((pattern, _nothing_at(base)))
+            self.failures.append((pattern, nothing_at(base)))
             return
         is_found, failed = False, len(self.failures)
         for below in matching(lambda at: self._directories(base, at, at or base.uri), segments):
@@ -275,10 +275,6 @@ def join(name: str, below: str) -> str:
     if not name or not below:
         return name or below
     return f"{name.rstrip('/')}/{below}"
-
-
-def _nothing_at(storage: ReadStorage) -> NotATable:
-    return NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
 
 
 def _is_file(storage: ReadStorage) -> NotATable:

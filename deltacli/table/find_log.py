@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
+from itertools import islice
 
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE
@@ -176,7 +177,7 @@ def missing_log(storage: ReadStorage) -> errors.DeltacliError:
     """Return the error for a path without a log: what is there instead, and what to try."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            return errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+            return nothing_at(storage)
         case PathKind.FILE:
             around = table_around(storage)
             return errors.NotATable(
@@ -195,7 +196,9 @@ def missing_log(storage: ReadStorage) -> errors.DeltacliError:
     if is_paimon_directory(storage, directories):
         return _paimon_table(storage)
     if segment.LOG_DIRECTORY in directories:
-        return errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory")
+        fault = errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory")
+        _name_undelete(fault, storage)
+        return fault
     nested = [
         name for name in sorted(directories) if storage.kind_of(f"{name}/{segment.LOG_DIRECTORY}") is PathKind.DIRECTORY
     ][:5]
@@ -210,7 +213,44 @@ def missing_log(storage: ReadStorage) -> errors.DeltacliError:
         hint=errors.command("snapshot", table=f"{{table}}/{nested[0]}") if nested else _hint_table_around(storage),
     )
     fault.below = nested[0] if nested else None
+    _name_undelete(fault, storage)
     return fault
+
+
+def nothing_at(storage: ReadStorage) -> errors.NotATable:
+    """Return the error for a path where nothing is. It names `undelete` where a deleted table can come back."""
+    fault = errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+    _name_undelete(fault, storage)
+    return fault
+
+
+_LARGEST_LOOK = 100
+"""Versions of deleted objects that are looked at: those of the first page of every store."""
+
+
+def _name_undelete(fault: errors.NotATable, storage: ReadStorage) -> None:
+    """Make `undelete` the hint of an error if the store keeps a log that was deleted. Costs one request."""
+    if keeps_deleted_log(storage):
+        fault.facts["deleted log"] = "the store keeps versions of its files"
+        fault.hint = errors.command("undelete", dry_run=True)
+
+
+def keeps_deleted_log(storage: ReadStorage) -> bool:
+    """Return True if the store keeps files of a log that were deleted.
+
+    False is no proof: the store may not let the caller list versions. The error for which this is asked says what is
+    known without it.
+    """
+    kept = storage.versions
+    if kept is None:
+        return False
+    from deltacli.storage.versions import VersionState  # which only stores with versions import
+
+    try:
+        first = islice(kept.list(f"{segment.LOG_DIRECTORY}/"), _LARGEST_LOOK)
+        return any(version.is_readable or version.state is VersionState.SOFT_DELETED for version in first)
+    except errors.DeltacliError:
+        return False
 
 
 def table_around(storage: ReadStorage) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -544,6 +545,35 @@ def test_83_tokens_are_in_no_output(server: FakeCatalog, managed: ManagedTable) 
     assert TOKEN not in shown.out + shown.err + failed.out + failed.err
 
 
+_DOCTORS = (["doctor", "table"], ["doctor", "access"])
+_LOGS = (["log", "crc"], ["log", "expire", "--dry-run"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["snapshot"], ["snapshot", "--files"], ["history"], ["reach"], ["explain"], ["features"], ["properties"]),
+        *(["vacuum", "--dry-run"], ["vacuum"], ["optimize", "--dry-run"], ["checkpoint"], ["stats"], *_DOCTORS, *_LOGS),
+        ["restore", "--version", "0", "--dry-run"],
+    ],
+    ids=" ".join,
+)
+def test_text_names_the_table_as_the_user_does(words: list[str], server: FakeCatalog, managed: ManagedTable) -> None:
+    location = run(server, "snapshot", ADDRESS, "--json").document["table"]
+    path = words[:2] if words[0] in ("doctor", "log") else words[:1]
+
+    shown = run(server, *path, ADDRESS, *words[len(path) :])
+
+    talk = [line for line in (shown.out + shown.err).splitlines() if re.search(rf"{location}(?![/\w])", line)]
+    assert [] == talk
+
+
+def test_documents_have_the_location_of_the_table(server: FakeCatalog, managed: ManagedTable) -> None:
+    document = run(server, "snapshot", ADDRESS, "--json").document
+
+    assert document["table"].startswith("file:///")
+
+
 # -- many tables -------------------------------------------------------------------------------------------------------
 
 
@@ -558,9 +588,48 @@ def test_catalog_ls(server: FakeCatalog, managed: ManagedTable) -> None:
     assert rows == ["name,type,format,managed", "main.sales.orders,MANAGED,DELTA,true"]
 
 
+@pytest.mark.parametrize("address", ["uc://", "UC://"])
+def test_catalogs_are_listed_page_by_page(address: str, server: FakeCatalog, managed: ManagedTable) -> None:
+    for catalog in ("prod", "dev"):
+        server.add(f"uc://{catalog}.hr.people", "s3://b/people")
+
+    listed = run(server, "catalog", "ls", address, "--json").document
+    rows = run(server, "catalog", "ls", address, "--format", "csv").out.splitlines()
+
+    assert "uc://" == listed["address"]
+    assert [
+        {"name": name, "type": "CATALOG", "format": "", "managed": False} for name in ("dev", "main", "prod")
+    ] == listed["items"]
+    assert ["name,type,format,managed", "dev,CATALOG,,false"] == rows[:2]
+
+
+@pytest.mark.parametrize("address", ["uc://", "uc://main", "uc://main.sales"])
+@pytest.mark.parametrize("command", ["snapshot", "vacuum", "alter"])
+def test_what_is_above_tables_names_the_command_that_lists_it(
+    command: str, address: str, server: FakeCatalog, managed: ManagedTable
+) -> None:
+    words = ["drop", "x"] if command == "alter" else []
+
+    refused = run(server, command, address, *words)
+
+    assert 2 == refused.code
+    assert f"hint: deltacli catalog ls {address}" == refused.err.splitlines()[-1]
+    assert 0 == run(server, "catalog", "ls", address).code
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"), [(Said(403), 7), (Said(503), 7), (Said(200, b"<html>"), 3), (Said(200, b'{"catalogs": 1}'), 3)]
+)
+def test_catalogs_that_cannot_be_listed_are_an_error(answer: Said, code: int, server: FakeCatalog) -> None:
+    server.fail("GET", "/catalogs", *[answers(answer)] * 50)
+
+    assert code == run(server, "catalog", "ls", "uc://").code
+
+
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
+        (["ls", "uc://"], "catalog-ls"),
         (["ls", "uc://main.sales"], "catalog-ls"),
         (["status", ADDRESS], "catalog-status"),
         (["staged", ADDRESS], "catalog-staged"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import shutil
 from pathlib import Path
@@ -74,6 +76,40 @@ def test_the_last_line_is_the_next_command(trips: Path, command: str, following:
         _, seen = session.finish()
 
     assert f"next: deltacli {following.format(trips)}" == as_pasted(seen).splitlines()[-1].strip()
+
+
+def next_command(table: Path) -> list[str]:
+    """Return the words of the command that `history` names on a terminal."""
+    with Session("history", table, "--no-pager", "--color", "never", size=(200, 60)) as session:
+        _, seen = session.finish()
+    line = as_pasted(seen).splitlines()[-1].strip()
+    assert line.startswith("next: deltacli ")
+    return line.removeprefix("next: deltacli ").split()
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "UPDATE", "MERGE"])
+def test_after_rows_were_changed_the_next_command_shows_these_rows(operation: str, tmp_path: Path) -> None:
+    table = make_sample(tmp_path / "trips")
+    added, *_ = [
+        action["add"]
+        for line in (table / "_delta_log" / f"{13:020d}.json").read_text("utf-8").splitlines()
+        if "add" in (action := json.loads(line))
+    ]
+    removed = {key: added[key] for key in ("path", "partitionValues", "size")}
+    remove = {"remove": {**removed, "extendedFileMetadata": True, "deletionTimestamp": 1, "dataChange": True}}
+    commit = [{"commitInfo": {"timestamp": 1, "operation": operation}}, remove]
+    (table / "_delta_log" / f"{15:020d}.json").write_text("\n".join(map(json.dumps, commit)), "utf-8")
+
+    command = next_command(table)
+    changes = deltacli(*command, "--format", "csv")
+
+    assert ["changes", str(table), "--from", "15", "--to", "15"] == command
+    assert 0 == changes.code
+    assert {"delete"} == {row["_change_type"] for row in csv.DictReader(changes.out.splitlines())}
+
+
+def test_after_other_commits_the_next_command_shows_the_newest_version(trips: Path) -> None:
+    assert ["snapshot", str(trips), "--version", "14"] == next_command(trips)
 
 
 def test_columns_of_properties_without_room_have_a_command(trips: Path) -> None:

@@ -16,6 +16,7 @@ from deltacli.core.units import format_size
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
 from tests.cli.test_documents import lines_of, validate
+from tests.support.paimon_builder import ID, NAME, PaimonBuilder
 
 LOG = "_delta_log"
 CAPTURE = pytest.CaptureFixture[bytes]
@@ -168,6 +169,16 @@ def test_a_document_on_a_terminal_is_written_once(table: Path, backup: Path) -> 
 
     assert (0, 1) == (code, seen.count('"kind"'))
     assert '"dryRun": false' in seen
+
+
+def test_a_backup_into_a_paimon_table_is_refused(table: Path, tmp_path: Path) -> None:
+    PaimonBuilder(tmp_path / "paimon").schema(ID, NAME)
+    before = sorted((tmp_path / "paimon").rglob("*"))
+
+    refused = deltacli("log", "backup", table, tmp_path / "paimon", "--json")
+
+    assert (4, "backup.not-a-backup") == (refused.code, refused.error["code"])
+    assert before == sorted((tmp_path / "paimon").rglob("*"))
 
 
 def test_ctrl_c_at_the_prompt_changes_nothing(table: Path, backup: Path) -> None:

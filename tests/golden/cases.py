@@ -383,6 +383,7 @@ READINGS = tuple(
         ("schema diff", places.paimon, "schema diff paimon --from schema:0"),
         ("schema convert", places.paimon, "schema convert paimon --to delta --yes"),
         ("validate", places.sample, "validate tbl other"),
+        ("validate details", places.sample, "validate tbl other -v"),
         ("validate damages", places.damaged, "validate tbl --level data"),
         ("validate Paimon", places.paimon, "validate paimon"),
         ("doctor table", places.vectors, "doctor table tbl"),

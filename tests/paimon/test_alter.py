@@ -16,7 +16,9 @@ from deltacli.cli.errors import INSTEAD
 from deltacli.core.errors import Refused, Spelling, UsageError, VersionAbsent, spelled
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.conversions import parse_sql_type
+from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import SetOption
+from deltacli.paimon.schema import read_schema
 from deltacli.paimon.types import BadType, type_text
 from deltacli.rules.paimon.schema_files import why_bad_default
 from tests.cli.support import make_sample
@@ -337,6 +339,55 @@ def test_options_by_which_existing_files_are_found_and_read_stay(option: str, sa
     assert ["paimon.option-of-old-rows"] == [one["rule"] for one in found]
 
 
+APPEND: Any = {"primaryKeys": [], "options": {}}
+
+
+@pytest.mark.parametrize("has_snapshots", [True, False])
+def test_the_default_number_of_buckets_is_no_change(say: Any, tmp_path: Path, *, has_snapshots: bool) -> None:
+    builder = PaimonBuilder(tmp_path / "append").schema(ID, NAME, **APPEND)
+    if has_snapshots:
+        builder.snapshot(0)
+
+    done = say("alter", "set", "bucket=-1", "--yes", table=builder.root)
+
+    assert (0, None) == (done.code, done.document["committedSchema"])
+    assert ["schema-0"] == [path.name for path in (builder.root / "schema").iterdir()]
+
+
+def test_a_number_of_buckets_that_is_set_and_taken_back_is_no_change() -> None:
+    schema = read_schema(PaimonBuilder.content([ID, NAME], **APPEND))
+    changes = [SetOption("bucket", "4"), SetOption("bucket", "-1")]
+
+    changed = evolve(schema, changes, EvolutionSettings(has_snapshots=False), time_ms=1)
+
+    assert {"bucket": "-1"} == changed.options
+
+
+@pytest.mark.parametrize("before", [{}, {"bucket": "-1"}])
+@pytest.mark.parametrize("value", ["0x1", "4", "٤", " -1", "99999999999"])
+def test_other_numbers_of_buckets_are_refused_once_there_are_rows(
+    before: dict[str, str], value: str, say: Any, tmp_path: Path
+) -> None:
+    builder = PaimonBuilder(tmp_path / "append").schema(ID, NAME, **(APPEND | {"options": before})).snapshot(0)
+
+    refused = say("alter", "set", f"bucket={value}", "--yes", table=builder.root)
+
+    assert (4, "alter.option") == (refused.code, refused.error["code"])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [{"bucket": "-1"}, {"changelog-producer": "NONE"}, {"partition.legacy-name": "TRUE"}, {"manifest.format": "avro"}],
+)
+def test_a_default_that_is_written_out_is_no_finding(written: dict[str, str], say: Any, tmp_path: Path) -> None:
+    builder = PaimonBuilder(tmp_path / "append").schema(ID, NAME, **APPEND).snapshot(0)
+    builder.schema(ID, NAME, **(APPEND | {"options": written}))
+
+    found = say("validate", table=builder.root).document["tables"][0]["findings"]
+
+    assert [] == found
+
+
 PLACED = (field(0, "id", "INT"), field(1, "text", "VARCHAR(5)"), field(2, "at", "TIMESTAMP(6)"), field(3, "v", "INT"))
 BUCKETS = {"bucket": "4", "bucket-key": "id,text"}
 UPDATES = {"merge-engine": "partial-update", "fields.at.sequence-group": "v"}
@@ -524,7 +575,8 @@ def test_a_point_of_a_comparison_is_spelled_as_it_was_given(root: Path, capsysbi
 
 def test_commands_for_delta_tables_name_what_does_their_work(root: Path, tmp_path: Path, capsysbinary: Capture) -> None:
     words = {"changes": ("--from", "0"), "log cat": ("0",), "log compact": ("--from", "0", "--to", "1")}
-    words |= {"log backup": (str(tmp_path / "b"),), "diff": ("0", "1"), "restore": ("--version", "0")}
+    words |= {name: (str(tmp_path / "b"),) for name in ("log backup", "clone", "copy")}
+    words |= {"diff": ("0", "1"), "restore": ("--version", "0")}
     for command, instead in INSTEAD.items():
         assert not [text for text in instead.values() if "deltacli" in text[1:]]  # prose, or a command to paste
         first, *rest = command.split()

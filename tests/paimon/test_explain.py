@@ -108,6 +108,31 @@ def test_text_after_the_json_object_stops_pypaimon(
     assert "text follows the JSON object" in ask(capsys, "explain", table.root)[1]
 
 
+@pytest.mark.parametrize(
+    ("file", "key", "reads", "writes", "trait"),
+    [
+        ("schema/schema-2", "version", False, False, "schema.version-as-text"),
+        ("schema/schema-2", "id", True, False, "schema.id-as-text"),
+        ("schema/schema-0", "version", None, None, "schema.older-number-as-text"),
+        ("snapshot/snapshot-1", "id", True, False, "snapshot.number-as-text"),
+        ("schema/schema-2", "highestFieldId", True, True, None),
+        ("snapshot/snapshot-1", "timeMillis", True, True, None),
+    ],
+)
+def test_a_number_as_text_stops_pypaimon(
+    file: str, key: str, reads: bool | None, writes: bool | None, trait: str | None, tmp_path: Path
+) -> None:
+    table = PaimonBuilder(tmp_path / "t").schema().schema().schema().snapshot(2)
+    content = json.loads((table.root / file).read_text("utf-8"))
+    (table.root / file).write_text(json.dumps(content | {key: str(content[key])}), "utf-8")
+
+    (found,) = open_paimon(table.root).explain().clients
+
+    assert (reads, writes) == (found.access.reads, found.access.writes)
+    traits = [*(blocker.trait for blocker in found.access.blockers), *found.access.unknown]
+    assert ([] if trait is None else [trait]) == traits
+
+
 def test_blanks_after_the_json_object_stop_nobody(tmp_path: Path) -> None:
     table = PaimonBuilder(tmp_path / "t").schema().snapshot(0)
     for file in ("schema/schema-0", "snapshot/snapshot-1"):

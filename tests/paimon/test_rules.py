@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ OTHER_KEY = field(1, "name", "STRING NOT NULL")
 CORRUPTIONS: dict[str, Corrupt] = {
     "paimon.bad-json": file("schema/schema-1", b"{"),
     "paimon.missing-key": schema(highestFieldId=None),
-    "paimon.bad-value": schema(highestFieldId="9"),
+    "paimon.bad-value": schema(highestFieldId="nine"),
     "paimon.bad-type": schema(ID, field(1, "name", "STRNG")),
     "paimon.file-too-large": lambda table: _sparse(table.root / "schema/schema-1"),
     "paimon.id-differs": text('"id": 1,', '"id": 7,'),
@@ -68,6 +69,7 @@ CORRUPTIONS: dict[str, Corrupt] = {
     "paimon.duplicate-key": text('"highestFieldId": 9', '"highestFieldId": 8, "highestFieldId": 9'),
     "paimon.trailing-text": text('"timeMillis"', '"comment": "c"} {"timeMillis"'),
     "paimon.option-not-string": text('"bucket": "2"', '"bucket": 2'),
+    "paimon.wrong-json-type": schema(version="3"),
     "paimon.map-key-nullable": schema(ID, NAME, field(10, "m", NULLABLE_MAP), highestFieldId=10),
     "paimon.nullability-contradiction": schema(ID, NAME, field(10, "a", CONTRADICTION), highestFieldId=10),
     "paimon.type-not-canonical": schema(ID, field(1, "name", "string")),
@@ -207,6 +209,34 @@ def test_text_after_a_schema_is_an_error_for_python(table: PaimonBuilder) -> Non
 
     severities = {profile: [finding.severity for finding in found] for profile, found in findings.items()}
     assert {Profile.JAVA: ["warning"], Profile.CPP: ["warning"], Profile.PYTHON: ["error"]} == severities
+
+
+@pytest.mark.parametrize(
+    ("changed", "for_python"),
+    [
+        ({"version": "3"}, "error"),
+        ({"id": "1"}, "error"),
+        ({"highestFieldId": "9"}, "warning"),
+        ({"timeMillis": "5"}, "warning"),
+        ({"version": 3.0}, "warning"),
+        ({"fields": [ID | {"id": "0"}, NAME]}, "warning"),
+    ],
+)
+def test_a_number_as_text_is_an_error_where_it_stops_python(
+    changed: dict[str, Any], for_python: str, table: PaimonBuilder
+) -> None:
+    path = table.root / "schema" / "schema-1"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changed), "utf-8")
+
+    findings = {profile: check(table.root, profile=profile).findings for profile in Profile}
+
+    found = {profile: [(one.rule.id, str(one.severity)) for one in some] for profile, some in findings.items()}
+    rule = "paimon.wrong-json-type"
+    assert {
+        Profile.JAVA: [(rule, "warning")],
+        Profile.CPP: [(rule, "warning")],
+        Profile.PYTHON: [(rule, for_python)],
+    } == found
 
 
 def test_a_change_of_type_that_only_an_option_forbade_is_a_warning_with_that_reason(table: PaimonBuilder) -> None:

@@ -10,7 +10,16 @@ import pytest
 from deltacli.core.errors import Unreadable
 from deltacli.paimon.schema import java_text, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, Loss, changes_between, judge_cast, sentence
-from deltacli.paimon.types import BadType, parse_type, simple_text, type_json, type_text
+from deltacli.paimon.types import (
+    AtomicType,
+    BadType,
+    ListType,
+    Root,
+    parse_type,
+    simple_text,
+    type_json,
+    type_text,
+)
 
 ROW = {"type": "ROW", "fields": [{"id": 2, "name": "a b", "type": "INT"}]}
 
@@ -82,7 +91,7 @@ def test_deep_types_and_long_strings_are_refused() -> None:
         (b'{"a":' * 100_000, "paimon.bad-json", "nested too deeply"),
         (b'{"id": "\xff"}', "paimon.bad-json", "byte 8 is not UTF-8"),
         (schema_bytes(highestFieldId=None), "paimon.missing-key", "highestFieldId is missing"),
-        (schema_bytes(highestFieldId="1"), "paimon.bad-value", "highestFieldId is not a whole number"),
+        (schema_bytes(highestFieldId="one"), "paimon.bad-value", "highestFieldId is not a whole number"),
         (schema_bytes(fields=[{"name": "k", "type": "INT"}]), "paimon.missing-key", "id is missing at k"),
         (schema_bytes(fields=[{"id": 0, "name": "k", "type": "UUID"}]), "paimon.bad-type", "k: unknown type 'UUID'"),
     ],
@@ -111,6 +120,35 @@ def test_what_java_reads_and_does_not_write_is_read_and_noted() -> None:
         ("paimon.option-not-string", "options.bucket"),
         ("paimon.option-not-string", "options.x"),
     } == {(oddity.rule, oddity.place) for oddity in found.oddities}
+
+
+VECTOR = {"type": "VECTOR", "element": "INT", "length": "2"}
+
+
+@pytest.mark.parametrize("number", ["3", " +3\n", "03", 3.0])
+def test_numbers_in_quotes_or_with_decimals_are_read_and_noted(number: object) -> None:
+    fields = [{"id": number, "name": "k", "type": "INT"}, {"id": 4, "name": "v", "type": VECTOR}]
+
+    data = schema_bytes(version=number, id=number, highestFieldId=number, timeMillis=number, fields=fields)
+    found = read_schema(data)
+
+    assert (3, 3, 3, 3, 3) == (found.version, found.id, found.highest_field_id, found.time_ms, found.fields[0].id)
+    assert ListType(Root.VECTOR, AtomicType(Root.INT), length=2) == found.fields[1].type
+    keys = ("version", "id", "highestFieldId", "timeMillis", "k.id", "v.length")
+    assert {("paimon.wrong-json-type", key) for key in keys} == {
+        (oddity.rule, oddity.place) for oddity in found.oddities
+    }
+
+
+@pytest.mark.parametrize(
+    "number", ["", "three", "3.0", "0x3", "٣", "3 3", "9" * 19, "9" * 5_000, 3.5, 1e300, True, [], {}]
+)
+@pytest.mark.parametrize("key", ["version", "id", "highestFieldId", "timeMillis"])
+def test_a_number_of_which_java_makes_another_one_is_refused(key: str, number: object) -> None:
+    with pytest.raises(Unreadable) as caught:
+        read_schema(schema_bytes(**{key: number}))
+
+    assert "paimon.bad-value" == caught.value.code
 
 
 @pytest.mark.parametrize(

@@ -492,6 +492,49 @@ def test_a_wrong_address_or_option_is_a_usage_error(
     assert code == raised.value.code
 
 
+@pytest.mark.parametrize("name", ["use_fabric_endpoint", "azure_use_fabric_endpoint", "AZURE_USE_FABRIC_ENDPOINT"])
+@pytest.mark.parametrize(
+    ("uri", "value", "endpoint"),
+    [
+        ("az://box/t", "true", "https://onelake.blob.fabric.microsoft.com"),
+        ("az://box/t", "false", "https://onelake.blob.core.windows.net"),
+        ("abfss://box@onelake.dfs.fabric.microsoft.com/t", "true", "https://onelake.blob.fabric.microsoft.com"),
+        ("abfss://box@onelake.dfs.fabric.microsoft.com/t", "false", "https://onelake.blob.fabric.microsoft.com"),
+        ("https://onelake.dfs.fabric.microsoft.com/box/t", "TRUE", "https://onelake.blob.fabric.microsoft.com"),
+        ("abfss://box@lakes.dfs.core.windows.net/t", "false", "https://lakes.blob.core.windows.net"),
+    ],
+)
+def test_the_endpoint_of_fabric_is_an_option_as_in_other_tools(name: str, uri: str, value: str, endpoint: str) -> None:
+    account = {"account_name": "onelake"} if uri.startswith("az:") else {}
+
+    options = read_azure_options({name: value, **account}, read_address(uri), {})
+
+    assert endpoint == options.endpoint
+
+
+@pytest.mark.parametrize(
+    ("uri", "value"),
+    [
+        ("abfss://box@lakes.dfs.core.windows.net/t", "true"),
+        ("abfss://box@lakes.dfs.evilfabric.microsoft.com/t", "true"),
+        ("az://box/t", "maybe"),
+        ("az://box/t", ""),
+    ],
+)
+def test_the_endpoint_of_fabric_does_not_replace_the_account_of_an_address(uri: str, value: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read_azure_options({"use_fabric_endpoint": value, "account_name": "lakes"}, read_address(uri), {})
+
+    assert "usage.storage-option" == raised.value.code
+
+
+def test_a_container_behind_the_host_is_named_before_it() -> None:
+    with pytest.raises(UsageError) as raised:
+        open_storage("abfss://lakes.dfs.core.windows.net/box/sales/t")
+
+    assert "abfss://box@lakes.dfs.core.windows.net/sales/t" == raised.value.facts["did you mean"]
+
+
 def test_the_key_of_another_account_in_the_environment_is_not_sent() -> None:
     environment = {"AZURE_STORAGE_ACCOUNT_NAME": "others", "AZURE_STORAGE_ACCOUNT_KEY": KEY}
     address = read_address("abfss://box@lakes.dfs.core.windows.net/t")

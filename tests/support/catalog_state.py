@@ -364,6 +364,9 @@ class MemoryCatalog:
         except ServerError as fault:
             raise CatalogUnavailable(fault.message) from fault
 
+    def list_catalogs(self) -> list[str]:
+        return sorted({name.catalog for name in self.state.tables})
+
     def tables_of(self, catalog: str, schema: str | None) -> list[Listed]:
         named = [name for name in self.state.tables if name.catalog == catalog and schema in (None, name.schema)]
         return [Listed(name, self.state.tables[name].table_type, "DELTA") for name in sorted(named)]

@@ -136,6 +136,11 @@ class FakeCatalog(CloudServer):
     # -- older paths -------------------------------------------------------------------------------------------------
 
     def _older(self, method: str, path: str, query: dict[str, str], body: Body) -> Body:
+        if path == "/catalogs":
+            catalogs = sorted({name.catalog for name in self._names()})
+            at = int(query.get("page_token") or 0)
+            token = str(at + 1) if at + 1 < len(catalogs) else None
+            return {"catalogs": [{"name": name} for name in catalogs[at : at + 1]], "next_page_token": token}
         if path == "/schemas":
             schemas = sorted({name.schema for name in self._names() if name.catalog == query["catalog_name"]})
             if not schemas:

@@ -34,7 +34,8 @@ KEY = ("id",)
 
 class Case(NamedTuple):
     """A table with a trait: schema files with the same keys and options, after each of which rows are written; or a
-    table of the corpus with so many rows. In the end text is added to the file `trailing`.
+    table of the corpus with so many rows. In the end text is added to the file `trailing`, and the number under a key
+    of a file becomes text: `quoted` is the file with the key.
     """
 
     trait: str
@@ -46,6 +47,7 @@ class Case(NamedTuple):
     table: str = ""
     count: int | None = None
     trailing: str = ""
+    quoted: tuple[str, str] | None = None
 
     def write(self, place: Path) -> None:
         """Write the first schema file, or copy the table."""
@@ -140,9 +142,18 @@ def _measure(probe: Probe, case: Case, name: str) -> tuple[frozenset[str], Found
     if case.trailing:
         with (place / case.trailing).open("a", encoding="utf-8") as file:
             file.write(" trailing text")
+    if case.quoted:
+        _quote_number(place / case.quoted[0], case.quoted[1])
     traits = frozenset(table_traits(TableHandle(open_storage(str(place)))).since)
     assert case.trait in traits, (case.trait, sorted(traits))
     return traits, probe.measure(name, case.count)
+
+
+def _quote_number(file: Path, key: str) -> None:
+    """Write the number under a key of a JSON file as text."""
+    content = json.loads(file.read_text("utf-8"))
+    content[key] = str(content[key])
+    file.write_text(json.dumps(content), "utf-8")
 
 
 _FORMATS = ("parquet", "orc", "avro")
@@ -256,6 +267,9 @@ def cases() -> Iterator[Case]:
         yield Case(f"{engine}.ignore-delete", options, keys=KEY)
     yield Case("schema.trailing-text", trailing="schema/schema-0")
     yield Case("snapshot.trailing-text", trailing="snapshot/snapshot-1")
+    yield Case("schema.version-as-text", quoted=("schema/schema-0", "version"))
+    yield Case("schema.id-as-text", quoted=("schema/schema-0", "id"))
+    yield Case("snapshot.number-as-text", quoted=("snapshot/snapshot-1", "id"))
     yield from _of_corpus()
 
 

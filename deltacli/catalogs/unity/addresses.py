@@ -11,7 +11,7 @@ from dataclasses import field
 from urllib.parse import urlsplit
 
 from deltacli.catalogs.base import TableName
-from deltacli.core.errors import UsageError, nearest_name, parameter
+from deltacli.core.errors import UsageError, command, nearest_name, parameter
 from deltacli.core.machine import is_loopback
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import plural
@@ -41,7 +41,11 @@ def is_address(text: str) -> bool:
 
 def parse_table(text: str) -> TableName:
     """Return the three names of an address. Raises UsageError for any other text."""
+    if is_root(text):
+        raise _not_a_table(text, "it names no table")
     names = _names(text, FORM)
+    if len(names) < 3 and not any(_SPECIAL & {*name} for name in names):
+        raise _not_a_table(text, f"it has {plural(len(names), 'name')} instead of three")
     if len(names) != 3:
         raise _not_an_address(text, f"it has {plural(len(names), 'name')} instead of three", FORM)
     if any(_SPECIAL & {*name} for name in names):
@@ -51,9 +55,14 @@ def parse_table(text: str) -> TableName:
     return TableName(*names)
 
 
+def is_root(text: str) -> bool:
+    """Return True for the address of all catalogs, `uc://`."""
+    return text.lower() == SCHEME
+
+
 def parse_container(text: str) -> Container:
     """Return a catalog, or a schema. Raises UsageError for any other text."""
-    names = _names(text, form := "uc://CATALOG or uc://CATALOG.SCHEMA")
+    names = _names(text, form := "uc://, uc://CATALOG or uc://CATALOG.SCHEMA")
     if len(names) > 2 or any(_SPECIAL & {*name} for name in names):
         raise _not_an_address(text, "it names neither a catalog nor a schema", form)
     return Container(*names)
@@ -79,6 +88,13 @@ def _names(text: str, form: str) -> list[str]:
         if len(name) > _LONGEST:
             raise _not_an_address(text[:80], f"a name has more than {_LONGEST} characters", form)
     return names
+
+
+def _not_a_table(text: str, why: str) -> UsageError:
+    """Return the error for all catalogs, a catalog or a schema in place of a table, with the command that lists it."""
+    error = _not_an_address(text, why, FORM)
+    error.hint = command("catalog ls", table=text)
+    return error
 
 
 def _not_an_address(text: str, why: str, form: str) -> UsageError:

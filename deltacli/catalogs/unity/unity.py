@@ -5,7 +5,7 @@ Spec: Unity Catalog API, versions 1.0 and preview.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from threading import Lock
@@ -179,6 +179,13 @@ class UnityCatalog:
         is_final = 400 <= refusal.status < 500 and refusal.status not in (408, 425)
         return Answer(Verdict.REFUSED if is_final else Verdict.UNKNOWN, None, said, wait, denial)
 
+    def list_catalogs(self) -> list[str]:
+        """Return the names of the catalogs that the caller may see, in order. Raises as the port says."""
+        try:
+            return sorted(self._names_in(self._pages("/catalogs", "catalogs", {})))
+        except HttpFault as fault:
+            raise self._calls.error_of(fault, "the catalogs cannot be listed", "uc://") from fault.__cause__
+
     def tables_of(self, catalog: str, schema: str | None) -> list[Listed]:
         """Return the tables of a catalog or of one of its schemas, by name. Raises as the port says."""
         name = f"uc://{catalog}" + ("" if schema is None else f".{schema}")
@@ -190,7 +197,10 @@ class UnityCatalog:
         return [found[key] for key in sorted(found)]
 
     def _schemas_of(self, catalog: str) -> list[str]:
-        pages = self._pages("/schemas", "schemas", {"catalog_name": catalog})
+        return self._names_in(self._pages("/schemas", "schemas", {"catalog_name": catalog}))
+
+    def _names_in(self, pages: Iterable[list[Json]]) -> list[str]:
+        """Return the names of catalogs or schemas, each once; entries without a name are left out."""
         names = (one.get("name") for page in pages for one in page if isinstance(one, dict))
         return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 

@@ -34,7 +34,7 @@ from deltacli.cli.running.finding_filter import (
     require_known,
 )
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, again_with
+from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.request_fields import option, shared
@@ -178,8 +178,16 @@ class Checker:
                 self._check_or_fail(target, None, is_last=number == len(targets))
                 step.advance()
         report = self._report()
-        self._run.write(FindingsResult(report, self._wanted.brief, self._read_line))
+        shows_findings = self._shows_findings(report)
+        self._run.write(FindingsResult(report, self._wanted.brief, self._read_line, shows_findings))
+        if self._run.is_on_screen and not shows_findings and any(table.findings for table in report.tables):
+            self._run.note(f"findings of each table: {again_with_flags(invocation.arguments, ['-v'])}")
         return report
+
+    def _shows_findings(self, report: ValidationReport) -> bool:
+        """Return True for one table, and where an option asks for the findings of several."""
+        is_asked = self._run.verbosity > 0 or self._wanted.brief or self._wanted.group is GroupChoice.PATH
+        return is_asked or len(report.tables) == 1
 
     def _read_line(self, table: CheckedTable, place: Place) -> bytes | None:
         """Return the line of the log at a place, None where it is not to be had."""

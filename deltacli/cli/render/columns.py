@@ -8,6 +8,7 @@ from dataclasses import replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, pasted_lines, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED, UsageError, nearest_name
@@ -360,11 +361,17 @@ class Sheet:
         """Write parts below each other, an empty line between two; the labels have one width."""
         longest = max((len(label) for part in parts if isinstance(part, list) for label, _ in part), default=0)
         texts = [
-            self.grid((f"{label:<{longest}}", value) for label, value in part) if isinstance(part, list) else str(part)
+            self.grid((f"{label:<{longest}}", _name_tables(value)) for label, value in part)
+            if isinstance(part, list)
+            else str(part)
             for part in parts
             if part
         ]
         self._sink.write(encoded("\n\n".join(texts) + "\n"))
+
+
+def _name_tables(value: RenderableType) -> RenderableType:
+    return invocation.with_catalog_names(value) if isinstance(value, str) else value
 
 
 # -- plans -------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from deltacli.cli.terminal.shell import again_with, again_with_flags, again_with
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core import units
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, nearest_name
+from deltacli.core.errors import UsageError, is_shared, nearest_name
 from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.operation_metrics import ReportedChanges, read_reported_changes
@@ -393,16 +393,32 @@ class HistoryResult(Result):
         elif on_screen:
             if not found.items:
                 yield "no commit in this range" if found.asked else "the log has checkpoints but no commits"
-            if found.newest_readable is None:
-                yield f"next: deltacli validate {name}"
-            else:
-                newest = f" --version {found.newest_readable}" if found.items else ""
-                yield f"next: deltacli snapshot {name}{newest}"
+            yield f"next: {_next_command(found, table)}"
 
     def _items(self) -> list[dict[str, Any]]:
         if not self.is_chosen:
             return [item.as_json() for item in self.found.items]
         return [_chosen(item, {column.name for column in self.columns}) for item in self.found.items]
+
+
+_CHANGES_ROWS = frozenset({"DELETE", "UPDATE", "MERGE"})
+"""Operations after which people ask which rows have changed."""
+
+
+def _next_command(found: History, table: str) -> str:
+    """Return the command that shows the newest version: which rows it changed, or what it has now."""
+    name, version = quoted_table(table), found.newest_readable
+    if version is None:
+        return f"deltacli validate {name}"
+    if not found.items:
+        return f"deltacli snapshot {name}"
+
+    newest = found.items[0]
+    changes_rows = newest.version == version and (newest.operation or "").upper() in _CHANGES_ROWS
+    # A share may have no change data, and without it the rows cannot be derived from files there.
+    if changes_rows and not is_shared(table):
+        return f"deltacli changes {name} --from {version} --to {version}"
+    return f"deltacli snapshot {name} --version {version}"
 
 
 def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock, *, counts: bool) -> HistoryResult:

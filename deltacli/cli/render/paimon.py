@@ -39,6 +39,7 @@ from deltacli.operations.paimon.vacuum_schemas import (
     SchemaVacuumResult,
     Verdict,
 )
+from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, dotted, sentence
 from deltacli.paimon.types import DataField, DataType, RowType, parts_of, simple_text, type_text, walk_fields
@@ -409,7 +410,7 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
     counts = [
         f"{format_count(value)} {word}"
         for key, word in (("totalRecordCount", "in total"), ("deltaRecordCount", "in this snapshot"))
-        if type(value := snapshot.content.get(key)) is int
+        if (value := parse_whole_number(snapshot.content.get(key))) is not None
     ]
     if counts:
         yield Section("records", [", ".join(counts)])

@@ -45,6 +45,7 @@ def confirmed(
     `what` names the change with its numbers: `delete 63 files (3.2 GiB)`. `show_plan` writes the plan to stdout. It is
     not called where the answer is known, or where a document with the same content follows.
     """
+    what = invocation.with_catalog_names(what)
     if dry_run:
         run.note(f"note: would {what}")
         show_plan()

@@ -471,7 +471,7 @@ class Stores:
         parse_table(uri)  # what is wrong with it is said before the configuration is read
         capture_logging()
         note = self._note
-        return open_in_catalog(
+        storage = open_in_catalog(
             self.open_catalog(),
             uri,
             options=self._options,
@@ -479,6 +479,8 @@ class Stores:
             writes=writes,
             note=None if note is None else lambda text: note(f"{_NOTE}{text}"),
         )
+        invocation.opens_in_catalog(storage.uri, uri)
+        return storage
 
     def open_catalog(self) -> UnityCatalog:
         """Return the catalog of the run. Raises UsageError where none is configured."""

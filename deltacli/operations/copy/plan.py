@@ -161,15 +161,12 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     """Find the files to copy, and what stands against it.
 
     Raises UsageError where one of both is inside the other, Refused for a target that is no copy of this table, for a
-    source that was rewritten or is incomplete, VersionAbsent, and what reading the log raises.
+    source that was rewritten or is incomplete, PaimonTable, VersionAbsent, and what reading the log raises.
     """
     require_apart(table.storage, target)
     if not request.check:
         require_writable(target)
-    try:
-        source = list_log_files(table.storage, progress=table.progress)
-    except errors.PaimonTable as fault:
-        raise errors.Refused(str(fault), code=fault.code, facts=fault.facts, hint=fault.hint) from None
+    source = list_log_files(table.storage, progress=table.progress)
     listing = read_listing(source)
     if listing.is_empty:
         raise missing_log(table.storage)

@@ -18,7 +18,6 @@ from uuid import uuid4
 from deltacli.core.errors import (
     CredentialsMissing,
     FileMissing,
-    NotATable,
     PermissionRefused,
     StorageFailed,
     command,
@@ -33,7 +32,7 @@ from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.advice import Severity, StoreFinding, fails
 from deltacli.storage import Failed, PathKind, ReadStorage
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
-from deltacli.table.find_log import missing_log
+from deltacli.table.find_log import missing_log, nothing_at
 
 # -- names of scratch files --------------------------------------------------------------------------------------------
 
@@ -175,7 +174,7 @@ def _run(probe: Probe, bench: Bench) -> ProbeResult:
 def require_directory(storage: ReadStorage) -> None:
     """Raise NotATable where nothing is there, because scratch files are written only next to other files."""
     if storage.kind_of("") is not PathKind.DIRECTORY:
-        raise NotATable("no such directory", code="table.path-missing", facts={"path": storage.uri})
+        raise nothing_at(storage)
 
 
 class Outcome(StrEnum):

@@ -23,7 +23,7 @@ from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_place, require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.find_log import list_log, read_hint_file
+from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
 from deltacli.table.handle import TableHandle
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import require_whole
@@ -149,6 +149,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
         raise errors.UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
+    _require_no_paimon_table(destination)
     hint = _read_hint(storage)
     files = log_copy.list_whole_log(storage, progress=progress)
     if not files:
@@ -328,6 +329,20 @@ def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
         return log_copy.digest(storage.read(log_copy.log_location(name)))
     except errors.FileMissing:
         return None
+
+
+def _require_no_paimon_table(destination: ReadStorage) -> None:
+    """Refuse to back up into the directory of a Paimon table.
+
+    With a log beside its schemas it would be a table of both formats, which commands refuse.
+    """
+    try:
+        refuse_paimon(destination)
+    except errors.PaimonTable:
+        raise errors.Refused(
+            f"{without_secrets(destination.uri)} is a Paimon table; a backup needs a directory of its own",
+            code="backup.not-a-backup",
+        ) from None
 
 
 def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[_Judged]) -> None:

@@ -17,10 +17,16 @@ from deltacli.operations.explain import Explained, ExplainRequest, Explanation, 
 from deltacli.operations.paimon import table_files
 from deltacli.paimon.conversions import create_table
 from deltacli.paimon.data_evolution import MISSED_ROWS, find_columns_with_missed_rows
+from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_object, read_schema
 from deltacli.paimon.schema_changes import Change, Loss, changes_between
 from deltacli.paimon.snapshots import MAIN_BRANCH, SnapshotFile, schema_path
-from deltacli.paimon.traits import SNAPSHOT_TRAILING_TEXT, UNREADABLE_SCHEMA, traits_of_schemas
+from deltacli.paimon.traits import (
+    SNAPSHOT_NUMBER_AS_TEXT,
+    SNAPSHOT_TRAILING_TEXT,
+    UNREADABLE_SCHEMA,
+    traits_of_schemas,
+)
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import paimon_clients
@@ -247,7 +253,7 @@ class SnapshotVersion:
     def record_count(self, key: str) -> int | None:
         """Return a number of records that the snapshot states, None if it does not."""
         value = self.file.readable.content.get(key) if self.file.readable is not None else None
-        return value if type(value) is int else None
+        return parse_whole_number(value)
 
     def as_json(self) -> dict[str, Json]:
         """Return the snapshot as in the document `deltacli.history`."""
@@ -431,6 +437,8 @@ def table_traits(table: TableHandle, branch: str = MAIN_BRANCH) -> TableTraits:
         since |= {trait: since.get(trait) for trait in found}
         if newest.snapshot.has_trailing_text:
             since[SNAPSHOT_TRAILING_TEXT] = None
+        if newest.snapshot.has_numbers_as_text:
+            since[SNAPSHOT_NUMBER_AS_TEXT] = None
         warnings = tuple((MISSED_ROWS, missed.message) for missed in find_columns_with_missed_rows(schemas))
     return TableTraits(newest.schema_id, since, warnings)
 

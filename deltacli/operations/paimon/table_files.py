@@ -21,6 +21,7 @@ from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import gaps_in, plural, some_of
 from deltacli.engine.base import Engine
+from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, BadJson, Schema, read_object, read_schema
 from deltacli.paimon.snapshots import (
     BRANCH_DIRECTORY,
@@ -48,7 +49,7 @@ from deltacli.paimon.snapshots import (
 from deltacli.paimon.traits import UNREADABLE, traits_of_manifest
 from deltacli.paimon.types import Odd
 from deltacli.storage import FileStat, PathKind, ReadStorage
-from deltacli.table.find_log import is_paimon_directory
+from deltacli.table.find_log import is_paimon_directory, nothing_at
 
 # -- the files of a Paimon table ---------------------------------------------------------------------------------------
 
@@ -84,7 +85,7 @@ def require_paimon(storage: ReadStorage) -> None:
     """Raise NotATable unless the directory is a Paimon table."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            raise NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+            raise nothing_at(storage)
         case PathKind.FILE:
             raise NotATable("this is a file, not a table", code="table.path-is-file", facts={"path": storage.uri})
     if not is_paimon(storage):
@@ -631,8 +632,10 @@ def broken_consumers(storage: ReadStorage, branch: str) -> Iterator[BrokenFile]:
         except (BadJson, Unreadable) as fault:
             yield BrokenFile(path, BAD_CONSUMER, str(fault))
             continue
-        if type(content.get("nextSnapshot")) is not int:
-            yield BrokenFile(path, BAD_CONSUMER, "nextSnapshot is missing")
+        next_snapshot = content.get("nextSnapshot")
+        if parse_whole_number(next_snapshot) is None:
+            reason = "is missing" if next_snapshot is None else "is not a whole number"
+            yield BrokenFile(path, BAD_CONSUMER, f"nextSnapshot {reason}")
 
 
 def _add_unfinished(storage: ReadStorage, engine: Engine, found: SchemaUsers, read: set[str], cutoff_ms: int) -> None:

@@ -29,6 +29,7 @@ from deltacli.paimon.schema import (
     CURRENT_VERSION,
     IMMUTABLE,
     Schema,
+    has_same_value,
     is_true,
     why_files_are_lost,
     why_option_is_refused,
@@ -615,6 +616,9 @@ class _Draft:
         if not key.strip() or key.lower() == "path":
             raise Refused(f"the option {key!r} cannot be set", code="alter.option")
         if key == "type" and value.strip().lower() == (self._old.options.get(key) or "table").lower():
+            return
+        # Java refuses to write -1 where nothing is written. It is the default, so nothing changes.
+        if key == "bucket" and key not in self._options and has_same_value({}, key, value):
             return
         if key in ("primary-key", "partition"):
             self._set_keys(key, tuple(name.strip() for name in value.split(",") if name.strip()))

@@ -21,9 +21,11 @@ from deltacli.paimon.types import (
     ListType,
     MapType,
     Odd,
+    Oddity,
     Root,
     RowType,
     atomic_text,
+    stops_pypaimon,
     types_in,
     walk_fields,
 )
@@ -52,7 +54,7 @@ BAD_VALUE = AREA.error(
     "paimon.bad-value",
     "The keys of a schema file have values of their types.",
     *_UNREADABLE,
-    example='"highestFieldId": "3"',
+    example='"highestFieldId": "three"',
 )
 BAD_TYPE = AREA.error(
     "paimon.bad-type",
@@ -107,6 +109,13 @@ OPTION_NOT_STRING = AREA.warning(
     repair="write the value in quotes",
     example='"bucket": 5',
 )
+WRONG_JSON_TYPE = AREA.warning(
+    "paimon.wrong-json-type",
+    Worded("Numbers are written as JSON numbers without decimals; an error with {} for version and id.", _PYTHON),
+    broken="pypaimon opens no table with a version in quotes, and writes to none with an id in quotes; Java reads both",
+    repair="write the number without quotes and decimals",
+    example='"version": "3"',
+)
 NULLABLE_MAP_KEY = AREA.warning(
     "paimon.map-key-nullable",
     Worded("The key of a MAP is NOT NULL; an error with {}.", partial(parameter, "validate.profile", "cpp")),
@@ -145,6 +154,7 @@ _ODDITIES: Mapping[Odd, tuple[Rule, str]] = {
     Odd.TRAILING_TEXT: (TRAILING_TEXT, "{seen} characters follow the JSON object"),
     Odd.UNKNOWN_KEY: (UNKNOWN_KEY, "unknown key {place}"),
     Odd.OPTION_NOT_STRING: (OPTION_NOT_STRING, "the value of {place} is not a string"),
+    Odd.WRONG_JSON_TYPE: (WRONG_JSON_TYPE, "{place} is {seen!r}, expected a JSON number without decimals"),
     Odd.NULLABLE_MAP_KEY: (NULLABLE_MAP_KEY, "the key of the MAP {place} is nullable"),
     Odd.NULLABILITY: (NULLABILITY, "the type of {place} is ambiguous"),
     Odd.NOT_CANONICAL: (NOT_CANONICAL, "the type of {place} has an unusual form"),
@@ -167,17 +177,19 @@ def check_oddities(view: SchemaFileView) -> Iterator[Finding]:
         rule, message = _ODDITIES[oddity.rule]
         place = view.place(oddity.place or None)
         text = message.format(place=oddity.place, seen=oddity.seen)
-        yield rule.at(place, text, seen=oddity.seen, severity=_severity(view.profile, oddity.rule, oddity.place))
+        yield rule.at(place, text, seen=oddity.seen, severity=_severity(view.profile, oddity))
 
 
-def _severity(profile: Profile, odd: Odd, place: str) -> Severity | None:
+def _severity(profile: Profile, oddity: Oddity) -> Severity | None:
     """Return the severity where it is not that of the rule."""
+    odd, place = oddity.rule, oddity.place
     if odd is Odd.NOT_CANONICAL and profile is Profile.PYTHON:
         return Severity.WARNING
     is_error = (
         (odd is Odd.NULL_KEY and place in ("partitionKeys", "primaryKeys"))
         or (odd is Odd.NULLABLE_MAP_KEY and profile is Profile.CPP)
         or (odd in (Odd.NULLABILITY, Odd.TRAILING_TEXT) and profile is Profile.PYTHON)
+        or (stops_pypaimon(oddity) and profile is Profile.PYTHON)
     )
     return Severity.ERROR if is_error else None
 

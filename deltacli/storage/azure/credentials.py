@@ -42,6 +42,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "client_secret": ("azure_storage_client_secret", "azure_client_secret"),
     "endpoint_url": ("endpoint", "azure_endpoint", "azure_storage_endpoint"),
     "account_host": (),
+    "use_fabric_endpoint": ("azure_use_fabric_endpoint",),
     "anon": ("azure_skip_signature", "skip_signature"),
     "verify": (),
 }
@@ -60,6 +61,7 @@ _FROM_ENVIRONMENT = {
 }
 _SECRETS = ("account_key", "sas_token", "connection_string", "client_secret", "token", "anon")
 _SUFFIX = "core.windows.net"
+_FABRIC_SUFFIX = "fabric.microsoft.com"
 
 
 class Address(NamedTuple):
@@ -98,7 +100,12 @@ def read_address(uri: str) -> Address:
             code="usage.secret",
             facts={"instead": "AZURE_STORAGE_ACCOUNT_KEY, or az login"},
         )
-    if not _CONTAINER.fullmatch(container) and not host.endswith(".fabric.microsoft.com"):
+    if not host and _HOST.fullmatch(container):
+        # In an https URL the container follows the host; in the other schemes it precedes it.
+        first, _, below = root.partition("/")
+        error = UsageError(f"{uri} names the account in place of the container", code="usage.table")
+        raise error.meaning(uri, f"{scheme}://{first}@{container}/{below}".rstrip("/") if first else None)
+    if not _CONTAINER.fullmatch(container) and not is_of_fabric(host):
         raise UsageError(
             f"invalid name of a container: {container!r}" if container else f"{uri} does not name a container",
             code="usage.table",
@@ -119,6 +126,11 @@ def read_address(uri: str) -> Address:
     if scheme.lower() == "https":
         uri = f"abfss://{container}@{account}.dfs.{suffix}/{root}".rstrip("/")
     return Address(uri, container, root, account, suffix)
+
+
+def is_of_fabric(host: str) -> bool:
+    """Return whether a host, or the suffix of one, is of OneLake in Microsoft Fabric."""
+    return f".{host.lower()}".endswith(f".{_FABRIC_SUFFIX}")
 
 
 def is_of_the_cloud(host: str) -> bool:
@@ -171,6 +183,15 @@ def read_azure_options(
     _require_complete(given, address)
     account = address.account or given.get("account_name", "").strip()
     suffix = address.suffix or given.get("suffix", _SUFFIX)
+    if truth(given, "use_fabric_endpoint"):
+        # Other tools replace the host of the URI. Another account of the same name would be opened, so it is refused.
+        if address.suffix and not is_of_fabric(address.suffix):
+            raise UsageError(
+                f"{address.uri} is not in Microsoft Fabric, as use_fabric_endpoint says",
+                code="usage.storage-option",
+                facts={"expected": f"{address.account}.dfs.{_FABRIC_SUFFIX}, or az://{address.container}"},
+            )
+        suffix = address.suffix or _FABRIC_SUFFIX
     if address.account and given.get("account_name", account).lower() != address.account and "account_name" in options:
         raise UsageError(
             f"{address.uri} is in the account {address.account}, not {given['account_name']}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption, argument
@@ -126,9 +126,12 @@ def _question(plan: PublishPlan, name: str) -> str:
 
 
 def catalog_ls(
-    run: Run, catalog: Annotated[str, argument("Catalog or schema: uc://CATALOG or uc://CATALOG.SCHEMA.", "CATALOG")]
+    run: Run,
+    catalog: Annotated[
+        str, argument("Catalog or schema: uc://CATALOG or uc://CATALOG.SCHEMA; uc:// for all catalogs.", "CATALOG")
+    ],
 ) -> None:
-    """List the tables of a catalog or of a schema.
+    """List the tables of a catalog or of a schema, or the catalogs.
 
     \b
     Needs no access to the files of the tables. The endpoint is that of
@@ -136,11 +139,18 @@ def catalog_ls(
 
     \b
     Examples:
+      deltacli catalog ls uc://
       deltacli catalog ls uc://prod
       deltacli catalog ls uc://prod.sales --format csv
     """
-    from deltacli.catalogs.unity.addresses import parse_container
+    from deltacli.catalogs.unity.addresses import SCHEME, is_root, parse_container
 
+    if is_root(catalog):
+        names = run.open_catalog().list_catalogs()
+        run.write(catalogs_result(SCHEME, names))
+        if names:
+            run.say_next(command("catalog ls", table=f"{SCHEME}{names[0]}"))
+        return
     container = parse_container(catalog)
     tables = run.open_catalog().tables_of(container.catalog, container.schema)
     run.write(listing_result(str(container), tables))
@@ -166,15 +176,36 @@ def listing_result(address: str, tables: Sequence[Listed]) -> Listing[Listed]:
     ]
     fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
     said = [] if items else [Section("tables", ["none"])]
-    return _Tables(fields, "catalog-table", items, columns, tables, said=lambda _: said)
+    return _Entries(fields, "catalog-table", items, columns, tables, said=lambda _: said)
+
+
+def catalogs_result(address: str, names: Sequence[str]) -> Listing[str]:
+    """Return the names of catalogs, in the form of a listing of tables: their type is CATALOG."""
+    items: list[dict[str, Json]] = [{"name": name, "type": _CATALOG, "format": "", "managed": False} for name in names]
+    columns: list[Column[str]] = [
+        Column("name", lambda name: name, priority=1),
+        Column("type", lambda _: _CATALOG, priority=2),
+        Column("format", lambda _: "", on_screen=False),
+        Column("managed", lambda _: False, on_screen=False),
+    ]
+    fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
+    said = [] if items else [Section("catalogs", ["none"])]
+    return _Entries(fields, "catalog-table", items, columns, names, said=lambda _: said)
+
+
+_CATALOG = "CATALOG"
+"""The type of a catalog in a listing, beside MANAGED, EXTERNAL and VIEW of tables."""
 
 
 def _short_name(one: Listed) -> str:
     return str(one.name).removeprefix("uc://")
 
 
-class _Tables(Listing["Listed"]):
-    """Tables, whose type is `tableType` in lines, which have a `type` of their own."""
+_Entry = TypeVar("_Entry")
+
+
+class _Entries(Listing[_Entry]):
+    """Tables or catalogs, whose type is `tableType` in lines, which have a `type` of their own."""
 
     def lines(self, emit: Emit) -> bool:
         emit_lines(emit, ({_OF_LINES.get(name, name): one[name] for name in one} for one in self.items), self.line)

@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal import term
 from deltacli.core.units import without_middle
 
@@ -162,8 +163,12 @@ class Canvas:
         drawn: list[RenderableType] = []
         for part in parts:
             if part:
-                rows = [(f"{label:<{longest}}", value) for label, value in part] if isinstance(part, list) else part
-                drawn += [*([Text("")] if drawn else []), self.grid(rows) if isinstance(rows, list) else rows]
+                if drawn:
+                    drawn.append(Text(""))
+                if isinstance(part, list):
+                    drawn.append(self.grid((f"{label:<{longest}}", _name_tables(value)) for label, value in part))
+                else:
+                    drawn.append(part)
         self.draw(*drawn)
 
     def draw(self, *renderables: RenderableType, width: int | None = None) -> None:
@@ -234,3 +239,8 @@ def speaks_utf8(environment: Mapping[str, str]) -> bool:
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
     named = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or "utf-8"
     return encoding.startswith("utf") and "utf" in named.lower()
+
+
+def _name_tables(value: RenderableType) -> RenderableType:
+    """Return a value of a grid; a text has the names of tables in catalogs."""
+    return invocation.with_catalog_names(value) if isinstance(value, str) else value

@@ -174,8 +174,7 @@ def summary_sentence(report: ValidationReport) -> str:
 
 def checked_subjects(report: ValidationReport) -> str:
     """Return how many tables were checked, and that nothing but their logs was read if that is so."""
-    is_of_logs = report.level == "log" and report.command == "validate" and report.table_format == "delta"
-    return f"{report.subjects} checked{' (logs only)' if is_of_logs else ''}"
+    return f"{report.subjects} checked{' (logs only)' if report.reads_logs_only else ''}"
 
 
 _NAMED = 3

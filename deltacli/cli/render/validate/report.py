@@ -91,6 +91,11 @@ class ValidationReport(NamedTuple):
         return f"{'the server and ' if tables < len(self.tables) else ''}{plural(tables, 'table')}"
 
     @property
+    def reads_logs_only(self) -> bool:
+        """True if nothing but the logs of Delta tables was read: files may be missing all the same."""
+        return self.level == "log" and self.command == "validate" and self.table_format == "delta"
+
+    @property
     def table_format(self) -> str:
         """The format of the tables; delta for tables of both formats, each of which then says so itself."""
         formats = {table.validation.table_format for table in self.tables}

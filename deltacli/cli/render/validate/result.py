@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 class FindingsResult(Result):
     """What was found. `brief`: a line per finding, without what was seen and expected. On a terminal findings are
     grouped by rule, or by path, with lines of the log that `read_line` gives.
+
+    Without `shows_findings` people see a row per table only. Documents, rows for programs and formats of other tools
+    always have the findings.
     """
 
     report: ValidationReport
     brief: bool
     read_line: ReadLine | None = None
+    shows_findings: bool = True
 
     @property
     def lists(self) -> bool:  # type: ignore[override]  # it depends on what was found
@@ -69,6 +73,11 @@ class FindingsResult(Result):
         return [Section(self.report.subjects, [", ".join(parts)]), *tables, *failures]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if not self.shows_findings:
+            from deltacli.cli.render.validate.overview import write_overview
+
+            write_overview(sink, terminal, self.report)
+            return
         if not terminal.is_drawn:
             tables = tuple(table._replace(findings=tuple(self.report.ordered(table))) for table in self.report.tables)
             write_text(sink, terminal, self.report._replace(tables=tables), brief=self.brief)
