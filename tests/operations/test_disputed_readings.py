@@ -212,6 +212,10 @@ def test_one_reading_becomes_that_of_all_engines_only_with_force(case: str, tmp_
     with pytest.raises(Refused) as caught:
         table.write_checksum()
     assert rule == caught.value.code
+    if described.newest:  # a compaction has two commits at least
+        with pytest.raises(Refused) as compaction:
+            table.compact_log(0, described.newest)
+        assert rule == compaction.value.code
 
     # As the refusal says.
     assert "checkpoint" in str(caught.value.facts)
