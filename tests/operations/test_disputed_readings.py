@@ -396,3 +396,17 @@ def test_one_that_is_no_next_version_stops_nothing(name: str, tmp_path: Path) ->
     open_table(root).set_properties({"a": "b"})
 
     assert 1 == open_table(root).snapshot().version
+
+
+# -- escapes in the names of directories -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("p=%41/f.parquet", ONE), ("p=A/f.parquet", ONE), ("p=%2541/f.parquet", TWO)]
+)
+def test_an_escape_in_the_name_of_a_directory_is_decoded_once(path: str, expected: str, tmp_path: Path) -> None:
+    """Spark, both kernels and deltalake open the same files, also where both directories are there."""
+    table = TableBuilder().file("p=A/f.parquet", data_of(ONE)).file("p=%41/f.parquet", data_of(TWO))
+    table.commit(protocol(), metadata(), add(path, size=len(data_of(expected)), records=1))
+
+    assert [IDS[expected]] == ids_of(table.write(tmp_path / "t"))

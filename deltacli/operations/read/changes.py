@@ -258,6 +258,7 @@ class Changes(scan.ArrowRows):
 
     @property
     def disputed(self) -> tuple[str, ...]:
+        """The rules of `validate` for damages of the commits read so far that engines read differently."""
         return tuple(sorted(self._disputed))
 
     @property
