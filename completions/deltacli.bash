@@ -1331,6 +1331,7 @@ again;@properties
 --select;TEXT;again;Act only on these rules: globs over rule ids. Repeatable.
 --from;DIRECTORY;again;Where to look for lost files: versions that the store keeps, a copy of the table or of its log, a quarantine. Repeatable.
 --accept-commits;TEXT;again;Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.
+--accept-empty-commits;TEXT;again;Commits of 0 bytes to write as versions that changed nothing, where no copy and no checkpoint has them. Repeatable.
 --accept-loss;-;once;Allow steps that give up rows that no source has.
 --partition-value;TEXT;again;Partition value, of the files whose path in the log matches GLOB, where the log and the path have none. Repeatable.
 --allow-in-use;-;once;Repair although others committed within the last hour.
@@ -2807,6 +2808,7 @@ again;@widenings
 --count;-;once;Count the rows instead.
 --select;-;again;Check only these rules: globs over rule ids. Repeatable.
 --accept-commits;-;again;Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.
+--accept-empty-commits;-;again;Commits of 0 bytes to write as versions that changed nothing, where no copy and no checkpoint has them. Repeatable.
 --accept-loss;-;once;Allow steps that give up rows that no source has.
 --partition-value;-;again;Partition value, of the files whose path in the log matches GLOB, where the log and the path have none. Repeatable.
 --allow-in-use;-;once;Repair although others committed within the last hour.

@@ -665,7 +665,8 @@ class Undo(Changes):
 
         The parameters are the fields of `RepairRequest`. `level` and `select` choose the findings. `sources` are
         `versions` or paths and URIs of copies. `accept_commits` are versions that a copy may bring although nothing
-        proves that they are of this table. `accept_loss` allows giving up files, at most the share `max_missing`.
+        proves that they are of this table. `accept_empty_commits` are versions whose commit has 0 bytes and is written
+        as one that changed nothing. `accept_loss` allows giving up files, at most the share `max_missing`.
         `allow_in_use`: even if others committed lately. `quarantine` is a directory outside of all tables for the
         backup and for readable rows of damaged files. `dry_run` only plans.
 

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
 from deltacli.core.made_once import NamedTuple, dataclass, new_digest
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
-from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
+from deltacli.delta.log.segment import (
+    BEYOND_LOG,
+    LOG_DIRECTORY,
+    NAME_NOT_PADDED,
+    LogFile,
+    LogFileKind,
+    LogListing,
+    commit_name,
+    parse_log_path,
+)
 from deltacli.delta.protocol.features import require_committable as require_committable_version
 from deltacli.table.find_log import find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -264,13 +273,24 @@ def require_same(basis: Basis, listing: LogListing) -> None:
 
 def refusal_of_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> Refusal | None:
     """Return the refusal if the hint or a checksum is of a version above the newest one, which was lost: what it added
-    looks uncommitted, what it took back looks removed, and a commit would take its number.
+    looks uncommitted, what it took back looks removed, and a commit would take its number. A commit whose name not all
+    engines read has the same effects.
     """
     if (lost := find_lost_versions(storage, listing, hint_version)) is None:
         return None
     from deltacli.rules.framework.repairs import undelete_command
 
     code, name, message = lost
+    if code == NAME_NOT_PADDED:
+        return Refusal(
+            code,
+            f"{message}, and the files that it names are unknown to others",
+            hint=command("validate", select=[NAME_NOT_PADDED]),
+            facts={
+                "if it is a version": f"rename it to {commit_name(listing.newest_version + 1)}",
+                "if it is not": f"move {LOG_DIRECTORY}/{name} to another directory",
+            },
+        )
     return Refusal(
         code,
         f"{message}, and the files that they named are unknown",

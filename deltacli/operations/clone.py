@@ -206,6 +206,7 @@ class Clone:
         basis = Basis(table, -1, now_ms) if now is None else basis_of(now)
         if source.version == source.listing.newest_version:
             basis.cautions.extend(notes_on_lost_versions(source.table.storage, source.listing, source.log.hint_version))
+        basis.cautions.extend(source.decisions)
         return ClonePlan(basis, source, metadata, files.amount, files.absolute, note, owners, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:

@@ -42,6 +42,7 @@ from deltacli.engine.spark.jobs import local_frame
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.scan import Selection, live_data_files
 from deltacli.work.rows.data_files import DataFile, read_vector
+from deltacli.work.rows.files_once import FilesOnce
 from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
@@ -191,6 +192,7 @@ def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
         found.files += part.files
         found.by_partition += part.by_partition
         found.by_statistics += part.by_statistics
+    found.files = list(FilesOnce().keep_first(found.files))
     return found
 
 

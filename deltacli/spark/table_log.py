@@ -48,6 +48,7 @@ from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.scan import Selection, data_files
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.files_once import FilesOnce
 
 # -- where a stream is in a table, from there to the end of a batch ----------------------------------------------------
 
@@ -362,7 +363,8 @@ class TableLog:
             ]
 
         found = [pair for batch in snapshot.file_actions.map_actions("add", described) for pair in batch]
-        files = [file for _, file in sorted(found, key=lambda pair: pair[0])]
+        in_order = (file for _, file in sorted(found, key=lambda pair: pair[0]))
+        files = list(FilesOnce().keep_first(in_order))
         return self._as_inserts(snapshot, files) if self._options.read_change_feed else files
 
     def _snapshot_at(self, version: int) -> Snapshot:

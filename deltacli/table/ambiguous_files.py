@@ -20,6 +20,7 @@ from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints
+from deltacli.delta.log.disputed_readings import DECISIONS, SETTLED_BY_CHECKPOINT
 from deltacli.delta.paths.engine_readings import (
     BEFORE_COMMITS,
     RULES_OF_SPELLINGS,
@@ -153,12 +154,35 @@ def find_reading_refusal(
         refused = list(files)
         consequence = f"its rows may be there twice; {what} would make that permanent"
     else:
-        return None
+        return find_disputed_refusal(snapshot, what, settles=settles)
     return Refusal(
         SEVERAL_SPELLINGS,
         f"the log of version {snapshot.version} names {describe_ambiguous(refused)}, and {consequence}",
         command("validate", select=RULES_OF_SPELLINGS),
         facts={f"file {number}": " and ".join(file.spellings) for number, file in enumerate(refused[:3], 1)},
+    )
+
+
+def find_disputed_refusal(snapshot: Snapshot, what: str, *, settles: bool = True) -> Refusal | None:
+    """Return why a version with damaged commits, which engines read differently, must not be written in another form.
+
+    Args:
+        snapshot: The version.
+        what: What would be written, such as "a checkpoint".
+        settles: False if engines would go on reading different rows beside what is written.
+
+    Returns:
+        The refusal; None if the version depends on no such damage.
+    """
+    rules = [rule for rule in SETTLED_BY_CHECKPOINT if rule in snapshot.disputed]
+    if not rules:
+        return None
+    effect = "would settle this as deltacli reads it" if settles else "would be right for some of them only"
+    return Refusal(
+        rules[0],
+        f"engines read version {snapshot.version} differently, and {what} {effect}: {DECISIONS[rules[0]]}",
+        command("validate", select=rules),
+        facts={"to let all engines read it as deltacli does": command("checkpoint", force=True)},
     )
 
 

@@ -66,19 +66,31 @@ def find_log(
 def find_lost_versions(
     storage: ReadStorage, listing: segment.LogListing, hint_version: int
 ) -> tuple[str, str, str] | None:
-    """Return rule, file and words where the hint or a checksum proves that newer versions were lost; else None."""
+    """Return rule, file and words if there were or may be newer versions than the newest one; None otherwise.
+
+    The hint or a checksum proves that newer versions were lost. A commit of the next version whose name does not have
+    20 digits is a version to Delta for Spark and to Delta Kernel for Java, and not to others.
+    """
     newest = listing.newest_version
-    if max(hint_version, *listing.checksums, -1) <= newest:
+    if max(hint_version, *listing.checksums, -1) <= newest and newest + 1 not in listing.unpadded:
         return None
     now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
     checked = max(now.checksums, default=-1)
     version = max(hint_version, checked)
-    if version <= max(newest, now.newest_version):
+    if version > max(newest, now.newest_version):
+        is_hint = hint_version >= checked
+        code, name = (
+            ("hint.ahead-of-log", segment.HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
+        )
+        place = f"{segment.LOG_DIRECTORY}/{name}"
+        return code, name, f"commits after version {newest} seem to be lost: {place} is of version {version}"
+
+    unread = now.unpadded.get(newest + 1)
+    if unread is None or now.newest_version > newest:
         return None
-    is_hint = hint_version >= checked
-    code, name = ("hint.ahead-of-log", segment.HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
-    message = f"commits after version {newest} seem to be lost: {segment.LOG_DIRECTORY}/{name} is of version {version}"
-    return code, name, message
+    place = f"{segment.LOG_DIRECTORY}/{unread}"
+    words = f"commits after version {newest} may be there: Delta for Spark reads {place} as version {newest + 1}"
+    return segment.NAME_NOT_PADDED, unread, words
 
 
 def taken_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:

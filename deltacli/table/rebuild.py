@@ -5,7 +5,8 @@ Spec: In-Commit Timestamps, Recommendations for Readers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -16,7 +17,20 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import reported
 from deltacli.core.units import format_timestamp, named_ranges
-from deltacli.delta.log.file_actions import FileBatch, Survivors, decided_keys, narrow_batches, reconcile_commit
+from deltacli.delta.log.disputed_readings import (
+    REPEATED_IN_CHECKPOINT,
+    TWO_METADATA,
+    TWO_PROTOCOLS,
+    find_repeated_kinds,
+)
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    Survivors,
+    decided_keys,
+    file_key,
+    narrow_batches,
+    reconcile_commit,
+)
 from deltacli.delta.log.segment import (
     CheckpointInstance,
     LogFileKind,
@@ -144,12 +158,16 @@ def _read_state(
     tail = read_tail(table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress)
     contents = _open(table, segment.checkpoint) if segment.checkpoint else None
     state = tail.state
+    disputed = set(tail.disputed)
     survived, inline = Survivors([], []), FileBatch()
     if contents is not None and segment.checkpoint is not None:
         name = segment.checkpoint.files[0].name
         try:
+            disputed |= set(_find_repeated_kinds_of_checkpoint(state, contents.small))
             state.take(contents.small, name)
             hidden = tail.seen | decided_keys(contents.json_actions, tail.decided, name)
+            if _has_repeated_adds(contents.json_actions, hidden, name):
+                disputed.add(REPEATED_IN_CHECKPOINT)
             survived = reconcile_commit(contents.json_actions, hidden, name)
             inline = FileBatch(*narrow_batches(survived.adds, survived.removes, name))
         except errors.CommitCorrupt as fault:
@@ -177,7 +195,7 @@ def _read_state(
         sidecars=len(sidecars),
         raw_protocol=plain_action(state.raw_protocol or {}),
         raw_metadata=plain_action(state.raw_metadata or {}),
-        _problems=_problems(table, log, segment, state, rejected),
+        _problems=_problems(table, log, segment, state, rejected) | disputed,
         _log=log,
         _tail=tail,
         _inline=survived,
@@ -187,6 +205,21 @@ def _read_state(
         _older_metadata=MetadataOfLog(table, segment.version, partial(_read_metadata, table)),
         _first_stamped=partial(first_stamped_version, table, log.listing),
     )
+
+
+def _has_repeated_adds(actions: Sequence[tuple[str, Action]], hidden: Collection[str], source: str) -> bool:
+    """Return whether the lines of a checkpoint have a live file twice that no commit decides."""
+    keys = [file_key(action, source) for kind, action in actions if kind == "add"]
+    return any(count > 1 and key not in hidden for key, count in Counter(keys).items())
+
+
+def _find_repeated_kinds_of_checkpoint(newer: StateBuilder, actions: Sequence[tuple[str, Action]]) -> Iterator[str]:
+    """Yield the rules that a checkpoint breaks by two protocols or two metaData of which newer commits decide none."""
+    for rule in find_repeated_kinds(actions):
+        if rule == TWO_PROTOCOLS and newer.protocol is None:
+            yield "checkpoint.no-protocol"
+        if rule == TWO_METADATA and newer.metadata is None:
+            yield "checkpoint.no-metadata"
 
 
 def _read_metadata(table: TableHandle, version: int) -> Action:

@@ -16,6 +16,12 @@ from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.actions import Action, read_actions, stream_actions
+from deltacli.delta.log.disputed_readings import (
+    ADDED_AND_REMOVED,
+    ADDED_TWICE,
+    TWO_PROTOCOLS,
+    find_repeated_kinds,
+)
 from deltacli.delta.log.file_actions import (
     FileBatch,
     NarrowRows,
@@ -79,12 +85,22 @@ class LogTail:
         Large commits are not compared."""
         self.with_vectors: set[str] = set()
         """The canonical paths that were added or removed with a vector."""
+        self.disputed: set[str] = set()
+        """The rules of `validate` for what engines may read otherwise in these commits."""
         self.newest_commit_info: Action | None = None
         self.commit_info_is_first = False
         self.large: dict[int, LargeCommit] = {}
         """By version."""
         self.sums: dict[int, int] = {}
         """The CRC-32 of each small commit, by version: it must be the same where it is read again."""
+
+    def take_small(self, actions: Sequence[tuple[str, Action]], source: str) -> None:
+        """Add the small actions of a commit. Newer commits were taken before."""
+        for rule in find_repeated_kinds(actions):
+            is_decided = self.state.protocol if rule == TWO_PROTOCOLS else self.state.metadata
+            if is_decided is None:
+                self.disputed.add(rule)
+        self.state.take(actions, source)
 
     def compare_records(self, actions: Sequence[tuple[str, Action]], survived: Survivors) -> None:
         """Compare the adds of a commit with newer ones of the same path, and remember those that older ones are
@@ -153,17 +169,17 @@ def read_tail(
     for index, (file, content) in enumerate(contents):
         if content is not None:
             tail.sums[file.version] = crc32(content)
-            actions = read_actions(content, file.name)
+            actions = read_actions(content, file.name, disputed=tail.disputed)
             small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
             try:
                 tail.seen |= decided_keys(actions, tail.decided, file.name)
                 suspects = tail.decided_otherwise(actions)
-                survived = reconcile_commit(actions, tail.seen, file.name)
+                survived = reconcile_commit(actions, tail.seen, file.name, disputed=tail.disputed)
                 if suspects:
                     live = {id(add) for add in survived.adds}
                     tail.of_other_vectors |= {canonical(str(one["path"])) for one in suspects if id(one) in live}
                 tail.compare_records(actions, survived)
-                tail.state.take(small, file.name)
+                tail.take_small(small, file.name)
             except CommitCorrupt as corrupt:
                 corrupt.facts = {**corrupt.facts, **_place_of(corrupt, content, file.name)}
                 raise
@@ -174,7 +190,7 @@ def read_tail(
             remember = older_follow or index < len(commits) - 1
             small = _take_large(storage, engine, file, tail, remember=remember, progress=progress)
             info_is_first = next((kind for kind, _ in stream_commit(storage, file)), "") == "commitInfo"
-            tail.state.take(small, file.name)
+            tail.take_small(small, file.name)
         if index == 0:
             tail.newest_commit_info = next((action for kind, action in reversed(small) if kind == "commitInfo"), None)
             tail.commit_info_is_first = info_is_first
@@ -393,8 +409,9 @@ def _take_large(
     joined_hashes = pa.concat_arrays(hashes)
     hashes.clear()
     contested = frozenset(repeated(joined_hashes).to_pylist())
+    tail.disputed.update(*(block.disputed for block in blocks))
     if contested:
-        blocks = _settle(blocks, contested)
+        blocks = _settle(blocks, contested, tail.disputed)
     small = [action for block in blocks for action in block.small]
     keys: list[KeyIndex] = []
     adds, removes = ([getattr(block, kind) for block in blocks] for kind in ("adds", "removes"))
@@ -422,12 +439,30 @@ def _joined(batches: list[RecordBatch]) -> Iterator[RecordBatch]:
         yield from pa.Table.from_batches(part).combine_chunks().to_batches()
 
 
-def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[NarrowBlock]:
-    """Keep the last add of each key, or the last remove where there is no add (as `reconcile_commit` does)."""
+def _settle(blocks: list[NarrowBlock], contested: frozenset[int], disputed: set[str]) -> list[NarrowBlock]:
+    """Keep the last add of each key, or the last remove where there is no add (as `reconcile_commit` does).
+
+    `disputed` gets the rules of `validate` for keys of which that is a decision. Whether two adds are the same is not
+    known here, so they count as different.
+    """
     settled: set[bytes] = set()
     adds = [_keep_last(block.adds, contested, settled) for block in reversed(blocks)][::-1]
+    if sum(rows.num_rows for rows in adds) < sum(block.adds.num_rows for block in blocks):
+        disputed.add(ADDED_TWICE)
+    added = frozenset(settled)
     removes = [_keep_last(block.removes, contested, settled) for block in reversed(blocks)][::-1]
+    if any(_has_key(block.removes, contested, added) for block in blocks):
+        disputed.add(ADDED_AND_REMOVED)
     return [block._replace(adds=a, removes=r) for a, r, block in zip(adds, removes, blocks, strict=True)]
+
+
+def _has_key(rows: RecordBatch, contested: frozenset[int], keys: frozenset[bytes]) -> bool:
+    """Return whether one of some keys, whose hashes are `contested`, is that of a row."""
+    from deltacli.work.commits.blocks import key_hashes
+
+    is_contested = pc.is_in(key_hashes(rows), value_set=pa.array(contested, pa.int64()))
+    found = key_column(rows.column("path"), rows.column("dv_id")).filter(is_contested)
+    return not keys.isdisjoint(found.to_pylist())
 
 
 def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]) -> RecordBatch:

@@ -22,6 +22,7 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import some_of
+from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration
@@ -238,6 +239,8 @@ class Selection(NamedTuple):
 class ScannedActions(Protocol):
     """The file actions of a version: `FileActions`."""
 
+    @property
+    def pieces(self) -> Sequence[object]: ...
     def map_actions(
         self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
     ) -> Iterator[Result]: ...
@@ -263,6 +266,8 @@ class ArrowRows(ABC):
 
     _selection: Selection
     _wanted: ReadSpec
+    _odd_values: OddPartitionValues
+    _has_repeated_files = False
 
     @abstractmethod
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]: ...
@@ -295,6 +300,23 @@ class ArrowRows(ABC):
         """
         return tuple(self._wanted.file_columns.misnamed)
 
+    @property
+    def empty_texts(self) -> tuple[str, ...]:
+        """The partition columns of text that are empty in the log for some file read so far, and were read as null."""
+        return self._odd_values.empty_texts
+
+    @property
+    def respelled_keys(self) -> tuple[str, ...]:
+        """The partition columns that the log spells in another letter case for some file read so far."""
+        return self._odd_values.respelled_keys
+
+    @property
+    def disputed(self) -> tuple[str, ...]:
+        """The rules of `validate` for damages of the log that decided what was read so far, and that engines read
+        differently.
+        """
+        return (REPEATED_IN_CHECKPOINT,) if self._has_repeated_files else ()
+
     def require_all_columns(self) -> None:
         """Raise Refused (`type.unsupported`) where columns are left out: a copy that lacks some has to be asked for."""
         if self.left_out:
@@ -324,12 +346,8 @@ class Scan(ArrowRows):
         self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=ids)
         self._wanted = self._selection.rows_wanted(snapshot.config)
         self._limit = request.limit
-        self._empty_texts: dict[str, None] = {}
-
-    @property
-    def empty_texts(self) -> tuple[str, ...]:
-        """The partition columns of text that are empty in the log for some file read so far, and were read as null."""
-        return tuple(self._empty_texts)
+        self._odd_values = OddPartitionValues()
+        self._has_repeated_files = False
 
     @property
     def version(self) -> int:
@@ -340,8 +358,23 @@ class Scan(ArrowRows):
         return self._snapshot.table.files()
 
     def data_files(self) -> Iterator[DataFile]:
-        """Yield the live files that may have rows to return. Raises DataUnreadable (`partition.*`)."""
-        return chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
+        """Yield the live files that may have rows to return, each once.
+
+        Raises DataUnreadable (`partition.*`), and Unreadable where that leaves a doubt (`checkpoint.duplicate-key`).
+        """
+        actions = self._snapshot.file_actions
+        files = chain.from_iterable(actions.map_actions("add", self._data_files))
+        # What commits have is reconciled, and not in a checkpoint.
+        return self._each_once(files) if actions.pieces else files
+
+    def _each_once(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
+        from deltacli.work.rows.files_once import FilesOnce
+
+        once = FilesOnce()
+        for file in once.keep_first(files):
+            yield file
+            self._has_repeated_files |= once.has_repeated
+        self._has_repeated_files |= once.has_repeated
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         table = self._snapshot.table
@@ -393,7 +426,7 @@ class Scan(ArrowRows):
     def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._pruned(adds)[0])
-        self._empty_texts.update(dict.fromkeys(_find_empty_texts(adds, self._snapshot.config, self._selection.needed)))
+        self._odd_values.take(adds, self._snapshot.config, self._selection.needed)
         return live_data_files(adds, self._snapshot.config, self._selection)
 
 
@@ -422,17 +455,38 @@ def _partition_values(
     return partition_columns(actions, config, names)
 
 
-def _find_empty_texts(
-    adds: pyarrow.RecordBatch, config: TableConfiguration, needed: Sequence[StructField]
-) -> Iterator[str]:
-    """Yield the needed partition columns of text that are empty in the log for some file."""
-    names = {config.physical_name(column): column.name for column in needed}
-    partitions = [name for name in config.partition_columns if name in names]
-    if not partitions:
-        return
-    from deltacli.delta.partitions.values import find_empty_texts
+class OddPartitionValues:
+    """Notes which partition columns have values in the log that other engines read otherwise.
 
-    yield from (names[name] for name in find_empty_texts(adds, config, partitions))
+    Attributes:
+        empty_texts: The columns of text with an empty one, which is read as null.
+        respelled_keys: The columns whose name has another letter case beside a value. The value is read.
+    """
+
+    def __init__(self) -> None:
+        self._empty_texts: dict[str, None] = {}
+        self._respelled_keys: dict[str, None] = {}
+
+    @property
+    def empty_texts(self) -> tuple[str, ...]:
+        return tuple(self._empty_texts)
+
+    @property
+    def respelled_keys(self) -> tuple[str, ...]:
+        return tuple(self._respelled_keys)
+
+    def take(self, actions: pyarrow.RecordBatch, config: TableConfiguration, needed: Sequence[StructField]) -> None:
+        """Look at the values that file actions have for the needed columns."""
+        names = {config.physical_name(column): column.name for column in needed}
+        partitions = [name for name in config.partition_columns if name in names]
+        if not partitions:  # a table without partitions is read before all of that would be loaded
+            return
+        from deltacli.delta.partitions.values import find_empty_texts, find_respelled_keys
+
+        empty_texts = find_empty_texts(actions, config, partitions)
+        self._empty_texts.update(dict.fromkeys(names[name] for name in empty_texts))
+        respelled_keys = find_respelled_keys(actions, partitions)
+        self._respelled_keys.update(dict.fromkeys(names[name] for name in respelled_keys))
 
 
 def data_files(

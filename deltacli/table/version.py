@@ -15,6 +15,7 @@ from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.disputed_readings import DECISIONS
 from deltacli.delta.log.file_actions import (
     FileBatch,
     FileCounts,
@@ -118,6 +119,16 @@ class Snapshot:
         """Rule ids of the problems that were worked around."""
         time_problem = self._time_and_problem[1]
         return tuple(sorted(self._problems | ({time_problem} if time_problem else set())))
+
+    @property
+    def disputed(self) -> tuple[str, ...]:
+        """Rule ids of those problems that engines read differently. Unlike `problems` it needs no time of a commit."""
+        return tuple(problem for problem in sorted(self._problems) if problem in DECISIONS)
+
+    @property
+    def decisions(self) -> list[str]:
+        """What was decided about these problems, in words, with the rule of each."""
+        return [f"{problem}: {DECISIONS[problem]}" for problem in self.disputed]
 
     @cached_property
     def _time_and_problem(self) -> tuple[CommitTime | None, str | None]:

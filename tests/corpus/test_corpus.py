@@ -52,6 +52,7 @@ PROBLEMS: dict[str, tuple[str, ...]] = {
     "derived/last-checkpoint-dangling-a": ("hint.ahead-of-log", "hint.checkpoint-missing"),
     "derived/last-checkpoint-garbage-a": ("hint.bad-json",),
     "derived/sidecar-missing-a": ("sidecar.missing",),
+    "derived/two-adds-in-one-commit-a": ("action.duplicate-path",),
     "golden/canonicalized-paths-normal-a": ("action.missing-required",),
     "golden/canonicalized-paths-special-b": ("action.missing-required",),
     "golden/corrupted-last-checkpoint": ("action.missing-required",),

@@ -68,6 +68,14 @@ def two_actions_on_one_line() -> TableBuilder:
     return table
 
 
+@damage("commit.line-not-object")
+def add_and_remove_on_one_line() -> TableBuilder:
+    table = TableBuilder()
+    both = b'{"remove":{"path":"other.parquet","deletionTimestamp":1,"dataChange":true},"add":'
+    table.edit_lines(LAST, lambda data: data.replace(b'{"add":', both, 1))
+    return table
+
+
 @damage("commit.duplicate-key")
 def size_twice() -> TableBuilder:
     table = TableBuilder()
@@ -88,6 +96,13 @@ def actions_over_several_lines() -> TableBuilder:
     table.edit_lines(
         LAST, lambda data: b"\n".join(json.dumps(json.loads(line), indent=2).encode() for line in data.splitlines())
     )
+    return table
+
+
+@damage("commit.pretty-printed")
+def two_objects_on_a_line() -> TableBuilder:
+    table = TableBuilder()
+    table.edit_lines(LAST, lambda data: data.replace(b"}}\n{", b"}} {", 1))
     return table
 
 

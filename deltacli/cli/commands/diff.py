@@ -11,7 +11,7 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
 from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
-from deltacli.cli.running.run import Run, note_catalog, note_misnamed_columns
+from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Style, Terminal, cells
 from deltacli.core.documents import dumps, envelope
@@ -253,6 +253,7 @@ def diff(
             fault.hint = command("schema diff", other, table=table)
         raise
     run.write(_Compared(found))
+    note_disputed(run, found.before, found.after)
     if found.rows is not None:
         note_misnamed_columns(run, found.rows.misnamed, opened.address)
     if other is not None:

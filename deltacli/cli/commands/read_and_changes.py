@@ -13,10 +13,9 @@ from deltacli.cli.running.run import (
     Run,
     judge_left_out,
     note_catalog,
-    note_empty_texts,
+    note_disputed,
     note_findings,
-    note_misnamed_columns,
-    note_padded_columns,
+    note_rows,
     note_what_is_missing,
     require_file,
     settle_limit,
@@ -109,9 +108,7 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
         _write(run, ScanResult(opened.uri, scan, most), most)
     else:
         _write(run, _rows_result(found, scan, where, most), most)
-    note_misnamed_columns(run, scan.misnamed, opened.address)
-    note_padded_columns(run, scan)
-    note_empty_texts(run, scan.empty_texts, opened.address)
+    note_rows(run, scan, opened.address, found.problems)
 
 
 def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
@@ -131,15 +128,17 @@ def _write(run: Run, result: FramedResult, most: int) -> None:
 
 def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     from deltacli.operations.read.snapshot import count_rows
+    from deltacli.table.repeated_files import settle_repeated_files
 
+    if where is None:
+        snapshot = settle_repeated_files(snapshot)
+    note_disputed(run, snapshot)
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
     if rows is None:
         is_from_log = False
         scan = snapshot.scan(columns=_narrowest(snapshot, where), where=where)
         rows = scan.count()
-        note_misnamed_columns(run, scan.misnamed, snapshot.table.address)
-        note_padded_columns(run, scan)
-        note_empty_texts(run, scan.empty_texts, snapshot.table.address)
+        note_rows(run, scan, snapshot.table.address, snapshot.problems)
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
     run.write(Outcome("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
@@ -159,11 +158,13 @@ def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
 def _count_rows(snapshot: Snapshot) -> int | None:
     """Return how many rows a version has by its log; None where the log does not say, or cannot be trusted."""
     from deltacli.operations.read.snapshot import doubts_of_rows
+    from deltacli.table.repeated_files import settle_repeated_files
 
     checkpoint = snapshot.segment.checkpoint
     size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)
     if size_bytes > _COUNTED_BYTES or snapshot.sidecars:
         return None
+    snapshot = settle_repeated_files(snapshot)
     counts = snapshot.counts()[0]
     return None if doubts_of_rows(snapshot, counts) else counts.rows
 
@@ -217,8 +218,7 @@ def changes(
         write_directory(run, opened.uri, "changes", versions, found.write_parquet, most)
         for note in found.notes:
             run.note(f"note: {note}")
-        note_misnamed_columns(run, found.misnamed, opened.address)
-        note_padded_columns(run, found)
+        note_rows(run, found, opened.address, found.snapshot.problems)
         return
     about = {
         "fromVersion": found.from_version,
@@ -230,8 +230,7 @@ def changes(
     run.write(result)
     for note in found.notes:
         run.note(f"note: {note}")
-    note_misnamed_columns(run, found.misnamed, opened.address)
-    note_padded_columns(run, found)
+    note_rows(run, found, opened.address, found.snapshot.problems)
     note_what_is_missing(run, result.written, most)
 
 

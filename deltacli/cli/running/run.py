@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import field, replace
 from itertools import pairwise
@@ -37,6 +37,7 @@ from deltacli.core.machine import Clock
 from deltacli.core.made_once import dataclass
 from deltacli.core.progress import SILENT, LongJobs, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
+from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import (
     RETRY_BUDGET,
@@ -595,8 +596,8 @@ EXPLAINED: Mapping[str, str] = {
     "action.missing-required": "the metaData has no schemaString; read as an empty schema",
     "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
     "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
-    "checkpoint.no-metadata": "a checkpoint has no metaData; an older start was used",
-    "checkpoint.no-protocol": "a checkpoint has no protocol; an older start was used",
+    "checkpoint.no-metadata": "a checkpoint has no metaData or two; an older start was used, or the last metaData",
+    "checkpoint.no-protocol": "a checkpoint has no protocol or two; an older start was used, or the last protocol",
     "checkpoint.unreadable": "a checkpoint cannot be read; an older start was used",
     "checkpoint.zero-length": "a checkpoint file is empty; not used",
     "commit.empty": "a commit before the checkpoint is empty; it was not needed",
@@ -611,6 +612,7 @@ EXPLAINED: Mapping[str, str] = {
     "log.checkpoint-commit-missing": "the commit file of this version is missing; it was rebuilt from its checkpoint",
     "log.name-not-padded": "a log file's version is not 20 digits; not read",
     "sidecar.missing": "a checkpoint names a missing sidecar; an older start was used",
+    **DECISIONS,
 }
 
 
@@ -676,20 +678,45 @@ def note_padded_columns(run: Run, rows: ArrowRows) -> None:
         run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")
 
 
-def note_empty_texts(run: Run, columns: Sequence[str], table: str) -> None:
-    """Note which partition columns were read as null because they are an empty text in the log.
+def note_rows(run: Run, rows: ArrowRows, table: str, noted: Collection[str] = ()) -> None:
+    """Note what was decided about rows that engines read differently, once the rows were read.
 
     Args:
-        run: The run that shows the note.
-        columns: The names of the columns, once the rows were read.
+        run: The run that shows the notes.
+        rows: The rows. Columns of a condition count, too.
         table: The address of the table, for the next command.
+        noted: The problems that were noted before.
     """
+    note_misnamed_columns(run, rows.misnamed, table)
+    note_padded_columns(run, rows)
+    _note_partition_values(run, rows, table)
+    note_problems(run, [rule for rule in rows.disputed if rule not in noted])
+
+
+def note_disputed(run: Run, *snapshots: Snapshot) -> None:
+    """Note what was decided about damages of versions that engines read differently."""
+    for decision in dict.fromkeys(decision for snapshot in snapshots for decision in snapshot.decisions):
+        run.note(f"note: {decision}")
+
+
+def note_problems(run: Run, problems: Iterable[str]) -> None:
+    """Note problems that were worked around."""
+    for problem in problems:
+        run.note(f"note: {problem}: {EXPLAINED[problem]}")
+
+
+def _note_partition_values(run: Run, rows: ArrowRows, table: str) -> None:
+    """Note partition columns of which the log has an empty text, or the name in another letter case."""
     from deltacli.core.errors import command
 
-    for column in columns:
+    for column in rows.empty_texts:
         run.note(f"note: partition column {column} is an empty text in the log, which is null; Spark returns the text")
-    if columns:
-        run.note(f"to see which files: {command('validate', table=table, select=['partition.empty-*'])}")
+    for column in rows.respelled_keys:
+        run.note(f"note: {KEY_IN_OTHER_CASE}: {DECISIONS[KEY_IN_OTHER_CASE]}: {column}")
+    found = {"partition.empty-*": rows.empty_texts, KEY_IN_OTHER_CASE: rows.respelled_keys}
+    select = [rules for rules, columns in found.items() if columns]
+    if select:
+        run.note(f"to see which files: {command('validate', table=table, select=select)}")
 
 
 def require_all_columns(rows: ArrowRows) -> None:

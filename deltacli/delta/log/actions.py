@@ -26,6 +26,7 @@ from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
 from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowType, Json
 from deltacli.core.units import has_bytes
+from deltacli.delta.log.disputed_readings import SEVERAL_ACTIONS, SEVERAL_OBJECTS
 
 
 class FieldType(Enum):
@@ -246,6 +247,7 @@ MAX_DEPTH = 200
 _DIGITS = 19
 "Decimal digits of an integer of 64 bits."
 _BLANK = pattern(r"\s*")
+_LINE_BREAK = pattern(r"[\r\n]")
 
 
 def split_lines(blocks: Iterable[bytes], name: str = "the file") -> Iterator[bytes]:
@@ -284,19 +286,25 @@ def line_too_long(name: str, number: int | None = None) -> CommitCorrupt:
     )
 
 
-def read_actions(data: bytes, name: str) -> list[tuple[str, Action]]:
+def read_actions(data: bytes, name: str, *, disputed: set[str] | None = None) -> list[tuple[str, Action]]:
     """Return the actions of a whole commit file as (kind, action), in file order, including unknown kinds.
 
-    Raises CommitCorrupt naming file, line and byte: `commit.bad-json`, `commit.line-not-object`, `action.wrong-type`.
+    Args:
+        data: The bytes of the file.
+        name: Its name, for errors.
+        disputed: Gets the rules of `validate` for lines that engines read differently.
+
+    Raises:
+        CommitCorrupt: Naming file, line and byte: `commit.bad-json`, `commit.line-not-object`, `action.wrong-type`.
     """
     try:
         return _read_plain_actions(data)
     except (orjson.JSONDecodeError, _NotPlainError):
         pass
     try:
-        return list(stream_actions(data.split(b"\n"), name))
+        return list(stream_actions(data.split(b"\n"), name, disputed=disputed))
     except CommitCorrupt as corrupt:
-        spread = _read_spread_actions(data, name) if corrupt.code == "commit.bad-json" else None
+        spread = _read_spread_actions(data, name, disputed) if corrupt.code == "commit.bad-json" else None
         if spread is None:
             raise corrupt
         return spread
@@ -324,8 +332,10 @@ def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
     return actions
 
 
-def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Action]]:
-    """Yield (kind, action) line by line without keeping the file. Raises CommitCorrupt like `read_actions`."""
+def stream_actions(
+    lines: Iterable[bytes], name: str, *, disputed: set[str] | None = None
+) -> Iterator[tuple[str, Action]]:
+    """Yield (kind, action) line by line without keeping the file. Arguments and errors are those of `read_actions`."""
     loads = orjson.loads
     offset = 0
     rest = iter(lines)
@@ -347,6 +357,8 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
                 raise
         if type(value) is not dict:
             raise _not_an_action(name, number, offset, value)
+        if len(value) > 1:
+            value = choose_actions(value, disputed)
         for kind, action in value.items():
             if type(action) is dict:
                 if "deletionVector" in action or float in map(type, action.values()):
@@ -358,6 +370,28 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
                     raise _wrong_type(name, number, offset, kind, action)
                 yield kind, {}
         offset += len(line) + 1
+
+
+def choose_actions(line: Mapping[str, Json], disputed: set[str] | None = None) -> Mapping[str, Json]:
+    """Return the actions of a line with several of them that count; by the protocol a line has one.
+
+    Delta for Spark and the Rust kernel take an add and leave out a remove on the same line. The Java kernel takes both.
+    A file that may be live is never treated as deleted, so the remove is left out. All other actions are taken: Spark
+    takes one of them only, but none of them removes rows.
+
+    Args:
+        line: The kinds of action on the line, each with the action. Null stands for no action.
+        disputed: Gets the rule of `validate` if engines read the line differently.
+    """
+    # A commitInfo changes nothing, and a kind that is not known is ignored.
+    kinds = {kind for kind, action in line.items() if action is not None and kind in KNOWN_ACTIONS} - {"commitInfo"}
+    if len(kinds) < 2:
+        return line
+    if disputed is not None:
+        disputed.add(SEVERAL_ACTIONS)
+    if not kinds >= {"add", "remove"}:
+        return line
+    return {kind: action for kind, action in line.items() if kind != "remove"}
 
 
 def take_whole_numbers(kind: str, action: Action, line: bytes | None = None) -> list[tuple[str, ...]]:
@@ -503,21 +537,80 @@ def is_cut_off(line: bytes) -> bool:
     return False
 
 
-def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | None:
-    """Read a commit whose actions span lines (`commit.pretty-printed`), or return None for one of another form."""
+class DecodedObject(NamedTuple):
+    """A JSON object of a commit whose objects are not one per line.
+
+    Attributes:
+        value: The object, normally with one action.
+        line: The number of the line on which it begins, from 1.
+        is_first_on_line: False if another object ends on the line on which it begins.
+        is_on_one_line: Whether it ends on the line on which it begins.
+    """
+
+    value: Action
+    line: int
+    is_first_on_line: bool
+    is_on_one_line: bool
+
+    @property
+    def counted(self) -> Action:
+        """The actions of the object that count.
+
+        Delta for Spark and the Java kernel read the first object of a line only, the Rust kernel all of them. A file
+        that may be live is never treated as deleted, so a remove counts in the first object only, an add in all.
+        """
+        if self.is_first_on_line:
+            return self.value
+        return {kind: action for kind, action in self.value.items() if kind != "remove"}
+
+
+def decode_objects(text: str) -> Iterator[DecodedObject]:
+    """Yield the JSON objects of a text that are separated by white space of any kind, or by none.
+
+    Raises:
+        ValueError: If a part of the text is not an object. JSONDecodeError is one.
+        RecursionError: If an object is nested too deeply.
+    """
     decoder = json.JSONDecoder()
+    position = _after_blanks(text, 0)
+    line = 1 + text.count("\n", 0, position)
+    is_first = True
+    while position < len(text):
+        value, end = decoder.raw_decode(text, position)
+        if type(value) is not dict:
+            raise ValueError("not an object")
+        following = _after_blanks(text, end)
+        yield DecodedObject(value, line, is_first, not _has_line_break(text, position, end))
+
+        is_first = _has_line_break(text, end, following)
+        line += text.count("\n", position, following)
+        position = following
+
+
+def _has_line_break(text: str, start: int, end: int) -> bool:
+    """Return whether a part of a text has LF or CR, either of which ends a line for engines."""
+    return _LINE_BREAK.search(text, start, end) is not None
+
+
+def _read_spread_actions(data: bytes, name: str, disputed: set[str] | None) -> list[tuple[str, Action]] | None:
+    """Read a commit whose actions span lines, or that has several on one line (`commit.pretty-printed`).
+
+    Returns:
+        Its actions; None for a commit of another form.
+    """
+    found: list[tuple[str, Action]] = []
+    of_file = set[str]()
     try:
-        text = data.decode("utf-8")
-        position, actions = _after_blanks(text, 0), []
-        while position < len(text):
-            value, position = decoder.raw_decode(text, position)
-            if type(value) is not dict:
-                return None
-            actions.append(value)
-            position = _after_blanks(text, position)
-        return list(stream_actions((json.dumps(value).encode() for value in actions), name))
+        for decoded in decode_objects(data.decode("utf-8")):
+            line = json.dumps(decoded.counted).encode()
+            found += stream_actions([line], name, disputed=of_file)
+            if not decoded.is_first_on_line:
+                of_file.add(SEVERAL_OBJECTS)
     except (ValueError, RecursionError):
         return None
+    if disputed is not None:
+        disputed |= of_file
+    return found
 
 
 def _after_blanks(text: str, position: int) -> int:

@@ -23,6 +23,7 @@ from deltacli.core.units import OLDEST_MS
 from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.actions import Action, json_type, missing, schema_of_action, shown, wrong_type
+from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
 from deltacli.delta.paths.spelling import canonical, canonical_column, decode_column
 
 if TYPE_CHECKING:
@@ -76,27 +77,40 @@ class Survivors(NamedTuple):
     removes: list[Action]
 
 
-def reconcile_commit(actions: Iterable[tuple[str, Action]], seen: set[str], source: str) -> Survivors:
+def reconcile_commit(
+    actions: Iterable[tuple[str, Action]], seen: set[str], source: str, *, disputed: set[str] | None = None
+) -> Survivors:
     """Return the survivors of one commit and add its keys to `seen`.
 
     The order within a commit is undefined. Of two adds of one key the last applies, and an add wins over a remove of
     the same key, so that a file that may be live is never treated as deleted.
+
+    Args:
+        actions: The actions of the commit, in its order.
+        seen: The keys that newer commits have decided.
+        source: The name of the commit, for errors.
+        disputed: Gets the rules of `validate` for files of which the order matters: other engines may read others.
     """
-    adds: list[Action] = []
+    adds: dict[str, Action] = {}
     removes: list[Action] = []
     late: list[tuple[str, Action]] = []
     for kind, action in reversed(list(actions)):
         if kind == "add":
-            if (key := file_key(action, source)) not in seen:
+            key = file_key(action, source)
+            if key not in seen:
                 seen.add(key)
-                adds.append(action)
+                adds[key] = action
+            elif disputed is not None and key in adds and adds[key] != action:
+                disputed.add(ADDED_TWICE)
         elif kind == "remove":
             late.append((file_key(action, source), action))
     for key, action in late:
         if key not in seen:
             seen.add(key)
             removes.append(action)
-    return Survivors(adds, removes)
+        elif disputed is not None and key in adds:
+            disputed.add(ADDED_AND_REMOVED)
+    return Survivors(list(adds.values()), removes)
 
 
 def survivors_of_stream(

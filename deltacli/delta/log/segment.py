@@ -76,6 +76,7 @@ _CHECKPOINT = pattern(
 )
 _COMPACTED = pattern(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 _UNPADDED = pattern(r"[0-9]+\.(?:json|crc|checkpoint\..*parquet)")
+_UNPADDED_COMMIT = pattern(r"([0-9]{1,40})\.json")
 
 
 def commit_name(version: int) -> str:
@@ -177,6 +178,8 @@ class LogListing:
     """The versions that have a checksum file, ascending."""
     compacted_to: int = -1
     """The highest version that a log compaction covers; -1 without any."""
+    unpadded: Mapping[int, str] = field(default_factory=dict)
+    """The names of commits whose version does not have 20 digits, by version. Only some engines read them."""
 
     @property
     def is_empty(self) -> bool:
@@ -241,6 +244,8 @@ class LogListing:
         return replace(self, commits=sound).reconstructable
 
 
+NAME_NOT_PADDED = "log.name-not-padded"
+"""The rule of a file whose version does not have 20 digits."""
 BEYOND_LOG = "compaction.beyond-log"
 """The rule of a log compaction that covers versions after the newest commit."""
 
@@ -265,6 +270,7 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
     problems: list[tuple[int, str]] = []
     checksums: list[int] = []
     compacted_to = -1
+    unpadded: dict[int, str] = {}
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for file in files:
         kind = file.path.kind
@@ -282,7 +288,9 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
         elif kind is LogFileKind.COMPACTED_COMMIT:
             compacted_to = max(compacted_to, file.path.last_version)
         elif kind is LogFileKind.UNPADDED:
-            problems.append((-1, "log.name-not-padded"))
+            problems.append((-1, NAME_NOT_PADDED))
+            if (match := _UNPADDED_COMMIT.fullmatch(file.name)) is not None:
+                unpadded[int(match[1])] = file.name
     for (version, count), present in parts.items():
         if len(present) == count and min(present) == 1 and max(present) == count:
             files_in_order = tuple(present[part] for part in sorted(present))
@@ -290,7 +298,8 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
         else:
             problems.append((version, "checkpoint.multipart-incomplete"))
     noted = tuple(sorted(set(problems)))
-    return LogListing(commits, tuple(instances), start_version, noted, tuple(sorted(checksums)), compacted_to)
+    checked = tuple(sorted(checksums))
+    return LogListing(commits, tuple(instances), start_version, noted, checked, compacted_to, unpadded)
 
 
 def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:

@@ -432,6 +432,15 @@ def find_empty_texts(actions: pa.RecordBatch, config: TableConfiguration, names:
     return found
 
 
+def find_respelled_keys(actions: pa.RecordBatch, names: Sequence[str]) -> list[str]:
+    """Return which of some partition columns (physical names) have a key in a file action that differs in letter case.
+
+    The value is read. Delta for Spark returns null, the kernels refuse the table.
+    """
+    keys = _KeysOf(actions.column("partitionValues"))
+    return [name for name in names if keys.is_respelled(name)]
+
+
 def constants_of(
     texts: Iterable[tuple[str, str | None]] | None, config: TableConfiguration, path: str
 ) -> dict[str, ArrowScalar]:
@@ -509,12 +518,12 @@ class _KeysOf:
         self._distinct = pc.unique(self._keys).to_pylist()
 
     def require(self, name: str, paths: Any) -> None:
-        """Raise unless every map has the key, ignoring case if none has it exactly."""
+        """Raise unless every map has the key, ignoring case if it does not have it exactly."""
         if self._have_all(name):
             return
-        lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
-        for row, known in enumerate(lists.to_pylist()):
-            if not set(known or ()) & set(self._spellings(name)):
+        spellings = set(self._spellings(name))
+        for row, known in enumerate(self._lists()):
+            if spellings.isdisjoint(known or ()):
                 raise DataUnreadable(
                     f"the log has no value for partition column {name}",
                     code="partition.key-missing",
@@ -523,29 +532,63 @@ class _KeysOf:
                 )
 
     def lacking(self, name: str) -> ArrowArray:
-        """Return which maps lack the key, ignoring case if none has it exactly."""
+        """Return which maps lack the key, ignoring case if they do not have it exactly."""
         if self._have_all(name):
             return pa.repeat(False, len(self._maps))
         spellings = set(self._spellings(name))
-        lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
-        return pa.array([spellings.isdisjoint(known or ()) for known in lists.to_pylist()], pa.bool_())
+        return pa.array([spellings.isdisjoint(known or ()) for known in self._lists()], pa.bool_())
+
+    def is_respelled(self, name: str) -> bool:
+        """Return whether a map has the key only as the table does not spell it."""
+        others = set(self._spellings(name)) - {name}
+        if not others:
+            return False
+        return any(name not in known and not others.isdisjoint(known) for known in self._lists() if known)
 
     def _have_all(self, name: str) -> bool:
-        """Return True if there are as many keys of this name as maps, so that each has one."""
-        count = pc.sum(pc.is_in(self._keys, value_set=pa.array(self._spellings(name), pa.string()))).as_py() or 0
+        """Return True if the key is known to be in each map: in one spelling, and as often as there are maps."""
+        spellings = self._spellings(name)
+        if len(spellings) != 1:
+            return False
+        count = pc.sum(pc.equal(self._keys, spellings[0])).as_py() or 0
         return count >= len(self._maps)
 
     def _spellings(self, name: str) -> list[str]:
-        return [self._distinct[place] for place in types.places_of(name, self._distinct)]
+        """Return the keys that are this name but for letter case."""
+        lower = name.lower()
+        return [key for key in self._distinct if key is not None and key.lower() == lower]
+
+    def _lists(self) -> list[list[str] | None]:
+        """Return the keys of each map; None for a map that is null."""
+        found: list[list[str] | None] = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys).to_pylist()
+        return found
 
     def spelled(self, names: Sequence[str]) -> Any:
         """Return the maps with their keys as the table spells them."""
         wrong = {key: name for name in names for key in self._spellings(name) if key != name}
         if not wrong:
             return self._maps
+        if any(len(self._spellings(name)) > 1 for name in names):
+            return self._spelled_one_by_one(wrong)
         encoded = pc.dictionary_encode(self._maps.keys)
         keys = pa.array([wrong.get(key, key) for key in encoded.dictionary.to_pylist()], pa.string())
         return pa.MapArray.from_arrays(self._maps.offsets, pc.take(keys, encoded.indices), self._maps.items)
+
+    def _spelled_one_by_one(self, wrong: Mapping[str, str]) -> Any:
+        """Return the maps with their keys spelled right, where a map may have a key in its right spelling as well.
+
+        Args:
+            wrong: The keys that are spelled otherwise -> the right spelling.
+        """
+        found: list[list[tuple[str, str | None]] | None] = []
+        for entries in self._maps.to_pylist():
+            if entries is None:
+                found.append(None)
+                continue
+            known = {key for key, _ in entries}
+            right = [(key if wrong.get(key, key) in known else wrong[key], value) for key, value in entries]
+            found.append(right)
+        return pa.array(found, self._maps.type)
 
 
 def _unparsable(actions: Any, column: types.StructField | None, texts: Any, row: int) -> DataUnreadable:

@@ -39,6 +39,7 @@ from deltacli.delta.checkpoint.layout import (
     classic_path,
 )
 from deltacli.delta.log import segment
+from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
 from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
 from deltacli.delta.partitions.values import partition_type
@@ -59,6 +60,7 @@ from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild, without_checkpoint
+from deltacli.table.repeated_files import settle_repeated_files
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing import sidecar_pieces
@@ -274,6 +276,10 @@ def plan_for_version(
     accepted: Refusal | None = None
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
+        settled = settle_repeated_files(snapshot)
+        if settled is not snapshot:
+            notes += (f"the checkpoint that the version is read from has a live file twice [{REPEATED_IN_CHECKPOINT}]",)
+        snapshot = settled
         ambiguous = find_ambiguous_files(snapshot)
         accepted = _find_accepted_refusal(snapshot, ambiguous, force=request.force)
         if accepted is not None:

@@ -857,6 +857,7 @@ def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[e
 
 
 def _notes(snapshot: Snapshot, first: int, *, has_gap: bool, note: CopyNote | None) -> Iterator[str]:
+    yield from snapshot.decisions
     if note is not None and note.first_version < first:
         yield f"versions {note.first_version} to {first - 1} are not compared: the log of the source begins at {first}"
     elif has_gap:

@@ -24,7 +24,8 @@ from deltacli.core.made_once import dataclass
 from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
-from deltacli.delta.log.file_actions import file_key
+from deltacli.delta.log.disputed_readings import DECISIONS, find_repeated_kinds
+from deltacli.delta.log.file_actions import file_key, reconcile_commit
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
     CheckpointInstance,
@@ -461,7 +462,7 @@ class LogCompaction:
         require_derivable(snapshot)
         chosen = _chosen(snapshot, self.first, self.last)
         size = sum(file.size_bytes for file in chosen)
-        kept = reconcile(_actions(table, chosen))
+        kept = _reconciled(table, chosen)
         counts = Counter(kind for kind, _ in kept)
         path, data = f"{LOG_DIRECTORY}/{self.first:020d}.{self.last:020d}.compacted.json", _encoded(kept)
         return Compaction(basis_of(snapshot), self.first, self.last, path, len(data), size, counts, kept)
@@ -488,7 +489,7 @@ def _require_same_actions(plan: Compaction) -> None:
     """Read the commits again. Raises Refused (`plan.other-past`) where they have other actions by now."""
     table = plan.basis.table
     chosen = _chosen(read_snapshot(table, version=plan.last), plan.first, plan.last)
-    if reconcile(_actions(table, chosen)) != plan.kept:
+    if _reconciled(table, chosen) != plan.kept:
         raise other_content(chosen[-1].name)
 
 
@@ -537,8 +538,31 @@ def _chosen(snapshot: Snapshot, first: int, last: int) -> list[LogFile]:
     return chosen
 
 
-def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[str, Action]]:
-    """Yield every action, oldest commit first; adds of a commit follow its removes, so that an add takes precedence."""
+def _reconciled(table: TableHandle, commits: Sequence[LogFile]) -> dict[Key, Action]:
+    """Return the newest action of each key in some commits.
+
+    Raises:
+        Refused: What `reconcile` raises, and for a commit that engines read differently: a compaction would have one
+            reading for all.
+    """
+    disputed = set[str]()
+    kept = reconcile(_actions(table, commits, disputed))
+    if disputed:
+        rules = sorted(disputed)
+        raise errors.Refused(
+            f"engines read these commits differently, and a compaction would settle this as deltacli reads it: "
+            f"{DECISIONS[rules[0]]}",
+            code=rules[0],
+            hint=errors.command("validate", select=rules),
+        )
+    return kept
+
+
+def _actions(table: TableHandle, commits: Sequence[LogFile], disputed: set[str]) -> Iterator[tuple[str, Action]]:
+    """Yield every action, oldest commit first; adds of a commit follow its removes, so that an add takes precedence.
+
+    `disputed` gets the rules of `validate` for damages of the commits that engines read differently.
+    """
     told = reported_weighed(
         iter(commits),
         table.progress,
@@ -548,7 +572,9 @@ def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[s
         weight_of=lambda file: file.size_bytes,
     )
     for file in told:
-        actions = read_actions(read_commit(table.storage, file), file.name)
+        actions = read_actions(read_commit(table.storage, file), file.name, disputed=disputed)
+        reconcile_commit(actions, set(), file.name, disputed=disputed)
+        disputed.update(find_repeated_kinds(actions))
         yield from (pair for pair in actions if pair[0] != "add")
         yield from (pair for pair in actions if pair[0] == "add")
 

@@ -55,6 +55,7 @@ from deltacli.operations.optimize.live_files import (
     select_ordered,
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
+from deltacli.table.ambiguous_files import find_disputed_refusal
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import (
     Mask,
@@ -408,13 +409,17 @@ def _plan(
     choose = partial(_chosen, rules, order)
     doubted = live.doubted
     live = live.excluding(doubted) if doubted else live
-    plan = OptimizePlan(basis_of(snapshot), request, snapshot, rules, condition, live, choose(live), order)
+    basis = basis_of(snapshot)
+    basis.cautions.extend(snapshot.decisions)
+    plan = OptimizePlan(basis, request, snapshot, rules, condition, live, choose(live), order)
     if not open_files or (plan.is_noop and not doubted):
         return plan
     if doubted:
         plan = replace(plan, damaged=tuple(_doubted(plan, doubted)))
-    if live.row_ids is not None and not plan.is_noop:
-        plan = replace(plan, refusals=tuple(errors_of_row_ids(snapshot, live.row_ids)))
+    if not plan.is_noop:
+        disputed = find_disputed_refusal(snapshot, "rewriting files")
+        of_row_ids = () if live.row_ids is None else errors_of_row_ids(snapshot, live.row_ids)
+        plan = replace(plan, refusals=(*filter(None, [disputed]), *of_row_ids))
 
     return without_inexact(without_lost(plan, choose), choose)
 

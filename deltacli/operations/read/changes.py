@@ -27,7 +27,8 @@ from deltacli.core import errors
 from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
+from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions
 from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
 from deltacli.delta.log.state import (
     CHANGE_FEED,
@@ -253,6 +254,13 @@ class Changes(scan.ArrowRows):
         self._wanted = self._selection.rows_wanted(self._end.config)
         self._limit = rows.limit
         self._unrecorded: list[int] = []
+        self._odd_values = scan.OddPartitionValues()
+        self._disputed = set[str]()
+
+    @property
+    def disputed(self) -> tuple[str, ...]:
+        """The rules of `validate` for damages of the commits read so far that engines read differently."""
+        return tuple(sorted(self._disputed))
 
     @property
     def snapshot(self) -> Snapshot:
@@ -308,6 +316,8 @@ class Changes(scan.ArrowRows):
     def _commits(self) -> Iterator[Commit]:
         commits, ids = read_commits(self._table, self._listing, self._end, self.from_version), self._selection.row_ids
         for commit in commits:
+            self._disputed |= commit.disputed
+            self._note_odd_values(commit)
             if commit.is_of_whole_files:
                 self._unrecorded.append(commit.version)
             if ids and commit.row_ids != ids:
@@ -319,6 +329,16 @@ class Changes(scan.ArrowRows):
                     hint=errors.command("changes", from_version=last + 1, row_ids=True),
                 )
             yield commit
+
+    def _note_odd_values(self, commit: Commit) -> None:
+        schema = pa.schema([action_schemas().add.field("partitionValues")])
+        added = [*commit.adds, *commit.change_files]
+        # The values that a remove lacks are those of its add.
+        removed = [remove for remove in commit.removes if remove.get("partitionValues")]
+        for actions, config in ((added, commit.config), (removed, commit.before)):
+            if actions and config.partition_columns:
+                rows = whole_actions(actions, schema, f"version {commit.version}")
+                self._odd_values.take(rows, config, self._selection.needed)
 
     @cached_property
     def _files(self) -> TableFiles:
@@ -389,6 +409,8 @@ class Commit(NamedTuple):
     change_files: list[Action]
     row_ids: tuple[types.StructField, ...] = ()
     """The columns of row ids in files of its version; none without row tracking."""
+    disputed: frozenset[str] = frozenset()
+    """The rules of `validate` for damages of the commit that engines read differently."""
 
     @property
     def is_of_whole_files(self) -> bool:
@@ -404,6 +426,8 @@ class CommitSummary:
     metadata: Action | None = None
     info: Action = field(default_factory=dict)
     has_change_data: bool = False
+    disputed: set[str] = field(default_factory=set)
+    """The rules of `validate` for damages of the commit that engines read differently."""
 
     def take(self, kind: str, action: Action) -> bool:
         """Note an action; return True for a file whose data the commit changes, or that records a change."""
@@ -451,10 +475,21 @@ def read_changed_files(storage: ReadStorage, file: LogFile) -> tuple[CommitSumma
     """Return what a commit does, and by kind the actions of the files whose data it changes."""
     summary = CommitSummary()
     found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
-    for kind, action in stream_commit(storage, file):
+    for kind, action in stream_commit(storage, file, disputed=summary.disputed):
         if summary.take(kind, action):
             found[kind].append(action)
-    return summary, found
+    adds = _keep_last(found["add"], file.name)
+    removes = _keep_last(found["remove"], file.name)
+    if any(adds[file_key(add)] != add for add in found["add"]):
+        summary.disputed.add(ADDED_TWICE)
+    if not adds.keys().isdisjoint(removes):
+        summary.disputed.add(ADDED_AND_REMOVED)
+    return summary, {**found, "add": list(adds.values()), "remove": list(removes.values())}
+
+
+def _keep_last(actions: Iterable[Action], source: str) -> dict[str, Action]:
+    """Return file actions of one kind by their keys: of two with one key the last, which is that of the state."""
+    return {file_key(action, source): action for action in actions}
 
 
 def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: int) -> Iterator[Commit]:
@@ -494,7 +529,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
             require_together(earlier, range(first, end.version + 1))
             before = read_as(end.config, earlier)
         files, ids = (found["add"], found["remove"], found["cdc"]), scan.row_id_columns(current)
-        yield Commit(version, time_ms, before, config, is_recorded, *files, ids)
+        yield Commit(version, time_ms, before, config, is_recorded, *files, ids, frozenset(summary.disputed))
 
 
 def require_representable(time_ms: int, version: int, name: str) -> None:

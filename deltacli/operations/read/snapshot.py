@@ -233,6 +233,8 @@ def doubts_of_rows(snapshot: Snapshot, counts: FileCounts) -> tuple[str, ...]:
 def count_rows(snapshot: Snapshot) -> tuple[int | None, bool]:
     """Return how many rows a version has, None where the log lacks the number of a file, and whether the log alone says
     so. Vectors are opened, and footers where the log cannot be trusted. Raises DataUnreadable.
+
+    A file that the checkpoint has twice counts twice, see `settle_repeated_files`.
     """
     counts = snapshot.counts()[0]
     if counts.rows is None or not (counts.deletion_vectors or snapshot.has_doubtful_records):

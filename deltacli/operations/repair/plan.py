@@ -36,6 +36,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed, is_address_of
 from deltacli.storage.local_write import replacement
+from deltacli.table.api_arguments import version_number
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
@@ -57,7 +58,8 @@ class RepairRequest:
     """Which findings of a validation to act on, and what is allowed.
 
     `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_commits` are versions
-    that a copy may bring although nothing proves that they are of this table. `accept_loss` allows steps that
+    that a copy may bring although nothing proves that they are of this table. `accept_empty_commits` are versions whose
+    commit has 0 bytes and is written as one that changed nothing. `accept_loss` allows steps that
     give up rows, `max_missing` is the share of the live files above which none of these is made. `allow_in_use` allows
     steps that commit or replace files although others committed lately (`IN_USE`). `quarantine` is a directory outside
     of all tables for the backup, and for rows of damaged files that can still be read.
@@ -81,6 +83,14 @@ class RepairRequest:
         spelled="--from",
     )
     accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
+    accept_empty_commits: Sequence[int] = option(
+        "Commits of 0 bytes to write as versions that changed nothing, where no copy and no checkpoint has them. "
+        "Repeatable.",
+        "N,N-M,…",
+        Kind.VERSIONS,
+        default=(),
+        spelled="--accept-empty-commits",
+    )
     accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
     partition_values: Sequence[str] = option(
         "Partition value, of the files whose path in the log matches GLOB, where the log and the path have none. "
@@ -112,6 +122,9 @@ class RepairRequest:
                 raise UsageError(f"{parameter(f'repair.{name}')} is empty, or a text", facts={"expected": "a list"})
             object.__setattr__(self, name, tuple(value))
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
+        name = parameter("repair.accept_empty_commits")
+        accepted = tuple(version_number(version, name) for version in self.accept_empty_commits)
+        object.__setattr__(self, "accept_empty_commits", accepted)
         require_share(self.max_missing, parameter("repair.max_missing"))
 
 

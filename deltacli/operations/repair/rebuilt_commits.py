@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -583,6 +583,67 @@ class _Rebuilding:
         slot = Slot(self._version, None if without_id else 0)
         named = [(kind, _with_change(rows, is_change=is_change)) for kind, rows in (("remove", removes), ("add", adds))]
         return encoded_files(lambda: ((kind, one) for kind, rows in named for one in rows.to_batches()), slot)
+
+
+class _Unchanged(_Rebuilding):
+    """A commit of 0 bytes that is accepted as one that changed nothing."""
+
+    def __init__(self, table: TableHandle, file: StoredFile, listing: LogListing, before: Snapshot) -> None:
+        super().__init__(table, file.path.version, listing, before, damaged=b"")
+        self._modified_ms = file.modified_ms
+
+    def _time(self, _adds: pyarrow.Table, _removes: pyarrow.Table) -> int:
+        """Return the time of the file, which is the time of the version already."""
+        return self._modified_ms
+
+    def _stamp(self) -> Action:
+        """Return an in-commit timestamp between those of the commits beside it: that of the checksum file, or the time
+        of the file.
+        """
+        if not self._is_stamped:
+            return {}
+        time = self._before.time
+        upper = self._stamp_of(self._version + 1)
+        if time is None:
+            raise UnknownError("the version before has no time that its in-commit timestamp has to exceed")
+        recorded = self._checksum.get("inCommitTimestampOpt")
+        stamp = recorded if type(recorded) is int else max(time.timestamp_ms + 1, self._modified_ms)
+        if upper is not None and recorded is None:
+            stamp = min(stamp, upper - 1)
+        if stamp <= time.timestamp_ms or (upper is not None and stamp >= upper):
+            raise UnknownError("no in-commit timestamp fits between those of the commits beside it")
+        return {"inCommitTimestamp": stamp}
+
+
+def unchanged_commit(table: TableHandle, file: StoredFile, listing: LogListing, before: Snapshot) -> RebuildCommit:
+    """Return the change that writes a commit of 0 bytes as a version without changes.
+
+    Args:
+        table: The table.
+        file: The empty commit.
+        listing: The log without damaged files.
+        before: The version before.
+
+    Raises:
+        UnknownError: If the checksum file of the version, or the time of the commits beside it, does not allow that.
+        Refused: If deltacli may not commit to the table.
+    """
+    require_committable(before.protocol, before.properties, before.version)
+    schemas = action_schemas()
+    nothing = After(
+        f"version {before.version} (accepted as a version without changes)",
+        file.path.version,
+        schemas.add.empty_table(),
+        schemas.remove.empty_table(),
+        protocol=None,
+        metadata=None,
+        transactions={},
+        domains={},
+        is_whole=False,
+    )
+    work = _Unchanged(table, file, listing, before).work(nothing)
+    # A writer that creates its file before it writes may still be at it.
+    return replace(work, is_sensitive=True)
 
 
 def _with_change(rows: pyarrow.Table, *, is_change: bool) -> pyarrow.Table:

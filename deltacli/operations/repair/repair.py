@@ -139,7 +139,9 @@ def _planned(
     log = plan_log_files(table, asked, *damaged, files, is_readable=now is not None)
     log = log._replace(unrepaired=[one for one in log.unrepaired if one.rule not in AHEAD])
     if log.unrepaired and not log.work:
-        log = plan_rebuilt(table, log, files, _damaged_names(by_family, files))
+        damaged_names = frozenset(_damaged_names(by_family, files))
+        log = plan_rebuilt(table, log, files, damaged_names)
+        log = _empty_commits(table, asked, log, files, damaged_names)
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):
         wrong = {one.place.path.removeprefix(f"{LOG_DIRECTORY}/") for one in by_family[Family.LOG]}
         sound = {name: file for name, file in files.items() if name not in wrong}
@@ -317,6 +319,16 @@ def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
     except Refused as fault:
         return fault.message
     return None
+
+
+def _empty_commits(
+    table: TableHandle, request: RepairRequest, log: Planned, files: Mapping[str, StoredFile], damaged: frozenset[str]
+) -> Planned:
+    if all(left.rule != "commit.empty" for left in log.unrepaired):
+        return log
+    from deltacli.operations.repair.empty_commits import plan_empty_commits  # nearly no table needs it
+
+    return plan_empty_commits(table, request, log, files, damaged)
 
 
 def _doubled(

@@ -167,10 +167,17 @@ EFFECTS: Mapping[str, Mapping[str, Effect]] = {
     "commit.line-not-object": {
         "empty": _NONE,
         "several": _NONE,
+        "add and remove": Effect(misread=("kernel",)),
+        "protocol or metaData": Effect(refuse=("spark",)),
         "array": Effect(refuse=KERNELS),
         "no object": Effect(refuse=ALL),
     },
-    "commit.pretty-printed": {"": Effect(refuse=("spark", "kernel"))},
+    "commit.pretty-printed": {
+        "": Effect(refuse=("spark", "kernel")),
+        "several on a line": Effect(misread=("spark", "kernel")),
+        # They apply the remove, as Spark and Kernel for Java do not.
+        "remove after another": Effect(misread=RUST),
+    },
     "commit.not-utf8": {
         "mark": Effect(refuse=KERNELS),
         "bytes": Effect(refuse=("spark", *RUST), unknown=("kernel",)),

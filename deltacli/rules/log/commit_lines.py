@@ -28,8 +28,11 @@ from deltacli.delta.log.actions import (
     MAX_LINE_BYTES,
     PARTS,
     Action,
+    DecodedObject,
     Field,
     FieldType,
+    choose_actions,
+    decode_objects,
     find_constants,
     is_nested_too_deeply,
     json_reason,
@@ -76,7 +79,8 @@ BAD_JSON = AREA.error(
 )
 LINE_NOT_OBJECT = AREA.error(
     "commit.line-not-object",
-    "A line of a commit is not an object with exactly one action. A warning for an object with none or several.",
+    "A line of a commit is not an object with exactly one action. A warning for an object with none, and for several "
+    "of which every engine reads the same rows.",
     *_RESTORE,
     spec="Actions",
     example='["add"]',
@@ -98,7 +102,7 @@ UNKNOWN_FIELD = AREA.info(
 )
 PRETTY_PRINTED = AREA.error(
     "commit.pretty-printed",
-    "An action spans several lines. Most readers fail on it.",
+    "An action spans several lines, or a line has several objects. Readers fail on it, or read the first object only.",
     *_RESTORE,
     example='{\n  "commitInfo": {\n',
 )
@@ -316,9 +320,9 @@ class LineScanner:
         scanned = self.scan_lines(lines, place)
         is_held = max(map(len, lines)) <= MAX_LINE_BYTES
         if is_held and any(finding.rule is BAD_JSON for finding in scanned.findings):
-            spread = _spread_values(data)
-            if spread is not None:
-                return self._scan_spread(spread, place)
+            objects = _decode_all(data)
+            if objects is not None:
+                return self._scan_objects(objects, place)
         return scanned
 
     def scan_lines(self, lines: Iterable[bytes], place: Place) -> ScannedLines:
@@ -352,15 +356,15 @@ class LineScanner:
                 run.is_readable &= self._take(value, number, run, line)
         return run.result()
 
-    def _scan_spread(self, values: list[tuple[int, Any]], place: Place) -> ScannedLines:
-        """Parse the actions of a file whose lines are parts of actions."""
+    def _scan_objects(self, objects: Sequence[DecodedObject], place: Place) -> ScannedLines:
+        """Parse the actions of a file whose objects are not one per line."""
         run = _Run(place)
-        message = "actions span several lines, but each must be on its own line"
-        run.report(PRETTY_PRINTED.at(place._replace(line=1), message))
-        for number, value in values:
-            text = json.dumps(value)
-            _report_not_finite(find_constants(text), "the action", place._replace(line=number), run)
-            self._take(value, number, run, text.encode())
+        _report_form(objects, place, run)
+        for decoded in objects:
+            text = json.dumps(decoded.value)
+            _report_not_finite(find_constants(text), "the action", place._replace(line=decoded.line), run)
+            if decoded.counted or not decoded.value:
+                self._take(decoded.counted, decoded.line, run, json.dumps(decoded.counted).encode())
         return run.result()
 
     def _careful(self, line: bytes, number: int, run: _Run) -> Json:
@@ -420,6 +424,7 @@ class LineScanner:
             return False
         if len(value) != 1 or None in value.values():
             _report_number(value, number, run)
+            value = choose_actions(value)
         for kind, action in value.items():
             if type(action) is dict:
                 if kind == "metaData":
@@ -512,18 +517,21 @@ class _Run:
 
 
 def _report_number(value: dict[str, Any], number: int, run: _Run) -> None:
-    """Report a line with no action or with several, which every engine reads: a warning."""
+    """Report a line with no action or with several: a warning if every engine reads the rows alike."""
     filled = sum(action is not None for action in value.values())
-    known = sum(action is not None and kind in KNOWN_ACTIONS for kind, action in value.items())
-    if filled == 0 or known > 1:  # an unrecognized key may be next to an action
-        names = ", ".join(sorted(value)[:5]) or "nothing"
-        message = f"the line has {known or 'no'} actions, expected one"
-        place, case = run.place._replace(line=number), "several" if filled else "empty"
-        run.report(
-            LINE_NOT_OBJECT.at(
-                place, message, seen=names, expected="one action", severity=Severity.WARNING, cases=(case,)
-            )
-        )
+    known = {kind for kind, action in value.items() if action is not None and kind in KNOWN_ACTIONS}
+    if filled and len(known) < 2:  # an unrecognized key may be next to an action
+        return
+    names = ", ".join(sorted(value)[:5]) or "nothing"
+    message = f"the line has {len(known) or 'no'} actions, expected one"
+    case, severity = "several" if filled else "empty", Severity.WARNING
+    if known >= {"add", "remove"}:
+        case, severity = "add and remove", Severity.ERROR
+        message = f"{message}; an add is there, so the remove is left out"
+    elif len(known - {"commitInfo"}) > 1 and known & {"protocol", "metaData"}:
+        case, severity = "protocol or metaData", Severity.ERROR
+    place = run.place._replace(line=number)
+    run.report(LINE_NOT_OBJECT.at(place, message, seen=names, expected="one action", severity=severity, cases=(case,)))
 
 
 def _take_no_object(kind: str, action: Json, number: int, run: _Run) -> None:
@@ -628,25 +636,32 @@ def _is_finite(value: Json) -> bool:
     return type(value) is not float or math.isfinite(value)
 
 
-def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:
-    """Return the objects of a file whose actions span lines, each with its first line, or None for another file."""
+def _decode_all(data: bytes) -> list[DecodedObject] | None:
+    """Return the objects of a file whose actions are not one per line; None for another file."""
     try:
-        return list(_decode_spread(data.decode("utf-8")))
+        objects = list(decode_objects(data.decode("utf-8")))
     except (ValueError, RecursionError):
         return None
+    is_too_deep = any(is_nested_too_deeply(json.dumps(decoded.value).encode(), decoded.value) for decoded in objects)
+    return None if is_too_deep else objects
 
 
-def _decode_spread(text: str) -> Iterator[tuple[int, Any]]:
-    decoder = json.JSONDecoder()
-    position, line, counted = 0, 1, 0
-    while True:
-        while position < len(text) and text[position] in " \t\r\n":
-            position += 1
-        if position >= len(text):
-            return
-        line += text.count("\n", counted, position)
-        counted = position
-        value, position = decoder.raw_decode(text, position)
-        if type(value) is not dict or is_nested_too_deeply(json.dumps(value).encode(), value):
-            raise ValueError("no action")
-        yield line, value
+def _report_form(objects: Sequence[DecodedObject], place: Place, run: _Run) -> None:
+    """Report that the actions of a file span lines, or that a line has several objects, of which engines read some."""
+    if not all(decoded.is_on_one_line for decoded in objects):
+        message = "actions span several lines, but each must be on its own line"
+        run.report(PRETTY_PRINTED.at(place._replace(line=1), message))
+        return
+    following = [decoded for decoded in objects if not decoded.is_first_on_line]
+    if not following:
+        return  # lines that end with CR alone
+    kinds = {kind for decoded in following for kind in decoded.value}
+    cases = []
+    if "remove" in kinds:
+        cases.append("remove after another")
+    if kinds != {"remove"}:
+        cases.append("several on a line")
+    message = "a line has several objects, but each must be on its own line"
+    if "remove" in kinds:
+        message = f"{message}; a remove after another object is left out"
+    run.report(PRETTY_PRINTED.at(place._replace(line=following[0].line), message, cases=tuple(cases)))

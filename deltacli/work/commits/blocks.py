@@ -47,12 +47,16 @@ class CommitBlock(NamedTuple):
 
 
 class NarrowBlock(NamedTuple):
-    """A block in narrow columns, without keys decided by newer commits; the hashes of its keys; its small actions."""
+    """A block in narrow columns, without keys decided by newer commits; the hashes of its keys; its small actions.
+
+    `disputed` are the rules of `validate` for lines that engines read differently.
+    """
 
     adds: pa.RecordBatch
     removes: pa.RecordBatch
     hashes: list[ArrowArray]
     small: list[tuple[str, Action]]
+    disputed: frozenset[str] = frozenset()
 
 
 def plan_blocks(file: LogFile) -> list[CommitBlock]:
@@ -92,6 +96,7 @@ def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: Touched
     """Read a block in columns, or line by line. Raises CommitCorrupt with the line number in the block."""
     lines, name = read_lines(storage, block), block.file.name
     small: list[tuple[str, Action]] = []
+    disputed = set[str]()
     if (adds := alike_adds(lines)) is not None:
         rows = adds, narrow_batches([], [], name)[1]
     elif (parsed := _parse_narrow(lines)) is not None:
@@ -100,14 +105,14 @@ def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: Touched
             others = (line for line in lines.split(b"\n") if not line.startswith((b'{"add":{', b'{"remove":{')))
             small = [one for one in stream_actions(others, name) if one[0] not in _FILE_KINDS]
     else:
-        actions = list(stream_actions(lines.split(b"\n"), name))
+        actions = list(stream_actions(lines.split(b"\n"), name, disputed=disputed))
         for kind, action in actions:
             if kind in _FILE_KINDS:
                 file_key(action, name)  # raises if the action has no key
         small = [one for one in actions if one[0] not in _FILE_KINDS]
         rows = narrow_batches(*_file_actions(actions), name)
     kept = [_untouched(one, "dv_id", touched) for one in rows]
-    return NarrowBlock(kept[0], kept[1], [*map(key_hashes, kept)], small)
+    return NarrowBlock(kept[0], kept[1], [*map(key_hashes, kept)], small, frozenset(disputed))
 
 
 def _file_actions(actions: list[tuple[str, Action]]) -> tuple[list[Action], list[Action]]:
@@ -217,10 +222,13 @@ def _parse_narrow(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
         return None
     if adds.field("size").null_count:
         return None
+    is_add, is_remove = (pc.is_valid(table.column(kind)) for kind in _FILE_KINDS)
+    if len(adds) and len(removes) and pc.any(pc.and_(is_add, is_remove)).as_py():
+        return None  # on one line, where only the add counts
     small = [table.column(kind) for kind in _SMALL_KINDS if table.column(kind).null_count < table.num_rows]
     if not small:
         return adds, removes, False
-    is_file_action = pc.or_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))
+    is_file_action = pc.or_(is_add, is_remove)
     if any(pc.any(pc.and_(pc.is_valid(column), is_file_action)).as_py() for column in small):
         return None  # two actions on one line
     return adds, removes, True

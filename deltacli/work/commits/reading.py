@@ -73,12 +73,23 @@ def read_commit(storage: ReadStorage, file: LogFile) -> bytes:
     return data
 
 
-def stream_commit(storage: ReadStorage, file: LogFile) -> Iterator[tuple[str, Action]]:
-    """Yield the actions of a commit of any size, in file order. Raises CommitCorrupt."""
+def stream_commit(
+    storage: ReadStorage, file: LogFile, *, disputed: set[str] | None = None
+) -> Iterator[tuple[str, Action]]:
+    """Yield the actions of a commit of any size, in file order.
+
+    Args:
+        storage: The store of the table.
+        file: The commit.
+        disputed: Gets the rules of `validate` for lines that engines read differently.
+
+    Raises:
+        CommitCorrupt: If the commit is damaged.
+    """
     if is_large(file):
-        yield from stream_actions(stream_lines(storage, file), file.name)
+        yield from stream_actions(stream_lines(storage, file), file.name, disputed=disputed)
     else:
-        yield from read_actions(read_commit(storage, file), file.name)
+        yield from read_actions(read_commit(storage, file), file.name, disputed=disputed)
 
 
 def stream_lines(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:

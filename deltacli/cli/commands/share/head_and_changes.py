@@ -8,7 +8,7 @@ from typing import Annotated
 from deltacli.cli.commands import read_and_changes as local
 from deltacli.cli.options import declared
 from deltacli.cli.results import RowFormat
-from deltacli.cli.running.run import Run, judge_left_out, note_misnamed_columns, require_file, write_directory
+from deltacli.cli.running.run import Run, judge_left_out, note_rows, require_file, write_directory
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
@@ -54,12 +54,12 @@ def share_head(
     judge_left_out(run, scan)
     if run.directory is not None:
         write_directory(run, uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
-        note_misnamed_columns(run, scan.misnamed, table)
+        note_rows(run, scan, table)
         return
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
     run.write(RowsResult(Rows("deltacli.read", "row", uri, about, scan.schema, scan, scan.left_out), 0))
-    note_misnamed_columns(run, scan.misnamed, table)
+    note_rows(run, scan, table)
 
 
 def share_changes(

@@ -12,7 +12,7 @@ from deltacli.cli.command_tree import ColourChoice
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, VersionOption, parse_moment_of
 from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
-from deltacli.cli.running.run import Run, note_misnamed_columns, require_all_columns
+from deltacli.cli.running.run import Run, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
@@ -228,12 +228,12 @@ def _write_rows(
     require_all_columns(scan)
     if directory is not None:
         written = scan.write_parquet(directory)
-        note_misnamed_columns(run, scan.misnamed, table)
+        note_rows(run, scan, table)
         return WrittenRows(
             to, request.form, scan.version, len(written.files), written.size_bytes, written.rows, is_directory=True
         )
     rows = _write_file(run, shared.uri, scan, to, request.form)
-    note_misnamed_columns(run, scan.misnamed, table)
+    note_rows(run, scan, table)
     return WrittenRows(to, request.form, scan.version, 1, os.stat(to).st_size, rows)
 
 

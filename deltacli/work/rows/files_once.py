@@ -1,0 +1,56 @@
+"""The files of a scan, each once, although a checkpoint may have one of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.core.errors import Unreadable, command
+from deltacli.delta.data_files import unique_id
+from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
+
+if TYPE_CHECKING:
+    from deltacli.work.rows.data_files import DataFile
+
+
+def differing_adds(path: str) -> Unreadable:
+    """Return the error for a file that a checkpoint has twice, each time with other partition values."""
+    return Unreadable(
+        f"a checkpoint has {path} twice, with different partition values, and nothing says which ones are right",
+        code=REPEATED_IN_CHECKPOINT,
+        facts={"file": path},
+        hint=command("repair", dry_run=True),
+    )
+
+
+class FilesOnce:
+    """Leaves out files of a scan that were there before.
+
+    Attributes:
+        has_repeated: Whether a file was left out so far.
+    """
+
+    def __init__(self) -> None:
+        self.has_repeated = False
+        self._constants: dict[str, int] = {}
+        """The hash of the partition values of each file, by the key of the file."""
+
+    def keep_first(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
+        """Yield each logical file once.
+
+        Raises:
+            Unreadable: `checkpoint.duplicate-key`, for a file that comes again with other partition values.
+        """
+        for file in files:
+            vector_id = unique_id(None if file.vector is None else dict(file.vector))
+            key = f"{canonical(file.path)}\0{vector_id}"
+            constants = hash(tuple(file.constants.items()))
+            first = self._constants.get(key)
+            if first is None:
+                self._constants[key] = constants
+                yield file
+            elif first == constants:
+                self.has_repeated = True
+            else:
+                raise differing_adds(file.path)
