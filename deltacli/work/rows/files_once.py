@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.core.errors import Unreadable, command
 from deltacli.delta.data_files import unique_id
-from deltacli.delta.paths.spelling import canonical
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
+from deltacli.delta.paths.spelling import canonical
 
 if TYPE_CHECKING:
     from deltacli.work.rows.data_files import DataFile
