@@ -108,7 +108,6 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "sum": ((NUMBERS,), {}),
     "take": ((TEXT, pa.array([2, 0])), {}),
     "unique": ((TEXT,), {}),
-    "utf8_lower": ((TEXT,), {}),
     "utf8_rtrim": ((TEXT, "b"), {}),
     "utf8_slice_codeunits": ((TEXT, 1), {}),
     "value_counts": ((TEXT,), {}),

@@ -98,7 +98,6 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "take": ("take", 2, None),
     "unique": ("unique", 1, None),
     "utf8_length": ("utf8_length", 1, None),
-    "utf8_lower": ("utf8_lower", 1, None),
     "utf8_lpad": ("utf8_lpad", 1, "PadOptions"),
     "utf8_rpad": ("utf8_rpad", 1, "PadOptions"),
     "utf8_rtrim": ("utf8_rtrim", 1, "TrimOptions"),

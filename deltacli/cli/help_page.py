@@ -58,7 +58,8 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
-        --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use
+        --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --accept-empty-commits
+        --allow-lossy --allow-in-use
         --max-missing --unprotected --keep-external --accept-unknowable --protect-streams --ignore-streams-older
         --allow-stream-loss --min-paimon
     """,
