@@ -74,7 +74,7 @@ def names() -> list[str]:
 
 @contextmanager
 def empty_place() -> Iterator[Path]:
-    """Yield an empty directory whose name has the same length in every run."""
+    """Yield an empty directory whose name has the same length in every run, so that lines fold at the same words."""
     place = Path(f"/tmp/deltacli-lines-{os.getpid():07d}")
     place.mkdir()
     try:
@@ -88,7 +88,8 @@ def record_lines(place: Path, name: str, lines: Sequence[str] | None = None) -> 
     found = {}
     for line in lines_of(name) if lines is None else lines:
         seen = run_in(place, shlex.split(line), now=None)
-        found[line] = f"exit {seen.code}\n{_quoted('stdout', seen.out)}{_quoted('stderr', seen.err)}"
+        said = f"exit {seen.code}\n{_quoted('stdout', seen.out)}{_quoted('stderr', seen.err)}"
+        found[line] = said.replace(str(place), "/PLACE")
     return found
 
 

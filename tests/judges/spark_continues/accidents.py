@@ -19,8 +19,12 @@ def backup_of(table: Path) -> Path:
 
 
 def lose_data_files(table: Path) -> None:
-    """Delete half of the data files and all deletion vectors, as a careless clean-up does."""
-    for path in _data_files(table)[::2] + sorted(table.rglob("deletion_vector_*.bin")):
+    """Delete half of the data files and all deletion vectors, as a careless clean-up does.
+
+    Change data stays: only files of the newest version come back.
+    """
+    data = [path for path in _data_files(table) if "_change_data" not in path.parts]
+    for path in data[::2] + sorted(table.rglob("deletion_vector_*.bin")):
         _delete(path)
 
 
