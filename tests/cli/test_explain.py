@@ -14,7 +14,7 @@ from deltacli import open_table
 from deltacli.operations.explain import beginnings, states
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
-from tests.support.actions import add, domain, metadata, protocol
+from tests.support.actions import add, commit_info, domain, metadata, protocol
 from tests.support.builder import TableBuilder
 
 Json = dict[str, Any]  # Any: JSON values
@@ -385,6 +385,22 @@ def test_where_access_depends_on_the_data_each_form_says_why(tmp_path: Path) -> 
     (reason,) = (note for note in notes if "-1.50" in note)
     for text in texts:
         assert f"depends on the data: {reason}" in text
+
+
+def test_spark_reads_a_managed_table_through_its_catalog_only(tmp_path: Path) -> None:
+    reader = ["catalogManaged"]
+    features = protocol(3, 7, reader_features=reader, writer_features=[*reader, "inCommitTimestamp"])
+    managed = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    info = commit_info("WRITE", inCommitTimestamp=1, txnId="1")
+    root = TableBuilder().commit(info, features, managed).write(tmp_path / "t")
+
+    explained = open_table(root).explain(clients=["spark"])
+    shown = deltacli("explain", str(root), "--client", "spark").out
+
+    access = explained.client("spark").access
+    assert (None, None) == (access.reads, access.writes)
+    assert "Unity Catalog" in shown
+    assert "depends on the data" not in shown
 
 
 def test_a_table_without_partitions_says_nothing_of_them(tmp_path: Path) -> None:

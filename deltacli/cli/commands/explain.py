@@ -18,7 +18,7 @@ from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quoted, quoted_table
 from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_size, plural
-from deltacli.delta.protocol.clients import OTHERS, VERSIONS, Blocker, invalid_versions
+from deltacli.delta.protocol.clients import OPENED_IN_TWO_WAYS, OTHERS, VERSIONS, Blocker, invalid_versions
 from deltacli.operations.explain import ChangeKind, Explained, ExplainRequest, Explanation, WayOut
 
 # -- which clients read and write a table ------------------------------------------------------------------------------
@@ -106,11 +106,13 @@ def _because(one: Explained) -> str | None:
         parts.append(f"unknown: {', '.join(unknown)}")
     # What stops a client in any case needs no word on what may stop it.
     open_questions = {"reads": one.access.reads, "writes": one.access.writes}
-    depending = [
-        why for name in reasons for kind, why in reasons[name].items() if open_questions.get(kind, False) is None
-    ]
-    if depending:
-        parts.append(f"depends on the data: {', '.join(dict.fromkeys(depending))}")
+    depending: dict[str, dict[str, None]] = {}
+    for name, by_kind in reasons.items():
+        on_what = "how it is opened" if name in OPENED_IN_TWO_WAYS else "the data"
+        for kind, why in by_kind.items():
+            if open_questions.get(kind, False) is None:
+                depending.setdefault(on_what, {})[why] = None
+    parts += [f"depends on {on_what}: {', '.join(whys)}" for on_what, whys in depending.items()]
     return "; ".join(parts) or None
 
 

@@ -58,7 +58,8 @@ class Client(NamedTuple):
         facts: The facts by trait, which hold from the version on that each names.
         day: The day of the newest fact.
         notes: What holds for every table.
-        reasons: Why `reads` or `writes` depends on the data, by trait; under an empty name, what has to be known.
+        reasons: Why `reads` or `writes` depends on the data, or on how the table is opened (`OPENED_IN_TWO_WAYS`), by
+            trait; under an empty name, what has to be known.
         measured: Of a client whose facts are documented: what was measured with `version`, and holds for it only.
     """
 
@@ -307,6 +308,8 @@ WRITER_ONLY = ".writer-only"
 ABSOLUTE_PATHS = "paths.absolute"
 TIMES_BEYOND_NANOSECONDS = "values.times-beyond-nanoseconds"
 OTHER_DIRECTORIES = "partition.other-directories"
+OPENED_IN_TWO_WAYS = frozenset({"catalogManaged"})
+"""Features of tables that some clients read through a catalog, and not by the path of their directory."""
 OTHERS: Mapping[str, str] = {
     "features.reader": "the protocol lists reader features",
     "features.writer": "the protocol lists writer features",
