@@ -442,27 +442,26 @@ def _joined(batches: list[RecordBatch]) -> Iterator[RecordBatch]:
 def _settle(blocks: list[NarrowBlock], contested: frozenset[int], disputed: set[str]) -> list[NarrowBlock]:
     """Keep the last add of each key, or the last remove where there is no add (as `reconcile_commit` does).
 
-    `disputed` gets the rules of `validate` for keys of which that is a decision. Whether two adds are the same is not
-    known here, so they count as different.
+    `disputed` gets the rules of `validate` for keys of which that is a decision, as in `reconcile_commit`. Whether two
+    adds are the same is not known here, so they count as different.
     """
     settled: set[bytes] = set()
     adds = [_keep_last(block.adds, contested, settled) for block in reversed(blocks)][::-1]
     if sum(rows.num_rows for rows in adds) < sum(block.adds.num_rows for block in blocks):
         disputed.add(ADDED_TWICE)
-    added = frozenset(settled)
-    removes = [_keep_last(block.removes, contested, settled) for block in reversed(blocks)][::-1]
-    if any(_has_key(block.removes, contested, added) for block in blocks):
+    added = {file for rows in adds for file in _contested_files(rows, contested)}
+    if any(file in added for block in blocks for file in _contested_files(block.removes, contested)):
         disputed.add(ADDED_AND_REMOVED)
+    removes = [_keep_last(block.removes, contested, settled) for block in reversed(blocks)][::-1]
     return [block._replace(adds=a, removes=r) for a, r, block in zip(adds, removes, blocks, strict=True)]
 
 
-def _has_key(rows: RecordBatch, contested: frozenset[int], keys: frozenset[bytes]) -> bool:
-    """Return whether one of some keys, whose hashes are `contested`, is that of a row."""
+def _contested_files(rows: RecordBatch, contested: frozenset[int]) -> list[tuple[str, str | None]]:
+    """Return the files, by path as the log has it and vector, whose keys have one of the hashes in `contested`."""
     from deltacli.work.commits.blocks import key_hashes
 
-    is_contested = pc.is_in(key_hashes(rows), value_set=pa.array(contested, pa.int64()))
-    found = key_column(rows.column("path"), rows.column("dv_id")).filter(is_contested)
-    return not keys.isdisjoint(found.to_pylist())
+    chosen = rows.filter(pc.is_in(key_hashes(rows), value_set=pa.array(contested, pa.int64())))
+    return list(zip(chosen.column("path").to_pylist(), chosen.column("dv_id").to_pylist(), strict=True))
 
 
 def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]) -> RecordBatch:

@@ -90,6 +90,7 @@ def reconcile_commit(
         seen: The keys that newer commits have decided.
         source: The name of the commit, for errors.
         disputed: Gets the rules of `validate` for files of which the order matters: other engines may read others.
+            Not for a file that is removed by another spelling of its path, which `delta.paths.engine_readings` judges.
     """
     adds: dict[str, Action] = {}
     removes: list[Action] = []
@@ -108,7 +109,7 @@ def reconcile_commit(
         if key not in seen:
             seen.add(key)
             removes.append(action)
-        elif disputed is not None and key in adds:
+        elif disputed is not None and key in adds and adds[key]["path"] == action["path"]:
             disputed.add(ADDED_AND_REMOVED)
     return Survivors(list(adds.values()), removes)
 
