@@ -303,9 +303,10 @@ def test_one_that_is_removed_later_leaves_no_doubt(tmp_path: Path) -> None:
     assert () == scan.disputed
 
 
-def test_two_adds_in_different_partitions_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("values", [("1", "2"), ("0", None), (None, "0"), ("-1", "-2")])
+def test_two_adds_in_different_partitions_are_refused(values: tuple[str | None, str | None], tmp_path: Path) -> None:
     partitioned = metadata(partition_columns=["more"], schema_string=OTHER_SCHEMA)
-    actions = [protocol(), partitioned, *(add_of(ONE, partition_values={"more": value}) for value in "12")]
+    actions = [protocol(), partitioned, *(add_of(ONE, partition_values={"more": value}) for value in values)]
     table = TableBuilder().file(ONE, data_of(ONE)).commit(*actions[:3]).checkpoint(0, actions=actions)
     root = table.write(tmp_path / "t")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import Unreadable, command
+from deltacli.core.typing import ArrowScalar
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
 from deltacli.delta.paths.spelling import canonical
@@ -33,8 +34,8 @@ class FilesOnce:
 
     def __init__(self) -> None:
         self.has_repeated = False
-        self._constants: dict[str, int] = {}
-        """The hash of the partition values of each file, by the key of the file."""
+        self._constants: dict[str, Mapping[str, ArrowScalar]] = {}
+        """The partition values of each file, by the key of the file."""
 
     def keep_first(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
         """Yield each logical file once.
@@ -45,12 +46,21 @@ class FilesOnce:
         for file in files:
             vector_id = unique_id(None if file.vector is None else dict(file.vector))
             key = f"{canonical(file.path)}\0{vector_id}"
-            constants = hash(tuple(file.constants.items()))
             first = self._constants.get(key)
             if first is None:
-                self._constants[key] = constants
+                self._constants[key] = file.constants
                 yield file
-            elif first == constants:
+            elif _are_same(first, file.constants):
                 self.has_repeated = True
             else:
                 raise differing_adds(file.path)
+
+
+def _are_same(first: Mapping[str, ArrowScalar], second: Mapping[str, ArrowScalar]) -> bool:
+    """Return whether two files have the same partition values. Null and NaN are the same as themselves."""
+    return first.keys() == second.keys() and all(_is_same(value, second[name]) for name, value in first.items())
+
+
+def _is_same(one: ArrowScalar, other: ArrowScalar) -> bool:
+    is_nan = one != one, other != other  # noqa: PLR0124  (only NaN is not equal to itself)
+    return all(is_nan) or bool(one == other)
