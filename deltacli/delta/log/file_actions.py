@@ -90,7 +90,6 @@ def reconcile_commit(
         seen: The keys that newer commits have decided.
         source: The name of the commit, for errors.
         disputed: Gets the rules of `validate` for files of which the order matters: other engines may read others.
-            Not for a file that is removed by another spelling of its path, which `delta.paths.engine_readings` judges.
     """
     adds: dict[str, Action] = {}
     removes: list[Action] = []
@@ -109,9 +108,17 @@ def reconcile_commit(
         if key not in seen:
             seen.add(key)
             removes.append(action)
-        elif disputed is not None and key in adds and adds[key]["path"] == action["path"]:
+        elif disputed is not None and key in adds and is_also_removed(adds[key], action):
             disputed.add(ADDED_AND_REMOVED)
     return Survivors(list(adds.values()), removes)
+
+
+def is_also_removed(add: Action, remove: Action) -> bool:
+    """Return whether an add and a remove of one commit, which have the same key, contradict each other.
+
+    They do not if the paths are spelled differently: what engines read then is judged by `delta.paths.engine_readings`.
+    """
+    return bool(add["path"] == remove["path"])
 
 
 def survivors_of_stream(

@@ -246,9 +246,14 @@ class CheckpointWriter:
                 size, top_schema = self._write_top(draft, path, form, small)
                 with deriving(self._basis, path):
                     sidecars.are_named = True  # readers may use them from here on
-                    writing.publish_named(self._storage, draft, path, size)
-            for written in (path, *(sidecar.path for sidecar in sidecars.written)):
-                self._tell(written)  # after an error before, the sidecars are deleted
+                    outcome = draft.publish()
+                    # After an error before, the sidecars are deleted. After one from here on, the checkpoint is there.
+                    published = [path, *(sidecar.path for sidecar in sidecars.written)]
+                    if outcome == Created():
+                        self._tell_all(published)
+                    writing.require_published(self._storage, path, size, outcome)
+            if outcome != Created():  # the answer was lost, and the look has found the file
+                self._tell_all(published)
         actions = _summed([sidecars.actions, _summed({kind: 1} for kind, _ in small)])
         top = CheckpointFile(path, size, len(small))
         files = (top, *(CheckpointFile(one.path, one.size_bytes, one.rows) for one in sidecars.written))
@@ -342,6 +347,10 @@ class CheckpointWriter:
         if made == Created() and not replace:  # otherwise another writer may have replaced it in turn
             writing.require_size(self._storage, path, size, writing.OTHER_SIZE)
         return True
+
+    def _tell_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._tell(path)
 
     def _size_of(self, path: str) -> int:
         return self._storage.stat(path).size_bytes

@@ -28,7 +28,7 @@ from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
-from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, file_key, is_also_removed, whole_actions
 from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
 from deltacli.delta.log.state import (
     CHANGE_FEED,
@@ -482,7 +482,7 @@ def read_changed_files(storage: ReadStorage, file: LogFile) -> tuple[CommitSumma
     removes = _keep_last(found["remove"], file.name)
     if any(adds[file_key(add)] != add for add in found["add"]):
         summary.disputed.add(ADDED_TWICE)
-    if not adds.keys().isdisjoint(removes):
+    if any(key in adds and is_also_removed(adds[key], remove) for key, remove in removes.items()):
         summary.disputed.add(ADDED_AND_REMOVED)
     return summary, {**found, "add": list(adds.values()), "remove": list(removes.values())}
 

@@ -38,7 +38,7 @@ from deltacli.delta.log.actions import Action, wrong_type
 from deltacli.delta.log.file_actions import FileBatch, unexpired
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import describe_calendar
-from deltacli.storage import Draft, FileStat, ReadStorage, Storage, Unknown
+from deltacli.storage import Creation, Draft, FileStat, ReadStorage, Storage, Unknown
 from deltacli.storage.base import writing_faults
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_both
 from deltacli.work.parquet_writing import Encoding
@@ -358,7 +358,11 @@ def require_content(place: str, encoded: EncodedFile, digests: Iterable[object])
 
 def publish_named(storage: ReadStorage, draft: Draft, path: str, size: int) -> FileStat:
     """Publish a file with a unique name. Raises StorageFailed unless it has the expected size afterwards."""
-    outcome = draft.publish()
+    return require_published(storage, path, size, draft.publish())
+
+
+def require_published(storage: ReadStorage, path: str, size: int, outcome: Creation) -> FileStat:
+    """Raise StorageFailed unless a file that was published, perhaps without an answer, has the expected size."""
     cause = outcome.cause if isinstance(outcome, Unknown) else OTHER_SIZE
     try:
         return require_size(storage, path, size, cause)
