@@ -282,13 +282,14 @@ def refusal_of_lost_versions(storage: ReadStorage, listing: LogListing, hint_ver
 
     code, name, message = lost
     if code == NAME_NOT_PADDED:
+        when = "while no writer is running"
         return Refusal(
             code,
             f"{message}, and the files that it names are unknown to others",
             hint=command("validate", select=[NAME_NOT_PADDED]),
             facts={
-                "if it is a version": f"rename it to {commit_name(listing.newest_version + 1)}",
-                "if it is not": f"move {LOG_DIRECTORY}/{name} to another directory",
+                "if it is a version": f"rename it to {commit_name(listing.newest_version + 1)} {when}",
+                "if it is not": f"move {LOG_DIRECTORY}/{name} to another directory {when}",
             },
         )
     return Refusal(

@@ -440,10 +440,13 @@ def _joined(batches: list[RecordBatch]) -> Iterator[RecordBatch]:
 
 
 def _settle(blocks: list[NarrowBlock], contested: frozenset[int], disputed: set[str]) -> list[NarrowBlock]:
-    """Keep the last add of each key, or the last remove where there is no add (as `reconcile_commit` does).
+    """Keep the last add of each contested key, or its last remove if there is no add, as `reconcile_commit` does.
 
-    `disputed` gets the rules of `validate` for keys of which that is a decision, as in `reconcile_commit`. Whether two
-    adds are the same is not known here, so they count as different.
+    Args:
+        blocks: The file actions of a commit, in its order.
+        contested: The hashes of keys that the commit has more than once.
+        disputed: Gets the rules of `validate` for what other engines may read otherwise. Two adds of one key count as
+            different: only their paths and vectors were kept.
     """
     settled: set[bytes] = set()
     adds = [_keep_last(block.adds, contested, settled) for block in reversed(blocks)][::-1]

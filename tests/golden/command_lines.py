@@ -62,9 +62,9 @@ _TOPICS = (
 def lines_of(name: str) -> list[str]:
     """Return the command lines that are kept under a name: of a command, of a group of commands, or of neither."""
     if name == GENERAL:
-        return list(dict.fromkeys([*_of_a_group(read_tree()), *_of_the_root()]))
+        return list(dict.fromkeys([*_lines_of_a_group(read_tree()), *_lines_of_the_root()]))
     found = {command.name: command for command in read_tree().walk()}[name]
-    return list(dict.fromkeys(_of_a_group(found) if found.children else _of_a_command(found)))
+    return list(dict.fromkeys(_lines_of_a_group(found) if found.children else _lines_of_a_command(found)))
 
 
 def names() -> list[str]:
@@ -97,14 +97,14 @@ def _quoted(stream: str, text: str) -> str:
     return "".join(f"{stream}|{line}\n" for line in text.removesuffix("\n").split("\n")) if text else ""
 
 
-def _of_the_root() -> Iterator[str]:
+def _lines_of_the_root() -> Iterator[str]:
     yield from ("", "--help", "--help-all", "help", "--no-such-option", "no-such-command", "vaccum tbl", "-x", "--")
     yield from ("--format", "--format json", "--format yaml snapshot tbl", "--no-such-option snapshot tbl", "-q", "-qq")
     yield from ("./tbl", "tbl snapshot", "snapshot history tbl", "help snapshot history", "--version=1", "-C")
     yield from (f"help {topic}" for topic in _TOPICS)
 
 
-def _of_a_group(group: Command) -> Iterator[str]:
+def _lines_of_a_group(group: Command) -> Iterator[str]:
     name = group.name
     if name:
         yield from (name, f"{name} --help", f"help {name}", f"{name} -h")
@@ -115,7 +115,8 @@ def _of_a_group(group: Command) -> Iterator[str]:
     yield f"-q {name} {first.path[-1]} --no-such-option"
 
 
-def _of_a_command(command: Command) -> Iterator[str]:
+def _lines_of_a_command(command: Command) -> Iterator[str]:
+    """Yield its help, and what is wrong with its arguments and options."""
     name, arguments = command.name, " ".join(_arguments(command))
     whole = f"{name} {arguments}".strip()
     yield from (f"{name} --help", f"{name} --help-all", f"help {name}", f"help {name} --all")
@@ -133,6 +134,12 @@ def _of_a_command(command: Command) -> Iterator[str]:
 
 
 def _unknown_options(command: Command, whole: str) -> Iterator[str]:
+    """Yield lines with an unknown, misspelled or secret option, before, between and after the other words.
+
+    Args:
+        command: The command.
+        whole: Its name with a word for each required argument.
+    """
     name, rest = command.name, whole.removeprefix(command.name)
     yield f"{whole} --no-such-option"
     yield f"{name} --no-such-option{rest}"
@@ -157,8 +164,13 @@ def _wrong_values(option: Option, whole: str) -> Iterator[str]:
         yield f"{whole} {spelled}=1"
         return
     yield f"{whole} {spelled}"
-    texts = _NO_CHOICE if option.value.choices else _NO_INTEGERS if option.is_integer else ()
-    for text in texts or _WRONG_VALUES.get(option.value.name, ()):
+    if option.value.choices:
+        wrong_texts: Sequence[str] = _NO_CHOICE
+    elif option.is_integer:
+        wrong_texts = _NO_INTEGERS
+    else:
+        wrong_texts = _WRONG_VALUES.get(option.value.name, ())
+    for text in wrong_texts:
         yield f"{whole} {spelled}={text}"
 
 

@@ -99,6 +99,7 @@ def _style_of_writes(one: Explained) -> Style:
 
 
 def _because(one: Explained) -> str | None:
+    """Return why a client does not read or write the table, or why that is not known; None if it does both."""
     parts = [_blocker(blocker, one) for blocker in one.access.blockers]
     reasons = {name: one.access.client.why_it_depends(name) for name in one.access.unknown}
     unknown = [_words(one).get(name, name) for name in reasons if not reasons[name]]

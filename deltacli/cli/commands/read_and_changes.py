@@ -127,6 +127,7 @@ def _write(run: Run, result: FramedResult, most: int) -> None:
 
 
 def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
+    """Write the number of rows, by the log where that has it for all files, and by reading the rows otherwise."""
     from deltacli.operations.read.snapshot import count_rows
     from deltacli.table.repeated_files import settle_repeated_files
 

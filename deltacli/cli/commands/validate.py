@@ -167,6 +167,7 @@ class Checker:
         return target if given is None else target._replace(is_paimon=given == "paimon")
 
     def _check_and_write(self, targets: Sequence[Target]) -> ValidationReport:
+        """Validate the tables, and write what was found: each finding at once where the format is a stream of lines."""
         from deltacli.cli.render.validate.result import FindingsResult, LiveFindings
 
         if self._run.format.is_streamed:

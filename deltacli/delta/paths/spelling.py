@@ -260,8 +260,7 @@ def without_dots_column(paths: pa.Array) -> pa.Array:
     rows = pc.fill_null(pc.match_substring_regex(paths, _DOT_PATTERN), False)
     if not pc.any(rows).as_py():
         return paths
-    texts = (path.decode("utf-8", "surrogateescape") for path in pc.filter(paths, rows).to_pylist())
-    spelled = [_resolved(text).encode("utf-8", "surrogateescape") for text in texts]
+    spelled = [key_bytes(_resolved(key_text(path))) for path in pc.filter(paths, rows).to_pylist()]
     return pc.replace_with_mask(paths, rows, pa.array(spelled, pa.binary()))
 
 
@@ -270,7 +269,7 @@ def _replace_rows(column: pa.Array, paths: pa.Array, rows: pa.Array, spell: Call
     if not pc.any(rows).as_py():
         return column
     distinct = pc.dictionary_encode(pc.filter(paths, rows))
-    spelled = [spell(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()]
+    spelled = [key_bytes(spell(path)) for path in distinct.dictionary.to_pylist()]
     return pc.replace_with_mask(column, rows, pc.take(pa.array(spelled, pa.binary()), distinct.indices))
 
 

@@ -62,7 +62,12 @@ _IGNORED = Fix(broken="nothing: readers ignore it", advice="no repair needed")
 EMPTY = AREA.error(
     "commit.empty",
     "A commit file is empty: an incomplete write, which silently restores or loses rows if readers skip the file.",
-    *_CUT_OFF,
+    *_CUT_OFF._replace(
+        advice=from_a_copy(
+            "if there is no copy, and you know that it changed nothing, let repair accept it; otherwise bring it back "
+            "from a copy or a backup of the log, and never edit a commit"
+        )
+    ),
     example="00000000000000000003.json of 0 bytes",
 )
 NOT_UTF8 = AREA.error(

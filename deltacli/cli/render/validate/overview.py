@@ -59,6 +59,7 @@ def overview_rows(report: ValidationReport) -> list[VerdictRow]:
 
 
 def _table_row(table: CheckedTable, report: ValidationReport) -> VerdictRow:
+    """Return the row of a table, in the style of the worst that its verdict says."""
     verdict = judge(table)
     sentence = verdict.sentence
     if left_out := len(table.validation.not_checked):
@@ -80,6 +81,7 @@ def _table_row(table: CheckedTable, report: ValidationReport) -> VerdictRow:
 
 
 def _total_row(report: ValidationReport) -> VerdictRow:
+    """Return the row below the others, with the sums of all findings, also of those that are not shown."""
     suppressed = sum(sum(table.suppressed.values()) for table in report.tables)
     validated = {table.name for table in report.tables}
     failed = sum(name not in validated for name, _ in report.failures)
