@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import os
 import sys
 from contextlib import suppress
 
@@ -44,14 +43,9 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)
     import signal
 
-    from deltacli.core.made_once import imported_when_used, skip_optional_packages
+    from deltacli.core.optional_packages import leave_out_optional_packages
 
-    skip_optional_packages()
-    # For reprs of classes, addresses and platforms, which are not ours: a tenth of a short command.
-    with imported_when_used("inspect", "ipaddress", "platform"):
-        import dataclasses  # noqa: F401
-        import urllib.parse  # noqa: F401
-        import uuid  # noqa: F401  (orjson asks for it)
+    leave_out_optional_packages()
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # During imports and after the run, Ctrl-C ends the process without a traceback. The run itself handles it.
@@ -62,14 +56,11 @@ def main() -> None:
 
 
 def _leave(code: int) -> None:
-    """End the process without finalizing the interpreter, which takes a tenth of a short command with pyarrow.
-
-    All cleanup is done before: results are flushed, threads have ended, temporary files are removed.
-    """
+    """End the process. Results are flushed before, so that a closed pipe is no error of the interpreter's end."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """`python -m tools.check_rooms`: what import-linter cannot say about the modules of deltacli.
 
 - no circle of imports, those inside functions and for type checkers included;
-- no folder with more than 20 modules, no module with more than 900 lines;
 - options and commands of the command line in no text below it: `parameter` and `command` of `deltacli.core.errors`
   spell them, and not before a text is made;
-- private modules of pyarrow and `pyarrow.compute` in `deltacli.arrow` only; `sys.modules` only where imports are put
-  off, and in the stand-in for orjson.
+- private modules of pyarrow in `deltacli.arrow` only; `sys.modules` only where optional packages are left out, and in
+  the stand-in for orjson.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from pathlib import Path
 from deltacli.cli.command_tree import COMMANDS
 
 ROOT = Path(__file__).parent.parent
-MOST_MODULES, MOST_LINES = 20, 900
 ARROW = "deltacli.arrow"
-_OF_IMPORTS = ("deltacli.core.made_once", "deltacli.engine.spark.orjson_stand_in")
+_OF_IMPORTS = ("deltacli.core.optional_packages", "deltacli.engine.spark.orjson_stand_in")
 """What may change `sys.modules`."""
 _SPELLED = ("changing", "delta", "engine", "fleet", "operations", "paimon", "sharing", "storage", "work")
 """Layers whose texts do not know the command line."""
@@ -30,13 +28,13 @@ _OPTION = re.compile(r"(?<![\w-])--(?!py-files)[a-z]")
 """An option; `--py-files` is one of spark-submit."""
 _OTHER_PROGRAM = re.compile(r"^(az|aws|eval|export| --profile) ?")
 """Beginnings of what is to be done with other programs, whose options are their own."""
-_PRIVATE = ("pyarrow._", "pyarrow.lib", "pyarrow.compute")
+_PRIVATE = ("pyarrow._", "pyarrow.lib")
 
 
 def main() -> int:
     """Print what is wrong; the exit code is 1 where anything is."""
     trees = parse_package(ROOT, "deltacli")
-    faults = [*circles(imports_of(trees)), *crowded(trees), *long(trees), *outside_arrow(trees), *spelled_out(trees)]
+    faults = [*circles(imports_of(trees)), *outside_arrow(trees), *spelled_out(trees)]
     for fault in faults:
         sys.stderr.write(f"{fault}\n")
     return 1 if faults else 0
@@ -76,23 +74,6 @@ def circles(edges: Mapping[str, Iterable[str]]) -> Iterator[str]:
         TopologicalSorter(edges).prepare()
     except CycleError as circle:
         yield f"circle of imports: {' <- '.join(circle.args[1])}"
-
-
-def crowded(modules: Iterable[str]) -> Iterator[str]:
-    """Yield the folders that hold more modules than a reader can survey; `__init__` does not count."""
-    names = set(modules)
-    folders: dict[str, int] = {}
-    for name in names:
-        folder = name.rpartition(".")[0]
-        is_package = any(other.startswith(f"{name}.") for other in names)
-        folders[folder] = folders.get(folder, 0) + (not is_package)
-    yield from (f"{folder} holds {count} modules" for folder, count in folders.items() if count > MOST_MODULES)
-
-
-def long(trees: Mapping[str, ast.Module]) -> Iterator[str]:
-    """Yield the modules that are too long to be read in one sitting."""
-    lines = {module: (tree.body[-1].end_lineno or 0) if tree.body else 0 for module, tree in trees.items()}
-    yield from (f"{module} has {count} lines" for module, count in lines.items() if count > MOST_LINES)
 
 
 def outside_arrow(trees: Mapping[str, ast.Module]) -> Iterator[str]:

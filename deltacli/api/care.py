@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.core.units import short_repr
 from deltacli.table.api_arguments import named, optional_version, version_number

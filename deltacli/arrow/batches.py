@@ -13,8 +13,9 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any  # pyarrow has no types
 
-from deltacli.arrow import pa
-from deltacli.core.made_once import cached_property
+import pyarrow as pa
+
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import BinaryFile
 
 if TYPE_CHECKING:

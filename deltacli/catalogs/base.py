@@ -6,10 +6,9 @@ Spec: Catalog-managed tables.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied
-from deltacli.core.made_once import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
+from typing import NamedTuple
 
 import orjson
 
 from deltacli.catalogs.base import Ratified
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, View, require_newest_commit, staged_path
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.actions import split_lines
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.storage import ReadStorage, Storage

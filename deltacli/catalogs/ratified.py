@@ -5,12 +5,13 @@ Spec: Catalog-managed tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified, invalid
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.units import named_ranges
 from deltacli.delta.log import segment
 from deltacli.storage.base import RETRY_BUDGET, FileStat
@@ -21,7 +22,7 @@ FRESH_SECONDS, OPENED_SECONDS = 1.0, 5.0
 theirs, and that of the opening for the first one.
 """
 DIVERGED = "catalog.diverged"
-_STAGED_NAME = pattern(r"([0-9]{1,20})\.[^./\\%?#\x00-\x1f\x7f]+\.json")
+_STAGED_NAME = re.compile(r"([0-9]{1,20})\.[^./\\%?#\x00-\x1f\x7f]+\.json")
 
 
 def staged_version(name: str) -> int | None:

@@ -9,14 +9,13 @@ Spec: Catalog-managed tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.catalogs.base import CatalogTable, Maintenance, Proposal, Ratified, Verdict
 from deltacli.catalogs.lockstep import unmet_contract, updates_of
 from deltacli.catalogs.publishing import UNREPORTED, publish
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import format_ranges
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import commit_name

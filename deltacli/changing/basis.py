@@ -8,12 +8,12 @@ Spec: Delta Log Entries.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+import hashlib
+from dataclasses import dataclass, field, replace
 from enum import Flag, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
-from deltacli.core.made_once import NamedTuple, dataclass, new_digest
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.segment import (
     BEYOND_LOG,
@@ -136,7 +136,7 @@ def with_digest(basis: Basis) -> Basis:
 
 def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
     """Return the SHA-256 of a file of the log; None where it is gone."""
-    found = new_digest("sha256")
+    found = hashlib.sha256()
     try:
         with storage.open(f"{LOG_DIRECTORY}/{file.name}") as reader:
             while data := reader.read(_BYTES_AT_ONCE):

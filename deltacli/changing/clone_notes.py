@@ -10,11 +10,11 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from deltacli.changing.recorded_fields import read_time_ms, read_uri, read_version
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
 from deltacli.storage import Created, LocalStorage, ReadStorage, Storage, Unknown

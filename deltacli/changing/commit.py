@@ -13,11 +13,11 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, takewhile
 from threading import Lock
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
@@ -33,7 +33,6 @@ from deltacli.changing.basis import (
 )
 from deltacli.core import errors
 from deltacli.core.machine import Machine
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.release import VERSION
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.log.actions import NO_METADATA, require_free

@@ -14,13 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.clone_notes import CloneNote, WrittenNote
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import some_of
 from deltacli.delta.data_files import unique_id_column

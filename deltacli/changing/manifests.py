@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import count_with_verb, plural
 from deltacli.delta.data_files import MANIFESTS, located_by

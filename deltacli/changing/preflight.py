@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act
 from deltacli.core.errors import Refusal, Refused, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE

@@ -6,7 +6,7 @@ versions of a copy prove anything about the table's own next commit; counts in a
 
 from __future__ import annotations
 
-from deltacli.core.made_once import NamedTuple
+from typing import NamedTuple
 
 
 class AsLogged(NamedTuple):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
 from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, AT
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import Option, option, spellings_of
 
 # -- the options that every command has besides `--format` -------------------------------------------------------------

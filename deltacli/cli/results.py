@@ -14,10 +14,10 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import table_around
@@ -40,7 +40,6 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Cleaning, Style, Terminal, cells, encoded, folded_command, shorten, visible
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 

@@ -12,20 +12,16 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin
 
+import typer
+from typer.core import TyperCommand, TyperGroup
+
 from deltacli import __version__
 from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, GROUPS, Path, below, is_command, setting
 from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, HELP_ALL, invocation
 from deltacli.cli.options.declared import Declared, Parameter, converted
 from deltacli.cli.terminal.term import say
 from deltacli.core.errors import EXIT_CODES, EXIT_FINDINGS, UsageError
-from deltacli.core.made_once import imported_when_used
 from deltacli.core.typing import Click
-
-# What typer needs for prompts, tracebacks and completions, which are not ours.
-_RARE = "difflib gettext linecache platform shutil subprocess tokenize traceback typer.completion"
-with imported_when_used(*_RARE.split()):
-    import typer
-    from typer.core import TyperCommand, TyperGroup
 
 _CONTEXT = {"help_option_names": list(ASK_FOR_HELP)}
 

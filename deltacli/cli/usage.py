@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from glob import glob
 from itertools import pairwise
+from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, HERE, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
@@ -15,7 +16,6 @@ from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
 from deltacli.cli.terminal import shell
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Click
 from deltacli.core.units import without_middle
 from deltacli.storage import open_storage

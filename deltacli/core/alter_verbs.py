@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, option
 
 

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 
 # -- how errors, notes and rules name parameters and next commands -----------------------------------------------------

@@ -15,10 +15,10 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import get_ident
 
 from deltacli.core.errors import MemoryExhausted
-from deltacli.core.made_once import dataclass
 
 # -- the only place that reads the real clock --------------------------------------------------------------------------
 

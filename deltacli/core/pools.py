@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Condition
 from typing import Generic, TypeVar
 
 from deltacli.core.machine import POLL_SECONDS, is_collecting
-from deltacli.core.made_once import imported_when_used
-
-with imported_when_used("traceback"):  # for logging: 2 ms
-    from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")

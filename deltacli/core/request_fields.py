@@ -8,10 +8,9 @@ from dataclasses import field, fields
 from enum import Enum, StrEnum
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.made_once import NamedTuple
 
 if TYPE_CHECKING:
     from inspect import Signature

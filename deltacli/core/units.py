@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deltacli.core.errors import Duration, UsageError, nearest_name, require_path
-from deltacli.core.made_once import NamedTuple, pattern
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -55,7 +54,7 @@ def format_limit(size_bytes: int) -> str:
     return format_size(size_bytes).replace(".0 ", " ")
 
 
-_BEFORE_UNIT = pattern(r"(?<![\w.,])(\d[\d.,]*) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))")
+_BEFORE_UNIT = re.compile(r"(?<![\w.,])(\d[\d.,]*) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))")
 
 
 def with_units(text: str, blank: str) -> str:
@@ -156,7 +155,7 @@ def _near_duration(text: str) -> str | None:
 
 
 _SHORT_UNITS = ("hr", "min", "sec")
-_NAME = pattern(r"(?:`(?:[^`]|``)*`|[^,`])+|`.*")
+_NAME = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+|`.*")
 
 
 def parse_names(text: str, where: str, part: re.Pattern[str] | None = None, **error: Any) -> list[str]:

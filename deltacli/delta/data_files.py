@@ -15,9 +15,9 @@ from typing import Any
 from uuid import UUID
 from zlib import crc32
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import pattern
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import Json
 from deltacli.delta.paths.spelling import encode_percent_signs, locate_all
 
@@ -106,7 +106,7 @@ ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 UUID_LENGTH = 20
 
-VECTOR_FILE = pattern(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
+VECTOR_FILE = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
 """Paths of files of deletion vectors."""
 
 

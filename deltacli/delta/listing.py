@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.paths.spelling import content_of, decode_hive
 from deltacli.delta.schema.types import PHYSICAL_NAME

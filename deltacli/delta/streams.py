@@ -7,23 +7,24 @@ tracking log of Delta; the offsets of our own sources (`deltacli/spark/table_log
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.core.made_once import dataclass, pattern
 from deltacli.core.typing import Json, JsonObject
 
 _LONGEST = (1 << 63) - 1
 _WHOLE = -(1 << 63)
-_SOURCE_NAME = pattern(r"[A-Za-z0-9_-]{1,64}")
-_LINE_END = pattern("\r\n|\r|\n")
-_FORMAT = pattern(r"v\+?(\d{1,20})")
+_SOURCE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LINE_END = re.compile("\r\n|\r|\n")
+_FORMAT = re.compile(r"v\+?(\d{1,20})")
 """The first line of a file of `commits`, as Java parses the number."""
 _NEWEST_COMMIT_FORMAT = 3
 """Spark 4.1 writes 1, or 2 for states in the newer format; 3 has been announced."""
 _LARGEST_INT = (1 << 31) - 1
 _SCHEMA_LOG = "_schema_log_"
-_SOURCE_OF_PATH = pattern(r"/sources/([^/]+)/?\Z")
+_SOURCE_OF_PATH = re.compile(r"/sources/([^/]+)/?\Z")
 
 
 class SourceKind(StrEnum):

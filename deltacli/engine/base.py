@@ -13,10 +13,9 @@ from itertools import islice
 from threading import Event, Thread
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from deltacli.core.machine import POLL_SECONDS, is_collecting, threads_within_limit
-from deltacli.core.made_once import NamedTuple
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

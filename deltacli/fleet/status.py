@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 import orjson
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone, Unreadable, command, parameter
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_duration, format_limit, format_size, format_timestamp, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic, named_other_table, named_table
 from deltacli.catalogs.publishing import (
@@ -27,7 +28,6 @@ from deltacli.catalogs.unity.addresses import is_address
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import format_ranges, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path

@@ -11,19 +11,19 @@ Spec: Add File and Remove File; Deletion Vectors; Row Tracking.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of, notes_on_lost_versions
 from deltacli.changing.clone_notes import NOTES, CloneNote, address_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.file_owners import FileOwners, PutNotes, external_directories, find_file_owners, put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import unique_id_column, vector_file

@@ -13,14 +13,15 @@ path is the same below either root, so that a copy and a shallow clone have the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, Json, RecordBatch

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import (
     TABLE,
@@ -22,7 +22,6 @@ from deltacli.core.errors import (
     parameter,
     quoted_table,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import short_repr

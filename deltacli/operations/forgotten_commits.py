@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -27,7 +27,6 @@ from deltacli.core.errors import (
     Refused,
     command,
 )
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.commit_content import Base
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name

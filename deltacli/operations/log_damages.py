@@ -7,9 +7,9 @@ nevertheless, it does not, or that is unknown. The second and the third name the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from deltacli.core.errors import command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural, some_of
 from deltacli.delta.protocol.clients import Blocker, Client, ClientAccess, numbers
 from deltacli.operations.validate.findings import OWN_RULES, ValidateRequest

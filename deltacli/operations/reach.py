@@ -13,16 +13,19 @@ Delta-Spark allows it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch

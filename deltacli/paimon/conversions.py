@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import in_backticks, sql_name
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowType, Json
 from deltacli.paimon.schema import BadJson, Schema, read_object
 from deltacli.paimon.types import (

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from deltacli.core.errors import sql_name
-from deltacli.core.made_once import NamedTuple
 from deltacli.paimon.engines import read_min_paimon
 from deltacli.paimon.schema import Schema, is_true
 from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, judge_cast

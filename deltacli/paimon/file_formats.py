@@ -8,9 +8,10 @@ Lance, Vortex, Mosaic and Row need jars that could not be had, so nothing is kno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import (
     MAX_LENGTH,

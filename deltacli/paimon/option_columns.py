@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import DataField
 

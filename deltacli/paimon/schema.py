@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from deltacli.core.errors import Unreadable
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.types import (

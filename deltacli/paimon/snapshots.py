@@ -12,12 +12,11 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import Unreadable, UsageError, command, install_command
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowTable, JsonObject
 from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import BadJson, read_object

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.core.errors import sql_name
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.paimon.numbers import parse_whole_number
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema import types

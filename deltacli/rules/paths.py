@@ -9,12 +9,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY
@@ -147,11 +147,11 @@ _SUSPICIOUS = "|".join(
 "Any path that violates a rule, and few others; in the dialect of Arrow."
 _NOT_ASCII_ESCAPE = "%[89A-Fa-f][0-9A-Fa-f]"
 
-_STRAY = pattern(STRAY_PERCENT.replace("$", r"\Z"))
-_NOT_PLAIN = pattern(rf"[^{_PLAIN}]")
-_ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
-_COLON_IN_FIRST_SEGMENT = pattern(r"(?P<before>[^/:]*):")
-_SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]*")
+_STRAY = re.compile(STRAY_PERCENT.replace("$", r"\Z"))
+_NOT_PLAIN = re.compile(rf"[^{_PLAIN}]")
+_ROOT = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
+_COLON_IN_FIRST_SEGMENT = re.compile(r"(?P<before>[^/:]*):")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 
 

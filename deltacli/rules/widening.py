@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.features import NTZ_FEATURES

@@ -7,10 +7,10 @@ Concepts; Names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from deltacli.core.made_once import cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.storage.signing.values import Delegation
 
 

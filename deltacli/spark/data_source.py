@@ -7,9 +7,8 @@ Spark by value, with the modules of deltacli, and do nothing themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.source_options import has_limits, has_stream_writers

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import DeltacliError, PathExternal, Unreadable, UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema, SparkSession
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.engine.spark.engine import SparkEngine

@@ -23,18 +23,19 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core import errors
 from deltacli.core.machine import system_clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
 from deltacli.delta.paths.spelling import canonical, decode, root_of, schemes_of_store
 from deltacli.delta.schema.types import StructField, simple_name

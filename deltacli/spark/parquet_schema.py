@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from math import isfinite
 from typing import Any, TypeAlias
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import Refused, in_backticks
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, SparkColumn, SparkSchema, SparkType
 from deltacli.delta.predicate import conditions
 from deltacli.delta.predicate.columns import Column

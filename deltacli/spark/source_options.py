@@ -6,11 +6,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import epoch_ms, parse_size
 
 LATEST = "latest"

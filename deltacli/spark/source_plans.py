@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.new_files import NewFiles
 from deltacli.core.errors import DeltacliError, Refused, UsageError
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json, RecordBatch, SparkSchema
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.paths.spelling import decode

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Unreadable, UsageError, VersionAbsent
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import format_ranges, format_timestamp
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action

@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial, reduce
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
 
 from deltacli.api.table import Table, open_table
-from deltacli.arrow import pa
 from deltacli.core.errors import UsageError, in_backticks
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import SparkFrame, SparkSchema
 from deltacli.core.units import format_size, plural
 from deltacli.delta.schema.type_changes import changed_fields, require_readable_rows

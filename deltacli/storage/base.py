@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, Self, runtime_checkable
 from urllib.parse import unquote
 
 from deltacli.core.errors import (
@@ -33,7 +33,6 @@ from deltacli.core.errors import (
     parameter,
     require_path,
 )
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation, Deletion, Unknown
 

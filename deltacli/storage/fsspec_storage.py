@@ -24,7 +24,8 @@ from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.core import errors
-from deltacli.core.made_once import allow_optional_packages, cached_property
+from deltacli.core.lock_free_property import cached_property
+from deltacli.core.optional_packages import allow_optional_packages
 from deltacli.storage.base import (
     CONNECT_SECONDS,
     PARALLEL_READS,

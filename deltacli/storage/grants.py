@@ -10,11 +10,10 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import DeltacliError, StorageFailed
-from deltacli.core.made_once import NamedTuple
 from deltacli.storage.secrets import remember_secrets
 
 

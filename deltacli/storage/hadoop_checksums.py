@@ -24,9 +24,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Self
-
-from deltacli.core.made_once import NamedTuple
+from typing import NamedTuple, Self
 
 _HEADER = struct.Struct(">4si")
 """`crc\\0`, and the number of bytes of each chunk."""

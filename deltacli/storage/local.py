@@ -16,7 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core import errors
 from deltacli.storage.base import (
     NOTHING,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Self
+from typing import NamedTuple, Self
 
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import NOTHING, Allowed, Place, StoreWithPlace
 from deltacli.storage.secrets import holds_secret

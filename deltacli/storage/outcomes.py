@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from deltacli.core.errors import PermissionRefused
-from deltacli.core.made_once import NamedTuple
 
 
 class _Known:

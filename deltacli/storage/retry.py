@@ -13,10 +13,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from threading import Event, Lock, Thread, local
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deltacli.core.errors import parameter
-from deltacli.core.made_once import NamedTuple
 from deltacli.storage.base import RETRY_BUDGET
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from deltacli.core.errors import Refused
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation
 

@@ -9,14 +9,15 @@ Spec: Action Reconciliation; Add File and Remove File.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import Refusal, Refused, command
-from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints
@@ -39,10 +40,10 @@ from deltacli.work.commits.reading import stream_lines
 # A path that is not certainly the name of its file: one that begins like an absolute path or with a dot segment, or has
 # an escape of a URI or of JSON, a scheme, an empty segment or a dot segment. A key `path` inside of statistics has a
 # backslash before its quotation mark.
-_ODD_PATH = pattern(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
+_ODD_PATH = re.compile(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
 # A key of four characters, as `path` has, of which one at least is an escape. Keys inside of statistics end with a
 # backslash and a quotation mark.
-_ESCAPED_KEY = pattern(rb'"(?=[a-z]{0,3}\\u)(?:[a-z]|\\u[0-9A-Fa-f]{4}){4}"\s*:')
+_ESCAPED_KEY = re.compile(rb'"(?=[a-z]{0,3}\\u)(?:[a-z]|\\u[0-9A-Fa-f]{4}){4}"\s*:')
 _FACTOR = 0x9E3779B1
 """Odd, so that two equal fingerprints do not cancel each other."""
 

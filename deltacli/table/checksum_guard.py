@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log import state
 from deltacli.delta.log.segment import checksum_path

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 from urllib.parse import quote
 
 from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.units import some_of
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
 from deltacli.table.find_log import is_paimon_directory, nothing_at, table_directories
 
-_MAGIC = pattern(r"[*?\[]")
+_MAGIC = re.compile(r"[*?\[]")
 DEEPEST = 64
 """Maximum depth of directories. Local paths are also recognized by their targets, because links may form cycles."""
 

@@ -8,13 +8,13 @@ Reconciliation; Add File and Remove File; Add CDC File; Deletion Vectors.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import CommitCorrupt, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log.actions import Action, read_actions

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.log import segment
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
 from itertools import accumulate
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import no_vector_ids, unique_id_column

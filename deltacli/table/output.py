@@ -10,12 +10,11 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import some_of
 from deltacli.delta.paths.spelling import root_of
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside

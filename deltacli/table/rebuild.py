@@ -11,10 +11,9 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import reported
 from deltacli.core.units import format_timestamp, named_ranges
 from deltacli.delta.log.disputed_readings import (

@@ -21,8 +21,9 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action

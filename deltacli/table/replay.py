@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.actions import Action, read_actions, stream_actions

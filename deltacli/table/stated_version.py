@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, PathExternal, StorageFailed, Unreadable
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.actions import Action, missing, read_actions, shown, wrong_type
 from deltacli.delta.log.segment import (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Unreadable, UsageError
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.log import state

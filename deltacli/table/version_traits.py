@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.partitions.values import kernel_refuses
 from deltacli.delta.paths.spelling import are_absolute

@@ -13,10 +13,11 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core import errors
-from deltacli.core.made_once import cached_property
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import with_article
 from deltacli.delta.listing import HiddenNames, find_table_roots, kind_of_directories, partition_names

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from random import Random
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.clustering.sorting import Curve, hilbert, orderable_values, range_bounds, range_ids, ranks, z_order
 from deltacli.delta.encoding.digests import MultisetDigest

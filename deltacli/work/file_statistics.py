@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.protocol.features import Protocol

@@ -20,18 +20,17 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 from urllib.parse import unquote
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import some_of
 from deltacli.delta.encoding.value_text import parse_moment

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, count
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.arrow.batches import first_rows
 from deltacli.core.errors import FileMissing, StorageFailed
-from deltacli.core.made_once import dataclass
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import writing_faults

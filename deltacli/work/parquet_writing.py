@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.arrow.batches import open_writer
 from deltacli.core.errors import Refused, UsageError, command, parameter
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.footers.chunk_bounds import remove_bounds
 from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS

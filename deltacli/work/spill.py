@@ -6,7 +6,8 @@ import os
 import tempfile
 from typing import Any, Self
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import NoSpace, StorageFailed
 from deltacli.core.units import format_size
 from deltacli.storage.base import disk_fault

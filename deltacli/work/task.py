@@ -11,14 +11,14 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from deltacli.core.errors import parameter
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.core.made_once import cached_property, dataclass, pattern
 from deltacli.core.units import plural
 from deltacli.delta.paths.spelling import (
     IS_ABSOLUTE,
@@ -163,7 +163,7 @@ it is short. One with `small_results` gets more pieces in flight than threads in
 
 # -- the files that a log names. Spec: Add File and Remove File --------------------------------------------------------
 
-_URI = pattern(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
 def read_prefixes(prefixes: Iterable[str]) -> Allowed:

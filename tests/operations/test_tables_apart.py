@@ -130,4 +130,4 @@ def test_no_module_uses_the_cached_property_that_holds_a_lock() -> None:
     ]
 
     assert len(modules) > 400
-    assert ["core/made_once.py"] == users
+    assert ["core/lock_free_property.py"] == users

@@ -262,11 +262,10 @@ def _prepare() -> socket.socket:
     """Import what commands on local tables need, as the command line does, and compile its patterns. Clouds are left to
     the forks. Return the channel of a process that has not imported rich, and what draws on terminals with it.
     """
-    from deltacli.core import made_once
     from deltacli.core.machine import choose_allocator
-    from deltacli.core.made_once import skip_optional_packages
+    from deltacli.core.optional_packages import leave_out_optional_packages
 
-    skip_optional_packages()
+    leave_out_optional_packages()
     choose_allocator()
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # the environment of a fork is its order's
     for module in ("compute", "dataset", "fs", "json", "parquet"):
@@ -291,8 +290,6 @@ def _prepare() -> socket.socket:
     plain = _without_rich()
     for name in drawing:
         import_module(name)
-    compiled = [one.pattern for one in gc.get_objects() if type(one) is made_once._Pattern]
-    assert compiled
     gc.collect()
     gc.freeze()
     threads = os.listdir("/proc/self/task")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.catalogs.base import TableName
 from deltacli.core.errors import UsageError, command, nearest_name, parameter
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import plural
 from deltacli.storage.secrets import remember_secrets
 

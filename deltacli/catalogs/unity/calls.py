@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from threading import Lock
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import orjson
@@ -21,7 +21,6 @@ import orjson
 from deltacli.catalogs.unity.addresses import DATABRICKS_HOST, ENDPOINT, CatalogProfile, is_header_text
 from deltacli.core import errors
 from deltacli.core.machine import Clock, is_loopback, system_clock
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.objects import http
 from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_by, bound_seconds, tried

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from deltacli.cli.options import declared
@@ -12,7 +13,6 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.core.alter_verbs import Details, Verb
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import OF_PAIMON, option
 from deltacli.operations.change.alter import AlterationRequest
 

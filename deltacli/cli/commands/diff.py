@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
@@ -16,7 +17,6 @@ from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Style, Terminal, cells
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quoted_table
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size, plural

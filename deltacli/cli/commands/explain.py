@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import BinaryIO
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import invocation
@@ -16,7 +17,6 @@ from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quoted, quoted_table
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_size, plural
 from deltacli.delta.protocol.clients import OPENED_IN_TWO_WAYS, OTHERS, VERSIONS, Blocker, invalid_versions
 from deltacli.operations.explain import ChangeKind, Explained, ExplainRequest, Explanation, WayOut

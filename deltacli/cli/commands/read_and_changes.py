@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,6 @@ from deltacli.cli.running.run import (
     write_directory,
 )
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import Option, option
 from deltacli.core.units import format_count
 from deltacli.delta.schema.to_arrow import read_columns

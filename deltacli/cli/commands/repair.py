@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
@@ -12,7 +12,6 @@ from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, quoted_table
 from deltacli.core.errors import Refusal, Refused, UsageError
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.plan import (

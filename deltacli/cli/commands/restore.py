@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from deltacli.changing.plan import Amount
 from deltacli.cli.options import declared
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest

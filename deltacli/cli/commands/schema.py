@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, BinaryIO
 
@@ -19,7 +20,6 @@ from deltacli.cli.terminal.shell import again_with, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,6 @@ from deltacli.cli.running.run import Run, note_findings, require_file, settle_li
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import OF_DELTA, option
 
 if TYPE_CHECKING:

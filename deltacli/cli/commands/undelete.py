@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.render.columns import (
@@ -26,7 +27,6 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import format_ranges, format_size, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest

@@ -6,7 +6,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -36,7 +36,7 @@ from deltacli.cli.running.finding_filter import (
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
-from deltacli.core.made_once import cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import option, shared
 from deltacli.core.units import plural, some_of
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place

@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
 from deltacli.cli.render.columns import Section, exact
 from deltacli.cli.results import EncodedItems, Result, block_of
 from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import orjson
 
@@ -16,7 +16,6 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Terminal, encoded, say, visible
 from deltacli.core.documents import loads
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import option
 
 

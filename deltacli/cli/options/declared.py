@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, ge
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError, adding, command
-from deltacli.core.made_once import pattern
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
 from deltacli.core.units import DAY_MS, SHARE_CODE, epoch_ms, parse_duration, parse_names, parse_share, parse_versions
 from deltacli.storage import open_storage
@@ -386,8 +385,8 @@ def chosen_version(table: TableHandle, version: int | None, timestamp: str | Non
 
 Request = TypeVar("Request")
 
-_NAME = pattern(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
-_RATE = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
+_NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
 
 
 class Asked(Generic[Request]):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, pasted_lines, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED, UsageError, nearest_name
-from deltacli.core.made_once import NamedTuple, dataclass, pattern
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_size, parse_names, plural, without_middle
 
@@ -241,7 +241,7 @@ def spread(
 
 NOT_THE_NEWEST = "commits are missing from the log, so this is not about the newest version"
 """What is said of an answer about an older version; the error says more."""
-_CODE = pattern(r"\[([a-z]+(?:[.-][a-z0-9]+)+)\](?:;|\Z)")
+_CODE = re.compile(r"\[([a-z]+(?:[.-][a-z0-9]+)+)\](?:;|\Z)")
 """The code of an error at the end of a line, or before a way out."""
 
 

@@ -9,7 +9,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -32,7 +32,7 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core import units
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, is_shared, nearest_name
-from deltacli.core.made_once import cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.operation_metrics import ReportedChanges, read_reported_changes
 from deltacli.delta.log.segment import CommitTime, TimestampSource

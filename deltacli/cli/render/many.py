@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
@@ -14,7 +15,6 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.results import Grid, Result, RowGrid, write_with_total
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, Refused
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_size, plural
 

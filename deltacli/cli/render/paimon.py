@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import BinaryIO
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
 
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli import results
@@ -15,7 +16,6 @@ from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
 from deltacli.core.errors import Unreadable, sql_name
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import (
     format_age,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS

@@ -4,15 +4,15 @@ configuration."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column, Row, Section, file_amount
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_moment, format_size, format_timestamp, plural
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Section, file_amount
@@ -11,7 +12,6 @@ from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_count, format_limit, format_moment, format_size, plural
 from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer

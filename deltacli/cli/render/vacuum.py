@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.cli import results
 from deltacli.cli.render.columns import (
     Column,
@@ -24,7 +27,6 @@ from deltacli.cli.render.columns import (
 )
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import dumps, envelope
-from deltacli.core.made_once import dataclass, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import (
     format_age,
@@ -219,7 +221,7 @@ _FAILURES = 10
 UNRECOGNIZED = "unrecognized"
 """What people read for files that are not part of a Delta table; documents call them `foreign`."""
 
-_RFC_3339 = pattern(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z")
+_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z")
 """A time as documents have it."""
 
 KEPT_KINDS: dict[str, str] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from deltacli.changing import change as changing
 from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
@@ -19,7 +19,6 @@ from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_timestamp
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
@@ -31,7 +32,6 @@ from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, v
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.machine import raise_open_files
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import format_size, plural, some_of
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets

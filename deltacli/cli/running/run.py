@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
@@ -34,7 +34,6 @@ from deltacli.cli.terminal.term import (
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
 from deltacli.core.machine import Clock
-from deltacli.core.made_once import dataclass
 from deltacli.core.progress import SILENT, LongJobs, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE

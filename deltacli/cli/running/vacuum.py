@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.change import Change, O, P, plan_change
 from deltacli.changing.plan import NO_FILES, Amount
@@ -15,7 +15,6 @@ from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import keep_retention, quoted, quoted_table
 from deltacli.core.errors import PaimonTable, PartlyDone, Refused
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange

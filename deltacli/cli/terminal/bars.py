@@ -6,17 +6,19 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
-from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import speaks_utf8
 from deltacli.cli.terminal.steps import Facts, Shown, facts_of, format_seconds
 from deltacli.cli.terminal.term import cells, shorten
-from deltacli.core.made_once import NamedTuple
+
+if TYPE_CHECKING:
+    from rich.progress_bar import ProgressBar
 
 _LEAST_BAR, _WIDEST_BAR = 10, 40
 _WHOLE = 1_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_count, format_size
 
 

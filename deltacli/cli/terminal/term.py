@@ -17,18 +17,17 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from threading import Timer
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from deltacli.cli.invocation import AT, colour_of_environment, give_up, invocation
 from deltacli.core import tempfiles
 from deltacli.core.documents import dumps
-from deltacli.core.made_once import NamedTuple, pattern
 
 if TYPE_CHECKING:
     import logging
     import subprocess
 
-CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 GLUE = "\U0010fffd"
 """A private character, one cell wide. Stands for the blank between a number and its unit while a text is folded."""

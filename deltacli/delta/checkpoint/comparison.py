@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from math import isclose
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowType, Json
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated

@@ -7,11 +7,13 @@ Value Serialization; V2 Spec.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import read_null_counts
 from deltacli.delta.log import state

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Refused, command
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import plural

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import DomainMetadata, TableConfiguration
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, in_backticks
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart

@@ -17,10 +17,11 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 
 _KEY_BITS = 63

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
 
 
@@ -305,5 +306,8 @@ def sha256_rows(rows: pa.Table, begin: bytes) -> str:
 
 def _shape(column: Any) -> Any:  # Any: an Arrow array; a buffer
     """Return the lengths of the texts, and the positions of nulls."""
-    is_text = _is_text(column.type)
-    return _bytes(pc.fill_null(pc.binary_length(column), -1) if is_text else pc.cast(pc.is_valid(column), pa.uint8()))
+    if not _is_text(column.type):
+        return _bytes(pc.cast(pc.is_valid(column), pa.uint8()))
+    # Of 64 bits each, as the digests of plans that were saved earlier have them.
+    lengths = pc.cast(pc.binary_length(column), pa.int64())
+    return _bytes(pc.fill_null(lengths, -1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     import pyarrow

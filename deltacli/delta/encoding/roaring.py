@@ -10,10 +10,9 @@ import struct
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
 
 PORTABLE, NATIVE = 1_681_511_377, 1_681_511_376
 "The magic numbers of a vector. The second is an older layout of the reference implementation, which reads both."

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowType
 
 _SEPARATOR = "\x7f"
@@ -303,8 +303,8 @@ MICROSECONDS_A_DAY = 86_400_000_000
 _DATE = r"([+-]?[0-9]{4,6})-([0-9]{1,2})-([0-9]{1,2})"
 _TIME = r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
 _ZONE = r"Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2}){0,2}|[A-Za-z]+/[A-Za-z_/+-]+"
-_DATE_ONLY = pattern(_DATE)
-_MOMENT = pattern(f"{_DATE}(?:[T ]{_TIME} ?({_ZONE})?)?")
+_DATE_ONLY = re.compile(_DATE)
+_MOMENT = re.compile(f"{_DATE}(?:[T ]{_TIME} ?({_ZONE})?)?")
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -353,7 +353,7 @@ def nanoseconds_of(text: str) -> int | None:
     return found if -(1 << 63) <= found < 1 << 63 else None
 
 
-_INTERVAL = pattern(
+_INTERVAL = re.compile(
     r"interval\s+(?P<sign>[+-]?)'\s*(?P<inner>[+-]?)(?P<value>[0-9][0-9 :.-]*)'"
     r"\s+(?P<first>[a-z]+)(?:\s+to\s+(?P<last>[a-z]+))?",
     re.ASCII | re.IGNORECASE,

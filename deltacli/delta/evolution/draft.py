@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn
 
 from deltacli.core.errors import Refusal, UsageError, command, in_backticks
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json
 from deltacli.delta.clustering.clustering_columns import find_column
 from deltacli.delta.evolution.requests import Change, SetMapping, sql_text

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import some_of
 from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
 from deltacli.delta.clustering.order_columns import order_columns

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
-from typing import NoReturn, TypeAlias
+from dataclasses import MISSING, dataclass, fields
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from deltacli.core.alter_verbs import Details, Verb, left_out
 from deltacli.core.errors import DeltacliError, Refused, UsageError, command, nearest_type, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import parse_names, with_article
 from deltacli.delta.schema import types

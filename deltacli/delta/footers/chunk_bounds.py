@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, STRUCT, CompactReader
 
 _ROW_GROUPS_OF_FILE = 4

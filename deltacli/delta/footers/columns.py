@@ -9,12 +9,13 @@ Spec: parquet.thrift, SchemaElement; parquet.thrift, Statistics; ColumnOrder.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import ParquetReader
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, STRUCT, CompactReader
 from deltacli.delta.schema.type_changes import to_microseconds

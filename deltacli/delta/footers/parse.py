@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.core import made_once
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.footers import thrift
 from deltacli.delta.schema.file_columns import hybrid_types
 
@@ -281,7 +279,7 @@ _OTHER_ORDERS = _COUNT
 """In the tail: how many columns have bounds in another order than that of their type."""
 _ARROW = b"parquet-cpp"
 """How the C++ library of Arrow names itself as a writer."""
-_ORDERS_NAN = made_once.pattern(rb"parquet-mr version 1\.[1-9]\d")
+_ORDERS_NAN = re.compile(rb"parquet-mr version 1\.[1-9]\d")
 """Parquet's Java library: since 1.10 a column with NaN has no bounds, or NaN is one. Others leave it out, and so does
 this library in the order of IEEE 754.
 """

@@ -9,8 +9,7 @@ process if the smallest value of an integer column is shorter than an integer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from deltacli.core.made_once import NamedTuple
+from typing import NamedTuple
 
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 INTEGERS = (4, 5, 6)

@@ -14,16 +14,16 @@ Information.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
+import pyarrow as pa
 
-from deltacli.arrow import pa
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowType, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.log.disputed_readings import SEVERAL_ACTIONS, SEVERAL_OBJECTS
@@ -246,8 +246,8 @@ MAX_DEPTH = 200
 
 _DIGITS = 19
 "Decimal digits of an integer of 64 bits."
-_BLANK = pattern(r"\s*")
-_LINE_BREAK = pattern(r"[\r\n]")
+_BLANK = re.compile(r"\s*")
+_LINE_BREAK = re.compile(r"[\r\n]")
 
 
 def split_lines(blocks: Iterable[bytes], name: str = "the file") -> Iterator[bytes]:

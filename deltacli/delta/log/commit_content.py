@@ -12,15 +12,15 @@ import json
 import typing
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
 from deltacli.core.errors import NOTHING_CHANGED, DoubleQuoted, Refused, command
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import unique_id, unique_id_column
 from deltacli.delta.log import state

@@ -6,8 +6,9 @@ Spec: Delta Log Entries (writers must resolve conflicts).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import Base, CommitRequest, OnConflict, is_stamped
 from deltacli.delta.log.row_ids import DOMAIN, read_mark

@@ -21,8 +21,8 @@ Spec: Actions; Action Reconciliation; Partition Value Serialization.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 
 SEVERAL_ACTIONS = "commit.line-not-object"

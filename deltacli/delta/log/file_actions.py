@@ -11,13 +11,14 @@ Spec: Action Reconciliation; Add File and Remove File; Per-file Statistics; Dele
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, command
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowField, Json
 from deltacli.core.units import OLDEST_MS
 from deltacli.delta.data_files import fault_of, unique_id, unique_id_column

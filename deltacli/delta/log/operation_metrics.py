@@ -7,12 +7,13 @@ per operation: `numTargetRowsInserted`, `num_target_rows_inserted`. Who needs su
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.log.actions import Action
 
-_NUMBER = pattern("[0-9]{1,18}")
+_NUMBER = re.compile("[0-9]{1,18}")
 _COPIED_ROWS = ("numCopiedRows", "numTargetRowsCopied", "num_copied_rows", "num_target_rows_copied")
 _SPARK_MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 

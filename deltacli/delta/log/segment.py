@@ -6,17 +6,19 @@ Reconciliation; Last Checkpoint File; JSON checksum.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent, command
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass, new_digest, pattern
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json
 from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 
@@ -70,13 +72,13 @@ class LogPath(NamedTuple):
         return max(self.version, self.last_version)
 
 
-_CHECKPOINT = pattern(
+_CHECKPOINT = re.compile(
     r"(?P<version>[0-9]{20})\.checkpoint\.(?:"
     r"(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})\.parquet|(?P<classic>parquet)|(?P<uuid>[^.]+)\.(?P<form>json|parquet))"
 )
-_COMPACTED = pattern(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
-_UNPADDED = pattern(r"[0-9]+\.(?:json|crc|checkpoint\..*parquet)")
-_UNPADDED_COMMIT = pattern(r"([0-9]{1,40})\.json")
+_COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
+_UNPADDED = re.compile(r"[0-9]+\.(?:json|crc|checkpoint\..*parquet)")
+_UNPADDED_COMMIT = re.compile(r"([0-9]{1,40})\.json")
 
 
 def commit_name(version: int) -> str:
@@ -588,7 +590,7 @@ def checksums(value: dict[str, Any]) -> frozenset[str]:
             pairs.append((path, text))
     by_path = ",".join(f"{path}={text}" for path, text in sorted(pairs, key=lambda pair: pair[0].encode()))
     whole = ",".join(sorted((f"{path}={text}" for path, text in pairs), key=str.encode))
-    return frozenset(new_digest("md5", text.encode()).hexdigest() for text in (by_path, whole))
+    return frozenset(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest() for text in (by_path, whole))
 
 
 def _leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import Unreadable
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass, pattern
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
 from deltacli.delta.log.actions import FIELDS, Action, missing, shown, wrong_type
@@ -105,14 +105,14 @@ def retentions_out_of_order(configuration: Mapping[str, str | None]) -> tuple[st
     return log, files
 
 
-PORTABLE_INTERVAL = pattern(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
+PORTABLE_INTERVAL = re.compile(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
 "The form of an interval that every engine reads the same."
 
 _UNIT_MICROSECONDS = {unit: length * 1_000 for unit, length in UNITS_MS.items()} | {
     "millisecond": 1_000,
     "microsecond": 1,
 }
-_PAIR = pattern(r"([+-]?)\s*(\d{1,30})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
+_PAIR = re.compile(r"([+-]?)\s*(\d{1,30})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
 
 
 def parse_interval(text: str) -> int | None:

@@ -11,19 +11,19 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from math import isnan
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.encoding import value_text
 from deltacli.delta.partitions.values import Spelling, is_text, kernel_refuses, parse_number, spelling_of
 from deltacli.delta.schema.type_changes import digits_of_decimal
 from deltacli.delta.schema.types import WHOLE_BITS
 from deltacli.delta.stats.columns import exact_decimal
 
-_OFFSET = pattern(r"([+-])([01][0-9]):?([0-5][0-9])")
-_ZONE_NAME = pattern(r"[A-Za-z][A-Za-z0-9_+-]{0,63}(/[A-Za-z0-9_+-]{1,64}){0,2}")
-_BEYOND_MICROSECONDS = pattern(r"\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
-_NAMED_ZONE = pattern(r"[A-Za-z]+/[A-Za-z_/+-]+\Z")
+_OFFSET = re.compile(r"([+-])([01][0-9]):?([0-5][0-9])")
+_ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,63}(/[A-Za-z0-9_+-]{1,64}){0,2}")
+_BEYOND_MICROSECONDS = re.compile(r"\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
+_NAMED_ZONE = re.compile(r"[A-Za-z]+/[A-Za-z_/+-]+\Z")
 _EPOCH = datetime(1970, 1, 1)  # a local time, whose zone is found out
 
 

@@ -8,9 +8,9 @@ p=                      null
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.partitions.values import HIVE_DEFAULT
 
 _SEPARATOR = " @ "

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.paths.spelling import decode, decode_hive_text
 

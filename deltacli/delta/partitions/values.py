@@ -6,6 +6,7 @@ Spec: Partition Value Serialization. A timestamp without a zone is read as UTC. 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,10 +14,10 @@ from enum import StrEnum
 from math import isnan
 from typing import Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable, Refused, command
-from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowType
 from deltacli.core.units import with_article
 from deltacli.delta.encoding import value_text
@@ -27,7 +28,7 @@ from deltacli.delta.schema.to_arrow import arrow_type, typed
 from deltacli.delta.stats.columns import exact_decimal, fits_decimal
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
-_HIVE_ESCAPED = pattern(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
+_HIVE_ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 
 
 class Spelling(StrEnum):
@@ -44,17 +45,17 @@ class Spelling(StrEnum):
     UNPARSABLE = "unparsable"
 
 
-_WHOLE = pattern(r"[+-]?[0-9]{1,400}")
-_PLAIN_WHOLE = pattern(r"0|-?[1-9][0-9]*")
-_PLAIN_DECIMAL = pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
-_FLOAT = pattern(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
-_PLAIN_FLOAT = pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_PLAIN_DATE = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]{2}")
-_PLAIN_NTZ = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
-_WITHOUT_ZONE = pattern(r"[^T]* [0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?")
-_WITH_ZONE = pattern(r"[^T]*[T ][0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?(Z| UTC|[+-][0-9]{2}:?[0-9]{2})")
-_SIGNED_FRACTION = pattern(r"-?(?P<whole>[0-9]+)\.0*-(?P<fraction>[0-9]+)")
-_ESCAPED_BYTES = pattern(r"\A(\\u00[0-9A-Fa-f]{2})+\Z|\\x[0-9A-F]{2}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_PLAIN_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
+_PLAIN_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_PLAIN_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]{2}")
+_PLAIN_NTZ = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_WITHOUT_ZONE = re.compile(r"[^T]* [0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?")
+_WITH_ZONE = re.compile(r"[^T]*[T ][0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?(Z| UTC|[+-][0-9]{2}:?[0-9]{2})")
+_SIGNED_FRACTION = re.compile(r"-?(?P<whole>[0-9]+)\.0*-(?P<fraction>[0-9]+)")
+_ESCAPED_BYTES = re.compile(r"\A(\\u00[0-9A-Fa-f]{2})+\Z|\\x[0-9A-F]{2}")
 _REPLACEMENT = "\ufffd"
 _SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
 _OTHER_FLOATS = {"nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}

@@ -18,8 +18,8 @@ Spec: Action Reconciliation; Add File and Remove File.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.paths.spelling import canonical
 
 SEVERAL_SPELLINGS = "path.same-file-two-spellings"

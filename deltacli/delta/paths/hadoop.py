@@ -15,17 +15,17 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote_to_bytes
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import pattern
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.paths.spelling import are_absolute, decode
 
-_URI = pattern(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<authority>//[^/]*)?(?P<path>/.*)", re.DOTALL)
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<authority>//[^/]*)?(?P<path>/.*)", re.DOTALL)
 
 # Java leaves letters that are not ASCII unescaped, but not spaces and control characters among them. Bytes that are
 # not UTF-8 are surrogates after decoding; Java cannot spell them, and they get their escapes back.
-_ESCAPED_BY_JAVA = pattern(
+_ESCAPED_BY_JAVA = re.compile(
     r"[^A-Za-z0-9_\-!.~'()*;/:@&=+$,\u0080-\U0010ffff]"
     r"|[\u0080-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ud800-\udfff]"
 )

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, pattern
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.paths.lookalikes import compose_letters, fold_letters
@@ -40,7 +41,7 @@ _EMPTY_SEGMENT, _EMPTY_SEGMENT_OF_TEXT = re.compile(b"/[/]"), re.compile("/[/]")
 _HASH_ALIKE = hash("part-0.parquet") == hash(b"part-0.parquet")
 "ASCII text hashes as its bytes do in the Python version in use."
 
-_OFFSET = pattern(r"@\d+\Z")
+_OFFSET = re.compile(r"@\d+\Z")
 
 
 class LogKeys(NamedTuple):

@@ -23,9 +23,9 @@ import unicodedata
 from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import pattern
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.paths.spelling import content_of, decode, key_bytes, without_dots
 
@@ -35,7 +35,7 @@ _ODD = rb"[%+\\]|^/|/$|//|(?:^|/)\.|[ .](?:/|$)|[^\x00-\x7F]"
 """What makes a name differ from its common spelling in more than the case of ASCII letters."""
 _NOT_ASCII = rb"[^\x00-\x7F]"
 _ODD_BYTES = (b"%", b"+", b"\\", b"//", b"/.", b"./", b" ")
-_SEGMENT_END = pattern(r"[ .]+(?=/|\Z)")
+_SEGMENT_END = re.compile(r"[ .]+(?=/|\Z)")
 
 
 def common_spelling(name: bytes) -> bytes:

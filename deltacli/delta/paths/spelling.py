@@ -23,15 +23,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import pattern
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import has_bytes
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
-IS_ABSOLUTE = pattern(_ABSOLUTE)
+IS_ABSOLUTE = re.compile(_ABSOLUTE)
 """Matches absolute paths: those that begin with `/`, or with a scheme and a slash. Without the slash, a colon is part
 of a name, as in a directory of times, although some engines take what is before it for a scheme."""
 STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
@@ -40,14 +40,14 @@ STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
 _UNESCAPED = "/=-._~"
 """The characters besides ASCII letters and digits that deltacli leaves as they are in paths that it writes."""
-_NOT_UTF_8 = pattern(r"[\udc80-\udcff]+")
+_NOT_UTF_8 = re.compile(r"[\udc80-\udcff]+")
 """Bytes of a name that are not UTF-8, as `decode` represents them. A log, which is UTF-8, has escapes for them."""
 _ESCAPE = rb"%[0-9A-Fa-f]{2}"
 _ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
 """A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
-_ODD = pattern(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
+_ODD = re.compile(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
 _DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
-_DOT_SEGMENT = pattern(_DOT_PATTERN.replace("$", r"\Z"))
+_DOT_SEGMENT = re.compile(_DOT_PATTERN.replace("$", r"\Z"))
 _ODD_SEGMENT = rb"/[/.]"
 """The start of an empty segment, or of a dot segment that is not the first; faster to find than two substrings."""
 _ODD_MARKS = (b"%", b":", b"//", b"/.")

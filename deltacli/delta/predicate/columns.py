@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from deltacli.core.errors import UsageError, command, in_backticks, nearest_path, sql_name
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
 from deltacli.delta.schema import types

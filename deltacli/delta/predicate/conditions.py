@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Any, TypeAlias
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import cached_property, dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import TIMES, Column

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.core.units import has_bytes, with_article
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment

@@ -8,12 +8,13 @@ a value of the column's type or an error; the session time zone is UTC.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import UsageError, sql_name
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.log.state import TableConfiguration

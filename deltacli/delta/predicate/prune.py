@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, reduce
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowSchema
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import read_lines

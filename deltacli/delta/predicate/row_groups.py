@@ -10,11 +10,12 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from deltacli.arrow import pa
-from deltacli.core.made_once import dataclass
+import pyarrow as pa
+
 from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.footers.thrift import LeafStatistics, read_statistics

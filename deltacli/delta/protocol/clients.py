@@ -9,8 +9,8 @@ of `OTHERS`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol import features

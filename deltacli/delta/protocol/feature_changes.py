@@ -7,9 +7,9 @@ Existing Tables; the sections of each feature.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from deltacli.core.errors import Refused, UsageError, command, nearest_name
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import ENABLED, MATERIALIZED_NAMES, SUSPENDED
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, TableConfiguration, read_protocol

@@ -10,9 +10,9 @@ Existing Tables.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from deltacli.core.errors import Refused, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer, read_protocol
 from deltacli.delta.protocol.features import (

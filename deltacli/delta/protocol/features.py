@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import ProtocolUnsupported, Refused, command
-from deltacli.core.made_once import NamedTuple
 
 
 class FeatureKind(StrEnum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.log.state import (
     DEFAULT_CHECKPOINT_INTERVAL,
     DEFAULT_RETENTIONS,
@@ -115,9 +115,9 @@ UNKNOWN_TO_SPARK = frozenset(
 them as unknown configurations.
 """
 CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"})
-INTEGER = pattern(r"[+-]?[0-9]+")
-SIZE = pattern(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
-PARQUET_VERSIONS = pattern(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
+INTEGER = re.compile(r"[+-]?[0-9]+")
+SIZE = re.compile(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
+PARQUET_VERSIONS = re.compile(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "delta.autoOptimize.autoCompact": ("true", "false", "auto", "legacy"),

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from unicodedata import category
 
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.units import DURATIONS_MS, UNITS_MS, has_bytes
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, SUSPENDED
@@ -445,7 +445,7 @@ _TRUTHS = {
     **dict.fromkeys(("0", "off", "disabled", "n", "no"), "false"),
 }
 _UNITS = {**{unit[0]: f"{unit}s" for unit in UNITS_MS}, "ms": "milliseconds"}
-_DURATION = pattern(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*")
+_DURATION = re.compile(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*")
 
 
 def _interval_of(value: str) -> str:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.schema.types import (
     ID,
     NESTED_IDS,

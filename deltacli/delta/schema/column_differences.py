@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import in_backticks
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.type_changes import canonical_name, is_allowed_change

@@ -6,18 +6,19 @@ one of these names needs no quotes, but the returned path has them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, command, in_backticks, nearest_path
-from deltacli.core.made_once import NamedTuple, dataclass, pattern
 from deltacli.core.units import some_of
 from deltacli.delta.schema import types
 
 CODE = "usage.column"
 _SHOWN_NAMES = 40
-_STEP = pattern(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|\Z)")
+_STEP = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|\Z)")
 
 _ESCAPING = "utf-8", "backslashreplace"
 

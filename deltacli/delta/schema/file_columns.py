@@ -16,12 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowType
 from deltacli.delta.schema.misnamed_fields import MISNAMED, MappedTable, MisnamedField, find_misnamed_fields
 from deltacli.delta.schema.to_arrow import arrow_type, variant_type

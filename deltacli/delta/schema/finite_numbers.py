@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from deltacli.core.errors import Refused, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.actions import find_constants
 

@@ -13,10 +13,10 @@ Spec: Column Mapping; Reader Requirements for Column Mapping.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+
 from deltacli.core.typing import ArrowField
 from deltacli.delta.schema.assigned_names import AssignedNames, PhysicalPath, collect_ids
 from deltacli.delta.schema.types import (

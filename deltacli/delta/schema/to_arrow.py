@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import Refused, Unreadable, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowField, ArrowType, Json
 from deltacli.core.units import has_bytes, some_of
 from deltacli.delta.log.state import TableConfiguration

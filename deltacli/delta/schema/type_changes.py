@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable, Unreadable, command
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import with_article
 from deltacli.delta.log.state import TableConfiguration
@@ -92,9 +92,9 @@ _OTHER_NAMES: Mapping[str, str] = {
 }
 """SQL spellings, which Spark reads as well, and the names that a schema has for the same types."""
 
-_DECIMAL = pattern(r"(?:decimal|dec|numeric)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
 _PLAIN = PLAIN_TYPES | {"variant", "void"}
-_PARAMETRIC = pattern(
+_PARAMETRIC = re.compile(
     r"(?:char|varchar)\s*\(\s*\d+\s*\)|interval( [a-z]+( to [a-z]+)?)?|(?:geometry|geography)\s*(\(.*\))?|"
     r"timestamp(_ntz|_ltz)?\s*\(\s*\d+\s*\)|timestamp_(ltz|nanos|ntz_nanos)|string collate \S+",
     re.ASCII,

@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from deltacli.core.errors import Unreadable, command
-from deltacli.core.made_once import NamedTuple, cached_property, pattern
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json, JsonObject
 
 
@@ -244,7 +244,7 @@ FIXED_TEXTS = ("char(", "varchar(")
 YEAR_MONTH, DAY_SECOND = "interval year to month", "interval day to second"
 NANOSECONDS = {"timestamp_nanos": "UTC", "timestamp_ntz_nanos": None, "timestamp_nanos_ntz": None}
 """The names of timestamps of nanoseconds, which are not final, and the zone of their values."""
-_INTERVAL = pattern(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
+_INTERVAL = re.compile(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
 _INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
 
 
@@ -325,9 +325,9 @@ def decimal_parts(name: str) -> tuple[int, int] | None:
 
 _PRIMITIVES = PLAIN_TYPES | {"decimal", "void", "variant"}
 
-_DECIMAL_NAME = pattern(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
-_CHAR_NAME = pattern(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)
-_OTHER_NAME = pattern(
+_DECIMAL_NAME = re.compile(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
+_CHAR_NAME = re.compile(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)
+_OTHER_NAME = re.compile(
     r"(?:geometry|geography)(?:\(.*\))?|timestamp(?:_ntz|_ltz)?\(\s*\d\s*\)|"
     r"timestamp_(?:ltz|nanos|ntz_nanos|nanos_ntz)|string collate \S+",
     re.ASCII,
@@ -370,7 +370,7 @@ COLLATIONS = "__COLLATIONS"
 """The key of a field's metadata that names the collations of its strings: of `tags.element` in a field `tags`."""
 
 
-_PADDED = pattern(r"(?<!var)char\s*\(")
+_PADDED = re.compile(r"(?<!var)char\s*\(")
 
 
 def declared_type(field: StructField) -> str | None:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.made_once import cached_property
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.schema.type_changes import Convert
 

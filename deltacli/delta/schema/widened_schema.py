@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from deltacli.core.errors import Unreadable, UsageError, command, nearest_type
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.schema import type_changes

@@ -13,9 +13,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command, parameter
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import parse_moment

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-
-from deltacli.core.made_once import NamedTuple, pattern
+from typing import NamedTuple
 
 
 class Form(StrEnum):
@@ -161,7 +160,7 @@ class NotUnderstood(Exception):
     """Something that may be valid SQL."""
 
 
-_TOKEN = pattern(
+_TOKEN = re.compile(
     r"""
     (?P<blank>\s+ | --[^\n]* | /\*.*?\*/)
   | (?P<text>r'[^']*' | r"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
@@ -233,7 +232,7 @@ def _inside(text: str) -> str:
     return text[1:-1].replace(text[0] * 2, text[0])
 
 
-_ESCAPE = pattern(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 "Return what a character means after a backslash. One of a pattern is kept escaped, any other is itself."
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.schema.column_path import ColumnPlace, PathPart

@@ -17,13 +17,14 @@ import json
 import math
 from codecs import utf_8_decode
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import date_text, moment_text

@@ -10,15 +10,16 @@ Spec: Per-file Statistics.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, dataclass, pattern
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, read_lines
@@ -49,7 +50,7 @@ EXACT_DIGITS = 15
 "Number of digits that a double preserves of every decimal."
 
 Z85 = r"^([0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{5})*$"
-_Z85 = pattern(Z85[:-1] + r"\Z")
+_Z85 = re.compile(Z85[:-1] + r"\Z")
 
 
 class StatsFault(NamedTuple):
@@ -236,7 +237,7 @@ def exact_decimal(text: str) -> Decimal | None:
     return Decimal(text)
 
 
-_DECIMAL = pattern(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 
 
 def fits_decimal(number: Decimal, precision: int, scale: int) -> bool:

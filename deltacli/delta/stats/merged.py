@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.log.state import TableConfiguration

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema import types

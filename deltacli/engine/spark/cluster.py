@@ -20,11 +20,10 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from deltacli.core.errors import ClusterFailed, DeltacliError, UsageError, command, parameter
 from deltacli.core.machine import POLL_SECONDS
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.release import VERSION
 from deltacli.core.typing import SparkSession
 from deltacli.engine.base import never

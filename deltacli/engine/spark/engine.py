@@ -19,13 +19,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, NoReturn
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import (
     ClusterFailed,
     DeltacliError,
@@ -37,7 +38,7 @@ from deltacli.core.errors import (
     spelling,
 )
 from deltacli.core.machine import system_clock
-from deltacli.core.made_once import allow_optional_packages, dataclass
+from deltacli.core.optional_packages import allow_optional_packages
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame, SparkSession
 from deltacli.core.units import format_timestamp

@@ -9,12 +9,13 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import Any
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import ClusterFailed, DeltacliError, spelled
-from deltacli.core.made_once import dataclass
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, ArrowTable, RecordBatch, SparkFrame
 from deltacli.core.units import plural

@@ -18,16 +18,15 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, spelled, spelling
 from deltacli.core.machine import system_clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in

@@ -6,11 +6,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.fleet.policy_file.model import Entry, Group, is_catalog_pattern

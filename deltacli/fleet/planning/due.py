@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json

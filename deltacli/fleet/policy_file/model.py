@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import Kind, Option, option
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS, UNITS_MS, Window, format_duration

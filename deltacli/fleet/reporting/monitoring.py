@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -27,7 +28,6 @@ from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, Refused, UsageError, parameter
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import dataclass
 from deltacli.core.release import VERSION
 from deltacli.fleet.policy_file.model import Webhook
 from deltacli.fleet.status import FleetStatus, State, TableStatus

@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from html import escape, unescape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from deltacli.core.errors import command
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.release import VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import (
@@ -41,10 +40,10 @@ from deltacli.storage.secrets import without_secrets
 if TYPE_CHECKING:
     from deltacli.operations.doctor.examined import TableReport
 
-_UNSEEN = pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""
 
-_OPTION = pattern(r"(?<=\s)--?[A-Za-z][\w-]*")
+_OPTION = re.compile(r"(?<=\s)--?[A-Za-z][\w-]*")
 
 
 def text(given: str) -> str:

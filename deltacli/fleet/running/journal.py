@@ -22,18 +22,17 @@ import shutil
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from zlib import crc32
 from zlib import error as compression_error
 
 from deltacli.core.documents import dumps, loads
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, UsageError
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past

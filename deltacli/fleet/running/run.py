@@ -16,15 +16,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, parameter
 from deltacli.core.machine import Clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.release import VERSION

@@ -11,15 +11,14 @@ import copy
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Event, Lock, Semaphore
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.machine import Clock, exhausted_by, fixed_clock, is_exhaustion, system_clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY

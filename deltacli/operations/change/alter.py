@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible, require_text
 from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.changing.preflight import broken_rules
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural, short_repr

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.changing.basis import Act, Basis, basis_of, past_of, require_clock, require_same
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import errors_of_row_ids
 from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused, command
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files

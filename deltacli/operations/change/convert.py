@@ -15,11 +15,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, OneCommit
@@ -37,7 +38,6 @@ from deltacli.core.errors import (
     nearest_type,
     parameter,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural

@@ -12,18 +12,18 @@ UNBACKFILL; Delta-Spark: ALTER TABLE … DROP FEATURE.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, carry_out
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Unopposed, Whole
 from deltacli.core.errors import Refused, UsageError, command, parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
 from deltacli.delta.evolution.draft import fields_within, uses_mapping

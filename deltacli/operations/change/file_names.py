@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 
 SUCCESS = "_SUCCESS"

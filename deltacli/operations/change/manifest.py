@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act
 from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan, plan_manifests, write_manifests
-from deltacli.core.made_once import dataclass
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 

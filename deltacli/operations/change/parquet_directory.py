@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import Refused, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.segment import LOG_DIRECTORY

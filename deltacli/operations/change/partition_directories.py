@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.work.foreign_files import StoredPartition
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -11,7 +11,6 @@ from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit, OnTableAt
 from deltacli.core.errors import DeltacliError, Refused, command
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_ranges, short_repr
 from deltacli.delta.log.actions import require_free

@@ -7,6 +7,7 @@ Spec: Column Mapping; Delta-Spark: REMOVE COLUMN MAPPING.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -15,7 +16,6 @@ from deltacli.changing.commit import Committed, jittered_pause
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.preflight import broken_rules
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused, command
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action

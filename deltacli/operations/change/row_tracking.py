@@ -10,17 +10,17 @@ Spec: Row Tracking; Delta-Spark: ROW TRACKING BACKFILL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import regrouped
 from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
 from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of
 from deltacli.core.errors import ConflictLost, Refused, Unreadable
 from deltacli.core.machine import Machine
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.delta.log.actions import FIELDS, Action
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, TouchedFiles, WatchedFiles, encoded_files

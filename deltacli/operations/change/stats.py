@@ -15,20 +15,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Shortfall
 from deltacli.changing.preflight import TWICE, reason_of
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural

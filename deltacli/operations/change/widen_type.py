@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.arrow import pa
 from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, adding, command
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr
@@ -32,6 +30,9 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import partition_values_of
 from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
 """Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import Gate, require_derivable
@@ -26,7 +26,6 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type

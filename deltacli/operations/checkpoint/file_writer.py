@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Basis
 from deltacli.changing.change import deriving
 from deltacli.core.errors import DeltacliError, FileMissing
-from deltacli.core.made_once import dataclass
 from deltacli.core.progress import Step, reported
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.checkpoint import layout

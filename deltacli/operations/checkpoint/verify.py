@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from deltacli.core.errors import Unreadable, VersionAbsent, command
-from deltacli.core.made_once import dataclass
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TRANSACTION_RETENTION, is_true

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from deltacli.changing.basis import LOOK_SECONDS, Act
 from deltacli.changing.clone_notes import CloneNote, address_of
@@ -18,7 +18,6 @@ from deltacli.changing.file_owners import put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.machine import raise_open_files
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural, short_repr

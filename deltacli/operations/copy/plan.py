@@ -8,11 +8,12 @@ newest version needs is a refusal. Data comes first, then commits, so that the t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_versions, past_of
 from deltacli.changing.clone_notes import NOTES, address_of
 from deltacli.changing.commit import require_possible
@@ -24,7 +25,7 @@ from deltacli.changing.file_owners import (
 )
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import plural, short_repr, some_of
 from deltacli.delta.data_files import no_vector_ids, unique_id_column

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.data_files import encode_z85

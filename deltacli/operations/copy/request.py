@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import parse_size
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.encoding.many_values import KeyIndex

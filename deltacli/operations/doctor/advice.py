@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, fill_hint, parameter, spelling
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_duration, format_size

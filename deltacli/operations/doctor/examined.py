@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, FileMissing, LogIncomplete
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, format_timestamp, short_repr

@@ -9,13 +9,15 @@ Statistics.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.collect import BOUNDED

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from deltacli.core.errors import (
@@ -24,7 +24,6 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.machine import Clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.typing import Json
 from deltacli.core.units import CLOCK_SKEW_MS, plural

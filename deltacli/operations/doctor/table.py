@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.commit import require_possible
 from deltacli.core.errors import (
     TABLE,
@@ -26,7 +27,6 @@ from deltacli.core.errors import (
     UsageError,
     command,
 )
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import DAY_MS, format_duration, format_size, plural, some_of
 from deltacli.delta.checkpoint.layout import Layout, choose_layout

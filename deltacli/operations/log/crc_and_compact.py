@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -20,7 +20,6 @@ from deltacli.changing.basis import Act, Basis, basis_of, may_be_replaced_unseen
 from deltacli.changing.change import Gate, put_derived, require_derivable
 from deltacli.changing.plan import Unopposed, Whole
 from deltacli.core import errors
-from deltacli.core.made_once import dataclass
 from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
 from deltacli.changing.plan import Failures, OnTableAt, Undone
@@ -25,7 +25,6 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
 from deltacli.core.units import (
     DAY_MS,

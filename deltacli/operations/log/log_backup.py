@@ -7,15 +7,14 @@ changes: one that differs from its copy indicates damage or another table, and t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
 
 from deltacli.changing.recorded_fields import (
     read_path,
@@ -23,7 +23,6 @@ from deltacli.changing.recorded_fields import (
     read_version,
 )
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, Step, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from dataclasses import replace as _replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, assert_never
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
 from deltacli.changing.basis import TOO_OLD, Act, Basis, past_of
 from deltacli.changing.clone_notes import NOTES, CloneNote, address_of
@@ -32,7 +32,6 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.actions import read_actions

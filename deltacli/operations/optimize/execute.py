@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
 from deltacli.core.errors import (
@@ -32,7 +33,6 @@ from deltacli.core.errors import (
     Unreadable,
     command,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr

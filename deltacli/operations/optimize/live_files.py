@@ -13,13 +13,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.preflight import REMOVED_OTHERWISE, ROW_ID_FIELDS, TWICE, row_ids_of
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG, ChosenFiles
 from deltacli.delta.encoding.digests import codes

@@ -13,20 +13,21 @@ Spec: Add File and Remove File; Column Mapping (new files need not be in directo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import errors_of_row_ids, keeps_file_as_it_is, reason_of
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Machine
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural, short_repr
 from deltacli.delta.clustering.clustering_columns import clustering_paths

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from deltacli.core.errors import UsageError, command, parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.units import format_limit, parse_size, plural, require_share
 from deltacli.delta.log.actions import NO_METADATA

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.machine import Machine
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering import clustering_columns
 from deltacli.delta.clustering.order_columns import OrderColumn, column_text, order_columns

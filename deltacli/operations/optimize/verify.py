@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable, StorageFailed, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_ranges
 from deltacli.delta.encoding.digests import MultisetDigest

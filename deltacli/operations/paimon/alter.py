@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, assert_never
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
@@ -21,7 +21,6 @@ from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.changing.plan import OnTableAt, Whole
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr
 from deltacli.engine.base import Engine

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from deltacli.core.errors import FileMissing, Unreadable, UsageError, VersionAbsent, command, nearest_name
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_ranges, format_timestamp, gaps_in, short_repr
 from deltacli.delta.log.state import TableConfiguration

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import FileMissing, NotATable, PermissionRefused, Unreadable
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import gaps_in, plural, some_of

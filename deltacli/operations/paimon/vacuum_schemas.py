@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.plan import NO_FILES, Amount, Failures, OnTableAt, Undone
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural, short_repr
 from deltacli.operations.paimon import table_files

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, ProtocolUnsupported
-from deltacli.core.made_once import dataclass
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import ranges_of, short_repr

@@ -6,10 +6,11 @@ Finds files by name and does not rebuild a state, so it works on tables that can
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.units import format_ranges, parse_names
 from deltacli.delta.log import segment

@@ -10,12 +10,12 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 from functools import partial, reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CheckpointUnreadable, Unreadable
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import reported
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.segment import time_as_json

@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.recorded_fields import is_field, read_path, read_time_ms
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress, weighed
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, format_timestamp

@@ -4,16 +4,16 @@ what is said of files of a log that nothing proves to be of the table."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.clone_notes import NOTES
 from deltacli.changing.file_owners import FileOwners
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import Kind, Option, option, shared
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import format_ranges, named_ranges, ranges_of, short_repr

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.proofs import Accepted, Alone, AsLogged, Begun, Between, FilesAgree, Noted, Proof, SameObject
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import named_ranges, plural
 from deltacli.delta.data_files import unique_id_column

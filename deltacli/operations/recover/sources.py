@@ -11,15 +11,15 @@ from __future__ import annotations
 import io
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable, UsageError, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.core.units import plural

@@ -7,18 +7,18 @@ reader may see a commit whose files are not there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import Gate, in_flight
 from deltacli.changing.clone_notes import CloneNote, address_of
 from deltacli.changing.file_owners import external_directories_of, find_file_owners, put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural, short_repr

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import StorageFailed
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural

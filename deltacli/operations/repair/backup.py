@@ -8,8 +8,8 @@ quarantine. A file is in the manifest before it is touched. Commits are not in i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.change import in_flight
@@ -26,7 +26,6 @@ from deltacli.core.errors import (
     VersionAbsent,
     command,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
 from deltacli.delta.log.segment import (
     HINT_NAME,

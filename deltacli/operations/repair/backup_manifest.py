@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.recorded_fields import (
     digest_content,
@@ -24,7 +24,6 @@ from deltacli.changing.recorded_fields import (
     read_version,
 )
 from deltacli.core.errors import FileMissing, Refused, Unreadable
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import ReadStorage, is_address_of

@@ -13,9 +13,9 @@ either, and then its checksum file is right. What else is known of a file decide
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file

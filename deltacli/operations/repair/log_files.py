@@ -12,13 +12,13 @@ Spec: Checkpoints; Log Compaction Files; Version Checksum File; Last Checkpoint 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, NotATable, Refused, Unreadable, command
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import BinaryFile, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import (

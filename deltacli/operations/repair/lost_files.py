@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import plural
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files

@@ -16,11 +16,12 @@ Spec: Partition Value Serialization; Add File and Remove File.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files

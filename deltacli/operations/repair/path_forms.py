@@ -18,16 +18,17 @@ Spec: Action Reconciliation; Deletion Vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.clone_notes import CloneNote, address_of
 from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
 from deltacli.changing.new_files import NewFiles
 from deltacli.core.errors import ConflictLost, FileMissing, Refused, StorageFailed
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import (

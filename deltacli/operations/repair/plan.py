@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.changing.plan import Amount, OnTable
 from deltacli.changing.recorded_fields import digest_content, read_uri
@@ -24,7 +24,6 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
 from deltacli.core.typing import Json
 from deltacli.core.units import require_share, short_repr

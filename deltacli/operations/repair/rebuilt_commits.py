@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.commit import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.core.units import with_article
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of

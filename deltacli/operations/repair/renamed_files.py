@@ -10,13 +10,13 @@ Spec: Add File and Remove File; Deletion Vectors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DeltacliError, quoted
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.paths.keys import PathKeys, binary_paths
 from deltacli.delta.paths.lookalikes import common_spelling, common_spellings

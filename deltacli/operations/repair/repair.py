@@ -9,7 +9,7 @@ A run ends with the plan that is made afterwards: nothing it acted on is found a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis, basis_of
@@ -26,7 +26,6 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import format_size, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
 from deltacli.delta.protocol.features import require_committable

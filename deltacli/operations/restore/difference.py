@@ -8,13 +8,15 @@ encoded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import FileMissing, PathExternal, parameter
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural

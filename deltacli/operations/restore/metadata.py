@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_duration, plural
 from deltacli.delta.log.actions import Action

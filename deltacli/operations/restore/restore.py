@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Shortfall
@@ -27,7 +28,6 @@ from deltacli.core.errors import (
     parameter,
     spelling,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, format_timestamp, plural, short_repr

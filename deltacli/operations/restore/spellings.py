@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Refusal, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import unique_id_column

@@ -9,12 +9,12 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import Unreadable, in_backticks
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, StructType, parse_schema

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from deltacli.core import errors
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta import streams
 from deltacli.storage.base import PARALLEL_READS, FileStat, PathKind, ReadStorage, StoreOfPrefix, StoreOfVersions

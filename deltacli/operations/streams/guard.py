@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import FRESH_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import encoded_root, made_absolute

@@ -8,13 +8,14 @@ that has any, else the files and vectors of its adds and removes. Source: DeltaS
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column

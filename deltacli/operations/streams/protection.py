@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, shared
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import duration, format_size, plural

@@ -11,10 +11,11 @@ waits for an option that allows the change. Measured with Delta for Spark 4.4.0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.schema.column_differences import (

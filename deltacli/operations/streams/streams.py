@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowTable, Json, JsonObject

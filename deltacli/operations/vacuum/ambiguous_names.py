@@ -9,11 +9,12 @@ Spec: Action Reconciliation; Add File and Remove File.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Unreadable, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile

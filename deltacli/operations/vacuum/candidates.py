@@ -6,15 +6,16 @@ Spec: Add File and Remove File; Add CDC File; Deletion Vectors; Metadata Cleanup
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.listing import FileKind, HiddenNames, TableRoots, kinds, partition_of
 from deltacli.delta.log.actions import Action

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.changing.clone_notes import NOTES, CloneNote, StoredNote, address_of, read_notes
 from deltacli.core.errors import DeltacliError, Refusal, Refused
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import format_timestamp
 from deltacli.delta.paths.spelling import are_absolute

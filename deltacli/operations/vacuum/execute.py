@@ -15,13 +15,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount
@@ -37,7 +38,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp
 from deltacli.delta.log.actions import require_free

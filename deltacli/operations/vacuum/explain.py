@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command, parameter
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_size, format_timestamp, with_article
 from deltacli.delta.data_files import MANIFESTS

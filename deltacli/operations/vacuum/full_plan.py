@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.changing.basis import Act
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Unreadable, command
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_size, format_timestamp, plural
 from deltacli.delta.data_files import MANIFESTS

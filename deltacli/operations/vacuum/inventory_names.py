@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Refusal
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural

@@ -7,16 +7,15 @@ retained. Files that no commit names are kept. Spec: Add File and Remove File; M
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import FileMissing, Refusal, Refused, command, parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_ranges
 from deltacli.delta.listing import partition_of

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import Unreadable
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.typing import ArrowField, ArrowTable
 from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.log.state import TableConfiguration, read_metadata

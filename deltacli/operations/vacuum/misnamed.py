@@ -19,11 +19,11 @@ Spec: Add File and Remove File; Deletion Vectors; Add CDC File.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
 from deltacli.delta.paths.lookalikes import common_spellings, file_names

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, adding, command, parameter, require_path
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass, pattern
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
     ALLOW_STREAM_LOSS,
     COMMIT_METADATA,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata", "quarantine"})
 """The fields that say how a plan is executed; the others say what is planned."""
 
-_PERCENT = pattern(r"(\d{1,3}(?:\.\d+)?)\s*%")
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
 
 
 class Mode(StrEnum):

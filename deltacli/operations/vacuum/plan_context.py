@@ -13,10 +13,11 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.changing.basis import (
     CLOCK,
@@ -33,7 +34,6 @@ from deltacli.changing.basis import (
 from deltacli.changing.change import files_of_manifests
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import (
     CLOCK_SKEW_MS,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.plan import Failures, Shortfall, Undone
@@ -25,7 +25,6 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, plural, short_repr
 from deltacli.delta.paths.spelling import key_text

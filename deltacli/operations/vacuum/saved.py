@@ -19,17 +19,17 @@ import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, gaps_in, plural, ranges_of
 from deltacli.delta.encoding.digests import sha256_rows

@@ -6,14 +6,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import UsageError, Worded, adding, command, parameter
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place

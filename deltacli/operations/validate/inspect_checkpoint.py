@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.progress import Progress, Step
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.checkpoint import comparison

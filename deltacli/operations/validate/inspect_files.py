@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, tee
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import PathExternal, Unreadable
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress, WeighedStep, weighed
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema, read_schema

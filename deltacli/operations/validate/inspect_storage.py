@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.core.errors import FileMissing, NotATable, PermissionRefused
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import Plan, Progress, planned, reported
 from deltacli.delta.log import segment

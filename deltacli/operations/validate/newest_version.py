@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
 from deltacli.delta.log.state import TableConfiguration, plain_action
 from deltacli.operations.validate.findings import Collector

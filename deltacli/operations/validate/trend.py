@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from deltacli.changing.recorded_fields import read_time_ms
 from deltacli.core.documents import dumps
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
 

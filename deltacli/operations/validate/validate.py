@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.errors import ProtocolUnsupported, StorageFailed, Unreadable, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.progress import Progress
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import is_manifest, named_by

@@ -7,11 +7,10 @@ and what loses data is refused with its reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
-from deltacli.core.made_once import dataclass
 from deltacli.paimon import types
 from deltacli.paimon.engines import MIN_PAIMON_OPTION, MIN_PAIMON_VALUES
 from deltacli.paimon.evolution import requests

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.alter_verbs import Details, Verb, left_out
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, nearest_type, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.schema import BadJson, read_json

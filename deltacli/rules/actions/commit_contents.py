@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import Worded, command
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import VECTOR_FILE

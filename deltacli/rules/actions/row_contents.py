@@ -6,11 +6,12 @@ Spec: Change Data Files; Row Tracking, Row IDs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import Repeated
 from deltacli.delta.log.file_actions import num_records_column

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, SUSPENDED, read_mark
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name

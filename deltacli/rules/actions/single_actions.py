@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.arrow import compute as pc
+import pyarrow.compute as pc
+
 from deltacli.core.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS, format_count, format_timestamp
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.state import TRANSACTION_RETENTION, parse_interval

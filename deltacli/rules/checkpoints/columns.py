@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.actions import FIELDS, PARTS, FieldType
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration

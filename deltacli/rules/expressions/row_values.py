@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import Repeated
 from deltacli.delta.log.state import TableConfiguration

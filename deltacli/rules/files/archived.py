@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import Place

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import count_with_verb, plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration

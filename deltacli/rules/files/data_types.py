@@ -11,11 +11,11 @@ Spec: Column Mapping: Reader Requirements for Column Mapping; Delta Data Type to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, dataclass
+import pyarrow as pa
+
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.footers.columns import FileNode, FileSchema
 from deltacli.delta.log.state import TableConfiguration, parse_integer

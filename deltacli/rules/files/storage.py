@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Refused, Worded, command
-from deltacli.core.made_once import cached_property, pattern
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import (
     CLOCK_SKEW_MS,
@@ -145,8 +146,8 @@ SHARED_FILE = AREA.warning(
 
 MANY_SMALL_FILES = 100
 
-_STORE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
-_ICEBERG = pattern(r"metadata/(?:.*\.metadata\.json|snap-.*\.avro)", re.DOTALL)
+_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
+_ICEBERG = re.compile(r"metadata/(?:.*\.metadata\.json|snap-.*\.avro)", re.DOTALL)
 
 
 _ICEBERG_FEATURES = frozenset({"icebergCompatV1", "icebergCompatV2", "icebergCompatV3"})

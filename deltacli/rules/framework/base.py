@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial, partialmethod
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deltacli.core.errors import Worded, command, is_shared, parameter, spelling
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.lock_free_property import cached_property
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.engines import Effect, effect_of
 

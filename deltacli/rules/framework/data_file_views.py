@@ -6,12 +6,13 @@ Views are plain data, as in `views.py`. Adds have the fields of `action_schemas(
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema
 from deltacli.delta.footers.parse import ChunkFacts, Footer, collect_leaf_columns

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
-
-from deltacli.core.made_once import NamedTuple
+from typing import NamedTuple
 
 VERSIONS: Mapping[str, str] = {
     "spark": "4.4.0",

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import fault_of, no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.log.actions import Action

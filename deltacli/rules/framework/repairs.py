@@ -5,13 +5,13 @@ A rule without a class is `READERS_FAIL` if it is an error (see `Severity`), and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import command, is_shared
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.rules.framework.base import CATALOGUE, Finding, Level, Rule, Severity
 
 # -- the consequences of violated rules, in a few classes --------------------------------------------------------------
@@ -209,7 +209,7 @@ def _worse(risk: Risk | None, other: Risk) -> Risk:
 _SET = partial(command, "properties", "set")
 _VACUUM = partial(command, "vacuum")
 _CATALOG = "uc://"
-_REMOTE = pattern(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 _REPAIRS: Mapping[str, Callable[..., str]] = {

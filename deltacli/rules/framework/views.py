@@ -7,12 +7,13 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+import pyarrow.compute as pc
+
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count
 from deltacli.delta.data_files import fault_of, unique_id

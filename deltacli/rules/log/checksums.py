@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.core.units import format_ranges, plural

@@ -13,12 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import (
@@ -570,7 +569,7 @@ def _small_parts_are_plain(action: Action) -> bool:
 
 
 _UNREADABLE = object()
-_CARRIAGE_RETURN = pattern(rb"\r(?!\n|\Z)")
+_CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 
 
 def _split_lines(data: bytes) -> list[bytes]:

@@ -6,9 +6,9 @@ Spec: Log Compaction Files; Action Reconciliation.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
 from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log.actions import FIELDS, Action
@@ -78,7 +78,7 @@ STALE = AREA.info(
 
 Key = tuple[str, ...]
 
-_NAME = pattern(r"[0-9]+\.[0-9]+\.compacted\.json")
+_NAME = re.compile(r"[0-9]+\.[0-9]+\.compacted\.json")
 _ADD_FIELDS = tuple(name for name in FIELDS["add"] if name not in ("path", "dataChange", "stats"))
 
 

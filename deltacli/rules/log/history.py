@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import pattern
 from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp, plural
 from deltacli.delta.log.segment import MAX_TIME_MS, Place
 from deltacli.delta.log.state import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
@@ -94,7 +94,7 @@ FAR_BEHIND = 1_000
 "A commit that was prepared this many versions earlier is unusual in any table."
 BEHIND_IN_YOUNG_TABLES = 10
 "In a short history more than this number of versions is unusual, if it is also most of the history."
-_INTEGER = pattern("-?[0-9]{1,18}")
+_INTEGER = re.compile("-?[0-9]{1,18}")
 
 
 @AREA.check(CommitView, OPERATION_MISSING)

@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, checksums, parse_hint

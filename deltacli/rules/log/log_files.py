@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from deltacli.core.made_once import pattern
 from deltacli.core.units import CLOCK_SKEW_MS, DAY_MS, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 from deltacli.delta.log import segment, state
 from deltacli.delta.protocol.features import CATALOG_FEATURES
@@ -162,12 +161,12 @@ KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
 LARGEST_JUMP = 1_000_000
 "A gap larger than this was not caused by writers counting up."
 
-_VERSIONED = pattern(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
-_LIKE_A_COMMIT = pattern(r"([0-9]+)\.[^.]+\.json")
+_VERSIONED = re.compile(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
+_LIKE_A_COMMIT = re.compile(r"([0-9]+)\.[^.]+\.json")
 """Names that Delta Kernel for Java takes for those of commits: measured, `N.a.b.json` and `N-a.json` are ignored."""
-_TEMPORARY = pattern(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)
-_HADOOP_CHECKSUM = pattern(r"\..+\.crc", re.DOTALL)
-_STAGED = pattern(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
+_TEMPORARY = re.compile(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)
+_HADOOP_CHECKSUM = re.compile(r"\..+\.crc", re.DOTALL)
+_STAGED = re.compile(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
 
 Range = tuple[int, int]
 

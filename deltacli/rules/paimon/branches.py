@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
 from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true

@@ -5,10 +5,10 @@ branch as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.core.errors import Unreadable
-from deltacli.core.made_once import dataclass
 from deltacli.delta.log.segment import Place
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.snapshots import MAIN_BRANCH, schema_path

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.paimon.engines import MIN_PAIMON_OPTION, read_min_paimon
 from deltacli.paimon.file_formats import (
     FILE_FORMAT,

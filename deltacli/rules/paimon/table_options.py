@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.paimon.file_formats import (
     CHANGELOG_FORMAT,
     DATA_FORMATS,

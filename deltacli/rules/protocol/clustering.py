@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Worded, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.clustering.clustering_columns import (

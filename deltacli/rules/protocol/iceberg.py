@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.core.made_once import NamedTuple
+import pyarrow.compute as pc
+
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import pattern
 from deltacli.core.units import format_timestamp, plural
 from deltacli.delta.log.operations import states_table_replaced
 from deltacli.delta.log.state import Metadata, TableConfiguration
@@ -103,7 +103,7 @@ PARTITIONING_CHANGED = AREA.warning(
 )
 
 
-_GUID = pattern(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
 def _before(view: MetadataView) -> Metadata | None:

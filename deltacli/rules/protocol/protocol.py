@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import pattern
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
@@ -77,7 +77,7 @@ _INERT = frozenset({GENERATED_COLUMNS, IDENTITY_COLUMNS})
 _JUDGED_ELSEWHERE = frozenset({"clustering"})  # by `clustering.domain-missing`
 _USED_BY_OLD_FILES = frozenset({"deletionVectors", "rowTracking", "typeWidening"})
 """Features that files of a checkpoint can use although no visible commit shows it."""
-_DELTA_SPARK = pattern(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
+_DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
 _FIRST_THAT_CHECKS = (3, 2)
 "The release of Delta-Spark that introduced `vacuumProtocolCheck`."
 

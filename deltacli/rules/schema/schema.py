@@ -13,10 +13,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.log.segment import Place
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import (

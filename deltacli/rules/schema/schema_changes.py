@@ -6,10 +6,10 @@ A commit that replaces every file, and a table without files, may change anythin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import dataclass
 from deltacli.delta.log.actions import ROWS_CHECKED
 from deltacli.delta.log.operations import states_files_replaced
 from deltacli.delta.log.segment import Place

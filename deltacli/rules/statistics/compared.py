@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import date_text, moment_text

@@ -7,14 +7,15 @@ deleted. Only facts that hold for every writer are used.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.columns import comparable_type, decode_bounds
 from deltacli.delta.stats.collect import ColumnFacts

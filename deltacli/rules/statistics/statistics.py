@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Worded, command
-from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema
 from deltacli.core.units import plural
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
@@ -375,7 +376,7 @@ def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Itera
             yield MIN_GREATER_MAX.at(place, text, seen=seen, expected="minimum to maximum")
 
 
-_LENGTH = pattern(r"\s*(?:var)?char\s*\(\s*(\d+)\s*\)\s*")
+_LENGTH = re.compile(r"\s*(?:var)?char\s*\(\s*(\d+)\s*\)\s*")
 _CUT_CHARACTERS = 32
 "Longer texts are cut to so many characters, and a maximum gets one more."
 

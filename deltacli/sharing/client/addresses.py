@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple, dataclass
 
 CODE = "share.address"
 FORM = "PROFILE#SHARE.SCHEMA.TABLE"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import Table
 from deltacli.core.errors import UsageError
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.schema.to_arrow import arrow_schema, read_columns

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from random import SystemRandom
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
 from deltacli.core import errors
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 
 if TYPE_CHECKING:

@@ -26,15 +26,15 @@ from datetime import date, timedelta
 from fractions import Fraction
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
+import pyarrow as pa
 
-from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, UsageError
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import NamedTuple, cached_property
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowArray, BinaryFile, Json

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from deltacli.core.errors import StorageFailed, UsageError, adding, parameter
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import BinaryFile
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress

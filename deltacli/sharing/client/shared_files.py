@@ -16,13 +16,14 @@ import tempfile
 import uuid
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
 from deltacli.delta.data_files import encode_z85
 from deltacli.delta.encoding.ndjson import parse_ndjson

@@ -12,15 +12,15 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
 from deltacli.core.errors import Unreadable
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.units import with_article
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions

@@ -8,7 +8,7 @@ List all Tables in a Share.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -18,7 +18,6 @@ from uuid import uuid4
 import orjson
 
 from deltacli.core.errors import parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
 from deltacli.delta.protocol.features import FEATURES, FeatureKind

@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -24,8 +24,8 @@ from urllib.parse import quote_plus, urlencode, urljoin, urlsplit
 import orjson
 
 from deltacli.core.errors import DeltacliError, UsageError, command
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock, is_loopback, system_clock
-from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.sharing.client import faults
 from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile

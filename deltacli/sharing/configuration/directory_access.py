@@ -7,10 +7,10 @@ credential shows the whole prefix: every version in the log, deleted rows, chang
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import NamedTuple
 from deltacli.sharing.configuration.fields import Fields
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
 from deltacli.sharing.protocol import directories

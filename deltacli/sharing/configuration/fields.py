@@ -11,12 +11,11 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from deltacli.core.errors import UsageError, command, install_command, nearest_name, quoted
-from deltacli.core.made_once import dataclass
 
 MOST_BYTES = 16 * 1024 * 1024
 _DEEPEST = 32

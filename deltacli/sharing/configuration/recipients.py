@@ -11,14 +11,14 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED, Refused, UsageError, command, nearest_name, parameter, quoted
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.fields import fault_in_name

@@ -20,7 +20,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,7 +28,6 @@ from urllib.parse import urlsplit
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed, UsageError, command, quoted
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.sharing.model import Problem

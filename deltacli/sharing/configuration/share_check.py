@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, command, parameter
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json

@@ -10,16 +10,15 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.sharing.configuration.directory_access import (
     Inherited,

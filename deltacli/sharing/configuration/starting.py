@@ -9,12 +9,11 @@ import re
 import uuid
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import orjson
 
 from deltacli.core.errors import NotATable, UsageError, command
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.sharing.configuration.fields import CODE, USUAL
 from deltacli.sharing.configuration.shares_yaml import TOP_KEYS, Keys, ShareKey

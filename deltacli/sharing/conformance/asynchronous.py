@@ -6,8 +6,8 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from deltacli.core.made_once import dataclass
 from deltacli.rules.framework.base import Level, Rule, Severity
 from deltacli.sharing.client.faults import CAPABILITY, AnswerInvalid, QueryStatus, path_of, read_status
 from deltacli.sharing.conformance.files import probes_of

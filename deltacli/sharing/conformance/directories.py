@@ -9,13 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.delta.paths.spelling import key_text, locate
 from deltacli.rules.framework.base import Level, Severity

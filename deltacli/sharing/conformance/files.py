@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import parameter, sql_name
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.rules.framework.base import Level, Rule, Severity
 from deltacli.sharing.client.faults import UrlRefused

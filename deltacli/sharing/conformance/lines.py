@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import is_loopback
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import some_of
 from deltacli.rules.framework.base import Level, Rule

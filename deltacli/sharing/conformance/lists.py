@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from deltacli.core.errors import parameter
-from deltacli.core.made_once import cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json
 from deltacli.rules.framework.base import Level, Rule
 from deltacli.sharing.conformance.wire import (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import StorageFailed, Unreadable, UsageError, command, parameter
 from deltacli.core.machine import Clock, stop_if_exhausted
-from deltacli.core.made_once import dataclass
 from deltacli.core.progress import SILENT, Progress
 from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.rules.framework.base import Area, Finding, Level, Rule

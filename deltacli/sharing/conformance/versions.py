@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from deltacli.core.made_once import dataclass
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.rules.framework.base import Level, Rule
 from deltacli.sharing.conformance.lines import (

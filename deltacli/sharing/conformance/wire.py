@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from deltacli.core.made_once import cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import TableConfiguration

@@ -15,14 +15,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment

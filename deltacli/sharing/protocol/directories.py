@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.grants import Grant, Location, read_location
 

@@ -12,15 +12,15 @@ import codecs
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.delta.encoding.value_text import characters, json_lines
 from deltacli.delta.log.state import CHANGE_FEED, Metadata

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -33,7 +33,6 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import epoch_ms, format_timestamp
 from deltacli.delta.encoding.ndjson import is_nested_deeply

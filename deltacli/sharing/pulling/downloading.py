@@ -17,15 +17,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from threading import BoundedSemaphore, Event, Lock, local
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError

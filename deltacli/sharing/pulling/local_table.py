@@ -20,11 +20,11 @@ import stat
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
 
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.core.units import some_of
 from deltacli.delta.data_files import unique_id

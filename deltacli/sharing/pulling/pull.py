@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,6 @@ from deltacli.changing.plan import Whole
 from deltacli.changing.preflight import require_trusted
 from deltacli.core import errors
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option

@@ -10,18 +10,16 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.sharing.model import URL_ONLY, AccessMode, Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.lines import json_line
@@ -53,6 +51,9 @@ from deltacli.sharing.server.later import LaterQueries
 from deltacli.sharing.server.table_answers import Answer, ChangeAnswers, Pinned, TableAnswers, read_wishes
 from deltacli.sharing.server.vending import DirectoryAnswers, NotGiven
 from deltacli.sharing.signing.keys import SEGMENT, Bound
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 PAGE_LIFETIME_MS = 24 * 3_600_000
 _KIND = "list"

@@ -20,13 +20,12 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, Protocol
 
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.secrets import MODE

@@ -8,18 +8,15 @@ import os
 import re
 import stat
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import FileMissing
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError
 from deltacli.sharing.server.connections import url_revoked
@@ -29,6 +26,10 @@ from deltacli.sharing.signing.choose import FileAccess, Proxy, SignedUrls, UrlSi
 from deltacli.sharing.signing.keys import FILE_KEY, Keys, LocalUrlSigner, TokenRefused, open_file_url
 from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of
 from deltacli.storage import LocalStorage, ReadStorage
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
 
 BLOCK_BYTES = 256 << 10
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")

@@ -18,13 +18,13 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import DeltacliError, StorageFailed, UsageError
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import cached_property, dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.sharing.configuration.recipients import (

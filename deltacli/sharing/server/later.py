@@ -15,11 +15,12 @@ import hmac
 import json
 import logging
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from deltacli.core.errors import DeltacliError, StorageFailed
-from deltacli.core.made_once import dataclass, pattern
 from deltacli.sharing.configuration.secrets import locked, write_private
 from deltacli.sharing.configuration.shares_yaml import AsyncQueries
 from deltacli.sharing.model import SharedTable
@@ -64,7 +64,7 @@ _LEAST_KEPT_MS, _USUALLY_KEPT_MS = 15 * 60_000, 60 * 60_000
 _KEPT_PER_PENDING = 10
 _LARGEST_KEPT = 64 << 10
 """Bytes of a body. Larger queries are answered at once: answers that are kept must not fill a disk."""
-_ID = pattern(r"([A-Za-z0-9_-]{43})[A-Za-z0-9_-]{22}")
+_ID = re.compile(r"([A-Za-z0-9_-]{43})[A-Za-z0-9_-]{22}")
 _RETRY_SECONDS = 1
 
 

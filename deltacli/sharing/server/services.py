@@ -7,17 +7,14 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
-from typing import Any
-
-from starlette.types import ASGIApp, Receive, Scope, Send
+from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import JsonObject
 from deltacli.sharing.configuration.share_check import refusals_to_start
 from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings, read_configuration
@@ -33,6 +30,9 @@ from deltacli.sharing.server.table_answers import ChangeAnswers, TableAnswers
 from deltacli.sharing.server.vending import DirectoryAnswers, Vault
 from deltacli.sharing.signing.keys import KeyFile, Keys, Seal, ServerKeys
 from deltacli.sharing.tables.snapshots import SharedSnapshots
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _LOG = logging.getLogger(NAME)
 

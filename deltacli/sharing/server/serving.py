@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,7 +29,6 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.core import errors, tempfiles
-from deltacli.core.made_once import dataclass
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.configuration.shares_yaml import Limits, Settings, Tls
 from deltacli.sharing.server.exchange import NAME, log_to_stderr

@@ -15,14 +15,14 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, dataclass
+import pyarrow as pa
+
 from deltacli.core.typing import Json
 from deltacli.operations.read.changes import Break
 from deltacli.sharing.configuration.shares_yaml import Settings

@@ -13,11 +13,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
+from typing import NamedTuple
 
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import LogFile
 from deltacli.sharing.configuration.directory_access import roots_of, uri_of

@@ -18,10 +18,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from deltacli.core.errors import CredentialsMissing, UsageError
-from deltacli.core.made_once import NamedTuple
 from deltacli.storage.signing import values
 
 # -- what all signers of URLs have in common ---------------------------------------------------------------------------

@@ -24,13 +24,13 @@ import stat
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from deltacli.core.errors import StorageFailed, UsageError, command
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.sharing.configuration.secrets import write_atomically
 from deltacli.sharing.signing.choose import SignedUrls, hmac_states
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import format_timestamp
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action, schema_of_action

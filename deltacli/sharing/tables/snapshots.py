@@ -11,16 +11,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.catalogs.unity.addresses import is_address
 from deltacli.core.errors import CatalogUnavailable, DeltacliError, NotATable, PathExternal, Refused
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import read_actions

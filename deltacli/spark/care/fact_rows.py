@@ -12,13 +12,13 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import fixed_clock
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import deleted_file_retention_ms

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -18,11 +19,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 from deltacli.api.table import open_table
-from deltacli.arrow import pa
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import system_clock
-from deltacli.core.made_once import pattern
 from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.schema.types import PrimitiveType, StructField
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 Unreadable = Literal["raise", "skip"]
 
-_MAGIC = pattern(r"[*?\[]")
+_MAGIC = re.compile(r"[*?\[]")
 _KINDS = ("string", "long", "long", "string")
 """The types of `FIXED`."""
 

@@ -12,15 +12,16 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import FileMissing, UsageError
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
 from deltacli.core.typing import RecordBatch, SparkSchema
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import vector_file

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from deltacli.core.errors import Unreadable, UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import TableConfiguration

@@ -11,16 +11,15 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import formatdate
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import AzureCredential
 from deltacli.storage.grants import SOURCE, HeldGrant
 from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session

@@ -22,7 +22,7 @@ from uuid import uuid4
 from xml.etree import ElementTree
 
 from deltacli.core.errors import FileMissing, StorageFailed
-from deltacli.core.made_once import cached_property
+from deltacli.core.lock_free_property import cached_property
 from deltacli.storage.azure.credentials import (
     AzureCredentials,
     AzureOptions,

@@ -11,12 +11,11 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import GoogleAuth, Json
 from deltacli.storage.grants import SOURCE, HeldGrant
 from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session

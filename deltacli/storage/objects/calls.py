@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from deltacli.core.errors import StorageFailed, UsageError
-from deltacli.core.made_once import NamedTuple
 from deltacli.storage.objects.http import Body, Dialect, Fate, HttpFault, repeat_call
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry

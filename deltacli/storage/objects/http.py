@@ -18,15 +18,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from http.client import HTTPException, HTTPResponse
 from threading import Lock
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, parameter
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS

@@ -10,11 +10,11 @@ from functools import partial
 from heapq import merge
 from itertools import groupby, islice, pairwise, takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError, command
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.pools import ThreadPool
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.base import (

@@ -12,11 +12,11 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 from deltacli.core.errors import StorageFailed
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.pools import ThreadPool
 from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
 from deltacli.storage.objects.calls import Entry, ListedPage, not_repeated

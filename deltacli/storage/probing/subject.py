@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.storage.objects.calls import ObjectCalls
 from deltacli.storage.outcomes import Deletion
 

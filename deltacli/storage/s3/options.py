@@ -9,13 +9,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Botocore
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
 from deltacli.storage.objects.options import certificates, known_options, truth

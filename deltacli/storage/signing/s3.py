@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
@@ -9,7 +10,6 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from deltacli.core.errors import CredentialsMissing
-from deltacli.core.made_once import pattern
 from deltacli.core.typing import Botocore
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_s3_options
@@ -107,8 +107,10 @@ class S3SigningSource:
 # -- sessions for a directory ------------------------------------------------------------------------------------------
 
 _REGIONS = {"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
-_TRANSIENT = pattern(r"Throttl|TooManyRequests|RequestLimit|SlowDown|Unavailable|InternalFailure|InternalError|Timeout")
-_NOT_IN_NAMES = pattern(r"[^A-Za-z0-9+=,.@_-]")
+_TRANSIENT = re.compile(
+    r"Throttl|TooManyRequests|RequestLimit|SlowDown|Unavailable|InternalFailure|InternalError|Timeout"
+)
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9+=,.@_-]")
 _NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _SECONDS = 10
 

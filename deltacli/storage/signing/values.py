@@ -7,11 +7,11 @@ no secret.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from deltacli.core.made_once import dataclass, pattern
 from deltacli.core.typing import Json
 
 
@@ -107,8 +107,8 @@ LONGEST_POLICY = 2_048
 """Characters of a session policy. STS has another limit for its packed form, which only STS can compute."""
 LONGEST_EXPRESSION = 2_048
 """Characters of the condition of a boundary."""
-_ROLE = pattern(r"arn:(aws[a-z-]*):iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}")
-_PLACEHOLDER = pattern(r"[$*?]")
+_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}")
+_PLACEHOLDER = re.compile(r"[$*?]")
 
 
 def partition_of(role_arn: str) -> str | None:

@@ -15,14 +15,14 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.data_files import no_vector_ids, unique_id_column, without_empty, without_empty_vectors

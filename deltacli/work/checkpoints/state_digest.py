@@ -7,13 +7,14 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core import tempfiles
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.paths.spelling import decode_column

@@ -10,18 +10,17 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, command
 from deltacli.core.machine import POLL_SECONDS, stop_if_exhausted
-from deltacli.core.made_once import dataclass
 from deltacli.core.pools import TaskTracker
 from deltacli.core.typing import ArrowArray, BinaryFile, JsonObject
 from deltacli.delta.checkpoint.content import (

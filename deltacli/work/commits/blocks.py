@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, RecordBatch
 from deltacli.delta.data_files import FEW_FILES, no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import hash_column
@@ -125,7 +124,7 @@ def _untouched(rows: RecordBatch, vectors: str, touched: TouchedFiles) -> Record
     return rows if mask is None else pc.filter(rows, mask)
 
 
-_TOKEN = pattern(
+_TOKEN = re.compile(
     rb'(?P<key>"[^"\\]*+")(?=[ \t]*+:)|(?P<value>"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+|true|false|null)|(?P<brace>{|})'
 )
 _TEXT, _COUNT = rb'"[^"\\\x00-\x1f]*"', rb"(?:0|[1-9][0-9]{0,17})"

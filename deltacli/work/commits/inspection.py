@@ -6,15 +6,15 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS

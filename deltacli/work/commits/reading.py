@@ -5,11 +5,12 @@ Spec: Commit Provenance Information.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, command
-from deltacli.core.made_once import NamedTuple, pattern
 from deltacli.delta.log.actions import (
     MAX_LINE_BYTES,
     Action,
@@ -109,8 +110,8 @@ def read_blocks(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
 
 _FIRST_READ = 8_192
 _LAST_READ = 8_192
-_COMMIT_INFO = pattern(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
-_BEGINS_LIKE_JSON = pattern(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
+_COMMIT_INFO = re.compile(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
+_BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
 class Provenance(NamedTuple):

@@ -6,14 +6,13 @@ A signal ends deletions only in an orderly way: they run in a thread of their ow
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import Refused
 from deltacli.core.machine import Clock, system_clock
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
 from deltacli.storage.base import RETRY_BUDGET, Place, StoreWithPlace
 from deltacli.storage.retry import sending_while

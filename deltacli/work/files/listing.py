@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import FileMissing
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.spelling import decode

@@ -12,17 +12,17 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, Refused, StorageFailed
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.tempfiles import forget, remember
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import Digest, RowDigest

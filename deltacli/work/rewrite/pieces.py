@@ -9,12 +9,13 @@ Spec: Type Widening.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable, Unreadable
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.core.units import format_size
 from deltacli.delta.log.segment import Place

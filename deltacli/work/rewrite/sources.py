@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import DataUnreadable, DeltacliError, PathExternal
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of

@@ -10,10 +10,11 @@ Spec: Column Mapping; Parquet's LogicalTypes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import NamedTuple
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.work.rewrite.sources import RowsDigest, digest_rows

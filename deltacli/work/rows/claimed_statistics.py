@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.typing import Json
 from deltacli.delta.log.state import TableConfiguration

@@ -9,14 +9,14 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, command
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.delta.data_files import fault_of, inline_bytes, unique_id, vector_file
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap

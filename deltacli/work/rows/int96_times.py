@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowType
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns, count_leaves, is_list

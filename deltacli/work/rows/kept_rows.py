@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import codes, combined, plain_floats, prints_of
 from deltacli.work.outputs import RowsPiece, rows_of_piece

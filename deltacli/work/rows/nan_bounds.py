@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from deltacli.arrow import pa
+import pyarrow as pa
+
 from deltacli.arrow.batches import read_footer_bytes
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.footers.chunk_bounds import BoundsBesideNan, find_numeric_bounds
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.delta.log.state import TableConfiguration

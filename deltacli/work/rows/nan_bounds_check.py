@@ -6,10 +6,11 @@ It is asked while the rows of the file are read anyway, so that only files with 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
-from deltacli.core.made_once import dataclass
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.delta.footers.chunk_bounds import BoundsBesideNan
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.work.file_facts import OpenFileContext

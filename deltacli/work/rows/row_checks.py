@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
-from deltacli.core.made_once import NamedTuple, cached_property, dataclass
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of

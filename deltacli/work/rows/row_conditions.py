@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.core.errors import Unreadable, UsageError, install_command
-from deltacli.core.made_once import NamedTuple, dataclass, pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
@@ -126,7 +128,7 @@ def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
     return values
 
 
-_OFFSET = pattern("^(GMT|UTC)(?=[+-])")
+_OFFSET = re.compile("^(GMT|UTC)(?=[+-])")
 
 
 def _by_clocks(values: ArrowArray, zone: str) -> ArrowArray:

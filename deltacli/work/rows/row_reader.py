@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.arrow.batches import ParquetReader, read_footer_bytes
 from deltacli.core.errors import DataUnreadable, command
 from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, absent, hybrid_column, hybrid_leaf, nulls_of, rebased

@@ -9,10 +9,10 @@ from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from deltacli import open_table
-from deltacli.arrow import compute as pc
 from deltacli.core.errors import StorageFailed
 from deltacli.core.progress import SILENT
 from deltacli.engine.base import EmbeddedEngine

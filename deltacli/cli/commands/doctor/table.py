@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deltacli.cli.command_tree import HERE
@@ -11,7 +11,6 @@ from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import option
 from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
 

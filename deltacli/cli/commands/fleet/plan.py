@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options import declared
@@ -17,7 +17,7 @@ from deltacli.cli.results import JSON, open_sink
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
-from deltacli.core.made_once import NamedTuple, cached_property
+from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.fleet.planning.due import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from deltacli.cli.results import FindingFormat, has_stdout, open_sink, require_t
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, adding
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name

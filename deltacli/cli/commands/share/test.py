@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +31,6 @@ from deltacli.cli.running.finding_filter import (
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.request_fields import Kind, option, shared
 from deltacli.core.units import parse_duration
 from deltacli.operations.validate.findings import DEFAULT_MOST, IGNORE, SELECT, RuleChoice, require_limit

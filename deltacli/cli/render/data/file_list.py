@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from deltacli.cli import results
 from deltacli.cli.render.columns import Column, Section, file_amount, named
 from deltacli.cli.render.data.rows import (
@@ -24,7 +25,6 @@ from deltacli.cli.render.data.rows import (
 )
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, format_timestamp, plural
 from deltacli.delta.encoding.value_text import json_lines

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltacli.arrow import compute as pc
-from deltacli.arrow import pa
 from deltacli.arrow.batches import pieces
 from deltacli.cli.render.columns import GAP, Column, Section, pad
 from deltacli.cli.results import (
@@ -34,7 +34,6 @@ from deltacli.cli.results import (
 )
 from deltacli.cli.terminal.term import CONTROL, Style, Terminal, cells, encoded, visible
 from deltacli.core.documents import envelope
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import ArrowType, Json, JsonObject
 from deltacli.core.units import SIZE_UNITS, format_count, format_size, format_timestamp, plural
 from deltacli.delta.encoding import value_text

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, BinaryIO, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
 from deltacli.cli import results
 from deltacli.cli.render.columns import Column, Row, Section
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem, short_name

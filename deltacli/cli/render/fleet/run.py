@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields, of_row, table_screen
 from deltacli.cli.terminal.term import Style
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.fleet.running.run import FleetReport, StepReport, TableReport

@@ -6,10 +6,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from operator import itemgetter
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
@@ -17,7 +18,6 @@ from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import DeltacliError, is_command, quoted_table
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_age, format_size, plural
 from deltacli.delta.log.segment import Place

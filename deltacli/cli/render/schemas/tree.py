@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -11,7 +12,6 @@ from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.core.documents import envelope
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.delta.schema import types
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
@@ -22,10 +23,12 @@ from deltacli.cli.render.validate.findings import (
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
-from deltacli.core.made_once import NamedTuple, dataclass
 from deltacli.core.units import format_count, plural, some_of
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.WARNING, Severity.INFO: Style.NOTE}
 _INDENT = 4

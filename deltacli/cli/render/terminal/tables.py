@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.render.columns import GAP, Column, Row, Section, fit, spread, with_values
 from deltacli.cli.render.terminal.console import Canvas, empty_table, measured
 from deltacli.cli.terminal.term import Style, break_words, cells, pasted_lines
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # -- labelled values ---------------------------------------------------------------------------------------------------
 

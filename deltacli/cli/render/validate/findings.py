@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.results import write_with_total
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, plural, some_of, without_middle
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules

@@ -6,6 +6,7 @@ The findings are shown where one table is validated, and of several tables where
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
@@ -13,7 +14,6 @@ from deltacli.cli.render.validate.findings import STYLES, all_sentence, judge
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport
 from deltacli.cli.results import write_with_total
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.core.made_once import dataclass
 from deltacli.core.units import format_count, plural
 from deltacli.rules.framework.base import Severity
 

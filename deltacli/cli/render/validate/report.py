@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from deltacli.cli.terminal.term import encoded
 from deltacli.core.errors import DeltacliError
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.paths.spelling import IS_ABSOLUTE

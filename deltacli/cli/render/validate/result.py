@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -13,7 +13,6 @@ from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, 
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of, write_sections
 from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.core.documents import SCHEMA_VERSION
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
 from deltacli.rules.framework.base import Finding

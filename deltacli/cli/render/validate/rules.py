@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from deltacli.cli import results
@@ -12,7 +13,6 @@ from deltacli.cli.render.validate.findings import STYLES, fix_sentence
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import dataclass
 from deltacli.core.typing import Json
 from deltacli.rules.framework.base import Rule
 

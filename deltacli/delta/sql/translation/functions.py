@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.predicate.columns import TIMES
 from deltacli.delta.predicate.conditions import Pattern
 from deltacli.delta.predicate.literals import NoValueError

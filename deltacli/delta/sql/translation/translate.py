@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from deltacli.core.made_once import NamedTuple
 from deltacli.delta.predicate.columns import TIMES
 from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import canonical_name

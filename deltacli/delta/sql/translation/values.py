@@ -8,9 +8,9 @@ import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.core.made_once import NamedTuple
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
