@@ -412,7 +412,7 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
     """Return the command line with a version in place of a time; None where it does not have that."""
-    from deltacli.cli.options.declared import parse_timestamp
+    from deltacli.cli.options.moments import parse_timestamp
 
     def is_meant(text: str) -> bool:
         try:

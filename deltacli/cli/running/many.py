@@ -40,7 +40,7 @@ from deltacli.table.discover import find_tables, identity, is_pattern, note_back
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
     from deltacli.cli.running.run import Run
-    from deltacli.cli.usage import Meant
+    from deltacli.cli.usage_hints import Meant
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
@@ -339,7 +339,7 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
 def _meant_by(name: str) -> Meant | None:
     """Return the option whose value a name probably is."""
     from deltacli.cli.help_page import commands_with
-    from deltacli.cli.usage import Meant, for_extra
+    from deltacli.cli.usage_hints import Meant, for_extra
 
     arguments = invocation.arguments
     command = " ".join(path_of(arguments))
