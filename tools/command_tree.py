@@ -12,7 +12,7 @@ from typing import Any
 from deltacli.cli.command_group import CommandGroup, make_root
 from deltacli.cli.command_tree import TAKES_VALUE
 from deltacli.cli.help_sections import OptionHeading, section_of
-from deltacli.cli.parameter_types import choices_of, value_type_of
+from deltacli.cli.parameter_types import choices_of, is_whole_number
 from deltacli.cli.vendored_click import Context
 
 
@@ -179,14 +179,12 @@ def _read_command(command: Any, path: tuple[str, ...], parent: Any) -> Command: 
         epilog=(command.epilog or "").replace("\b\n", "").strip(),
         options=tuple(_read_option(command, option) for option in options),
         arguments=tuple(_read_argument(command, argument) for argument in arguments),
-        children=tuple(
-            _read_command(command.get_command(context, name), (*path, name), context) for name in children
-        ),
+        children=tuple(_read_command(command.get_command(context, name), (*path, name), context) for name in children),
     )
 
 
 def _read_option(command: Any, parameter: Any) -> Option:  # Any: typer's own click
-    text = (parameter.help or "").strip()
+    text = _without_range((parameter.help or "").strip())
     variable = parameter.envvar if isinstance(parameter.envvar, str) else next(iter(parameter.envvar or ()), None)
     return Option(
         # Short spellings first. The help option has its own in a set.
@@ -197,9 +195,14 @@ def _read_option(command: Any, parameter: Any) -> Option:  # Any: typer's own cl
         variable=variable,
         repeatable=bool(parameter.multiple or parameter.count),
         required=bool(parameter.required),
-        is_integer=value_type_of(command, parameter) is int,
-        default=_read_default(text),
+        is_integer=is_whole_number(command, parameter),
+        default=None if parameter.is_flag else _read_default(text),
     )
+
+
+def _without_range(text: str) -> str:
+    """Return the help of an option without the range of its numbers, which follows the default or stands alone."""
+    return re.sub(r"\s+\[x>=\d+\]$", "", re.sub(r"; x>=\d+\]$", "]", text))
 
 
 def _read_default(text: str) -> str | None:

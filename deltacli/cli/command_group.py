@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib import import_module
 from inspect import cleandoc
 from typing import Annotated, Any
@@ -90,6 +91,7 @@ def make_root() -> TyperGroup:
     return typer.main.get_group(root_app)
 
 
+@cache
 def load_command(path: tuple[str, ...]) -> Command | None:
     """Return the command or group at a path, with its module imported; None where there is none."""
     name = " ".join(path)

@@ -32,6 +32,11 @@ def _without_none_and_list(hint: object) -> type:
     return hint
 
 
+def is_whole_number(command: Command, parameter: Parameter) -> bool:
+    """Return whether a value is written as a whole number; a duration is one only after it has been parsed."""
+    return value_type_of(command, parameter) is int and getattr(parameter, "metavar", None) != "DURATION"
+
+
 def choices_of(command: Command, parameter: Parameter) -> tuple[str, ...]:
     """Return the words that a parameter takes; none where it takes any text."""
     kind = value_type_of(command, parameter)

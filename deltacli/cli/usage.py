@@ -12,7 +12,7 @@ from deltacli.cli.command_tree import path_in
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.values import InvalidValue
-from deltacli.cli.parameter_types import choices_of, value_type_of
+from deltacli.cli.parameter_types import choices_of, is_whole_number
 from deltacli.cli.terminal import shell
 from deltacli.cli.terminal.term import say, visible
 from deltacli.cli.usage_errors import has_one_format, is_action, name_in_errors
@@ -90,7 +90,7 @@ def refuse_missing_value(command: Command, option: Parameter, name: str, followi
     if choices := choices_of(command, option):
         facts["expected"] = ", ".join(choices)
         return UsageError(message, facts=facts)
-    if following not in (None, "--") and value_type_of(command, option) is str:
+    if following not in (None, "--") and not is_whole_number(command, option):
         facts["for such a value"] = f"{max(option.opts, key=len)}={shell.quoted(following or '')}"
 
     words = invocation.arguments

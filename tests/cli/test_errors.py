@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import with_files
