@@ -196,7 +196,7 @@ def _read_option(command: Any, parameter: Any) -> Option:  # Any: typer's own cl
         repeatable=bool(parameter.multiple or parameter.count),
         required=bool(parameter.required),
         is_integer=is_whole_number(command, parameter),
-        default=None if parameter.is_flag else _read_default(text),
+        default=_read_default(text),
     )
 
 
