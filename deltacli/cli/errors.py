@@ -18,7 +18,7 @@ from deltacli.cli.terminal import shell
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.core import errors
 from deltacli.core.documents import dumps
-from deltacli.core.machine import exhausted_by, is_exhaustion
+from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 from deltacli.storage.secrets import without_secrets
@@ -161,8 +161,8 @@ def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -
 
 def unexpected(error: Exception) -> errors.DeltacliError:
     """Return the error of one of several tables for an exception that is not a DeltacliError."""
-    if is_exhaustion(error):
-        return exhausted_by(error)
+    if is_out_of_memory(error):
+        return build_memory_error(error)
     if isinstance(error, OSError):
         facts = {"file": str(error.filename)} if error.filename else {}
         return errors.StorageFailed((error.strerror or str(error)).lower(), facts=facts)

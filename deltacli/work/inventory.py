@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import some_of
 from deltacli.delta.encoding.value_text import parse_moment
@@ -286,7 +286,7 @@ def inventory_faults(place: str) -> Iterator[None]:
     except FileMissing as fault:
         raise Unreadable(f"no inventory found at {place}", code=CODE, facts={"file": place}) from fault
     except (pa.ArrowException, OSError, KeyError, ValueError, OverflowError, MemoryError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
         raise Unreadable(
             f"{place} cannot be read as an inventory", code=CODE, facts={"file": place, "reason": reason}

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from deltacli.catalogs.base import TableName
 from deltacli.core.errors import UsageError, command, nearest_name, parameter
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.units import plural
 from deltacli.storage.secrets import remember_secrets
 

@@ -31,7 +31,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
-from deltacli.core.machine import raise_open_files
+from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.units import format_size, plural, some_of
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
@@ -299,7 +299,7 @@ def run_many(
 def _require_open_files(tables: int) -> None:
     """Raise UsageError where the plans, each of which holds the directory of its table, are too many to be open."""
     needed = tables + _OTHER_FILES
-    if (limit := raise_open_files(needed)) < needed:
+    if (limit := raise_open_file_limit(needed)) < needed:
         raise UsageError(
             f"{plural(tables, 'table')} at once need {needed:,} open files, and this process may open {limit:,}",
             facts={"to allow them": f"ulimit -n {needed}", "for many tables": "deltacli fleet init"},

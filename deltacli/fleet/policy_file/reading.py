@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import UsageError, command, nearest_name
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.request_fields import Kind
 from deltacli.core.typing import Toml
 from deltacli.core.units import Window, format_duration, parse_duration, parse_share, parse_size

@@ -17,7 +17,7 @@ from deltacli.changing.commit import Committed, commit
 from deltacli.changing.file_owners import put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
-from deltacli.core.machine import raise_open_files
+from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural, short_repr
@@ -308,7 +308,7 @@ class _Run:
         assert isinstance(source, LocalStorage)
         assert isinstance(target, LocalStorage)
         at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
-        most = raise_open_files(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
+        most = raise_open_file_limit(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
         groups = _groups(self._files(), max(1, min(_GROUP_FILES, (most - _OTHER_DESCRIPTORS) // at_once)))
         is_many = at_once > 1 and self._plan.files.num_rows >= _FILES_OF_A_PROCESS
 

@@ -29,7 +29,7 @@ from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, gaps_in, plural, ranges_of
 from deltacli.delta.encoding.digests import sha256_rows
@@ -122,7 +122,7 @@ def read_plan(path: str) -> VacuumPlan:
         return parse_plan(header, pa.table(columns))
     # Decoders raise various errors for damaged bytes; none of them is a bug.
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError, RecursionError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:300]
         raise _unreadable(path, reason or type(fault).__name__) from fault
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import UsageError, Worded, adding, command, parameter
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place
@@ -306,7 +306,7 @@ class Collector:
             try:
                 findings.extend(self._heard(check, view))
             except Exception as fault:  # noqa: BLE001  (a failing check must not affect the others)
-                stop_if_exhausted(fault)
+                raise_if_out_of_memory(fault)
                 findings.extend(self._crash(check, fault, place))
         return findings
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from deltacli.core.errors import PathExternal, Unreadable
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.progress import Progress, WeighedStep, weighed
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema, read_schema
@@ -517,7 +517,7 @@ class FileInspector:
         try:
             return _KnownSchema(read_schema(key), place)
         except (pa.ArrowException, OSError, ValueError) as fault:
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
             return _KnownSchema(None, place)
 
 
@@ -606,7 +606,7 @@ class ChangeInspector:
             try:
                 self._schemas[key] = read_schema(key)
             except (pa.ArrowException, OSError, ValueError) as fault:
-                stop_if_exhausted(fault)
+                raise_if_out_of_memory(fault)
                 self._schemas[key] = None
         return self._schemas[key]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import FileMissing, PathExternal
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.progress import Progress, weighed
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
@@ -166,7 +166,7 @@ class LogInspector:
             self._reader.require_tolerable(fault)
             self._report_unread(name, version, fault)
         except Exception as fault:  # noqa: BLE001  (one file must not lose the findings of all others)
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
             place = Place(f"{LOG_DIRECTORY}/{name}".rstrip("/"), None, version)
             message = f"deltacli failed on {name or 'the log'} with {type(fault).__name__}: {str(fault)[:300]}"
             self._collector.take([CHECK_CRASHED.at(place, message)])

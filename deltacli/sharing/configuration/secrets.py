@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed, UsageError, command, quoted
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.sharing.model import Problem

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.core.hosts import is_loopback
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.machine import is_loopback
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import some_of
 from deltacli.rules.framework.base import Level, Rule
