@@ -253,9 +253,11 @@ class BatchGrid(NamedTuple):
 
 def grid_of(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, null: str = "") -> BatchGrid:
     """Return batches with columns of these names as a grid; formats for people write null values as `null`."""
-    from deltacli.arrow.batches import pieces
+    from deltacli.arrow.batches import split_batches
 
-    return BatchGrid(names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in pieces(batches)))
+    return BatchGrid(
+        names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in split_batches(batches))
+    )
 
 
 class ReportedResult(Protocol):

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.progress import reported
+from deltacli.core.progress import report_items
 from deltacli.core.units import format_timestamp, named_ranges
 from deltacli.delta.log.disputed_readings import (
     REPEATED_IN_CHECKPOINT,
@@ -238,7 +238,7 @@ def _pieces_of(table: TableHandle, sidecars: Sequence[str]) -> Iterator[Checkpoi
 
     reads = table.storage.capabilities.parallel_reads  # a footer is small: on a remote store the time is latency
     planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=reads if reads > 1 else None)
-    for found in reported(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
+    for found in report_items(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
         yield from found
 
 

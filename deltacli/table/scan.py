@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import first_rows
+from deltacli.arrow.batches import limit_rows
 from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, Unreadable, UsageError, command
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT, Progress
@@ -381,7 +381,7 @@ class Scan(ArrowRows):
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         table = self._snapshot.table
         batches = stream_files(table.engine, self._files, self._wanted, self.data_files(), progress=table.progress)
-        return named_items(first_rows(batches, self._limit), table.name)
+        return named_items(limit_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
         return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"

@@ -28,7 +28,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, Json, RecordBatch

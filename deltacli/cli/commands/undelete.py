@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.render.columns import (
     PlanRow,
@@ -150,7 +150,7 @@ def _before(plan: UndeletePlan) -> str:
 def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Return (kind, source) -> (files, bytes) of the files in a state."""
     items = plan.items.filter(pc.equal(plan.items["state"], state))
-    counted = grouped(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
+    counted = aggregate_rows(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
     return {(one["kind"], one["source"] or ""): (one["path_count"], one["sizeBytes_sum"] or 0) for one in counted}
 
 

@@ -33,8 +33,9 @@ from deltacli.cli.terminal.term import (
 )
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
+from deltacli.core.long_steps import LongStepAdvisor
 from deltacli.core.machine import Clock
-from deltacli.core.progress import SILENT, LongJobs, Progress
+from deltacli.core.progress import SILENT, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
@@ -294,7 +295,7 @@ class Run:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+        return LongStepAdvisor(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")

@@ -425,12 +425,12 @@ def encoded_files(batches: Batches, slot: Slot) -> Iterator[bytes]:
 
     Raises Refused as `body_lines` does, for a file that comes twice at the end.
     """
-    from deltacli.arrow.batches import pieces
+    from deltacli.arrow.batches import split_batches
 
     ids, once = _RowIds(slot), _OnlyOnce()
     for kind, batch in batches():
         once.take(kind, batch)
-        for piece in pieces([batch]):
+        for piece in split_batches([batch]):
             yield _encoded(kind, ids.in_columns(piece) if kind == "add" else piece)
     ids.require_all()
     once.require(batches)

@@ -38,7 +38,7 @@ from deltacli.core.errors import (
     nearest_type,
     parameter,
 )
-from deltacli.core.progress import reported
+from deltacli.core.progress import report_items
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
@@ -526,7 +526,7 @@ class _Converting:
 
         at_once = storage.capabilities.parallel_reads
         reads = engine.run(read, files, at_once=at_once if at_once > 1 else None)
-        found = reported(reads, self._table.progress, "reading footers", unit="files", total=len(files))
+        found = report_items(reads, self._table.progress, "reading footers", unit="files", total=len(files))
         while part := list(islice(found, _AT_ONCE)):
             yield self._batch(part)
             gc.collect(1)  # pyarrow ties each footer to its schema in a circle: 140 MB for 60,000 files

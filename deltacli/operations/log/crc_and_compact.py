@@ -20,7 +20,7 @@ from deltacli.changing.basis import Act, Basis, basis_of, may_be_replaced_unseen
 from deltacli.changing.change import Gate, put_derived, require_derivable
 from deltacli.changing.plan import Unopposed, Whole
 from deltacli.core import errors
-from deltacli.core.progress import reported_weighed
+from deltacli.core.progress import report_weighed_items
 from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.disputed_readings import DECISIONS, find_repeated_kinds
@@ -562,7 +562,7 @@ def _actions(table: TableHandle, commits: Sequence[LogFile], disputed: set[str])
 
     `disputed` gets the rules of `validate` for damages of the commits that engines read differently.
     """
-    told = reported_weighed(
+    told = report_weighed_items(
         iter(commits),
         table.progress,
         "reading the log",

@@ -32,7 +32,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.progress import Progress, reported, weighed
+from deltacli.core.progress import Progress, report_items, weighed_step
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.segment import (
@@ -205,7 +205,7 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     sizes = (file.size_bytes for file in listed.files.values())
     compare = partial(_compare, storage, source, present)
     compared = list(
-        reported(
+        report_items(
             engine.run(compare, listed.files.values(), at_once=at_once(storage, sizes)),
             progress,
             "comparing with the log",
@@ -566,7 +566,7 @@ class LogRestore:
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
         contents = engine.run(read, plan.writes, at_once=at_once(source, sizes))
-        with weighed(progress, "restoring", unit="files", total=len(plan.writes), weight=sum(sizes)) as step:
+        with weighed_step(progress, "restoring", unit="files", total=len(plan.writes), weight=sum(sizes)) as step:
             for item, data in zip(plan.writes, contents, strict=True):
                 try:
                     if _write(plan, storage, item, data, written):

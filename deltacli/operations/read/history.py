@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, ProtocolUnsupported
-from deltacli.core.progress import SILENT, Progress, weighed
+from deltacli.core.progress import SILENT, Progress, weighed_step
 from deltacli.core.typing import Json
 from deltacli.core.units import ranges_of, short_repr
 from deltacli.delta.log.actions import Action
@@ -248,7 +248,7 @@ def _told(
         return tuple(history_items)
     weights = [file.size_bytes if counts else 1 for file in files]
     items = []
-    with weighed(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
+    with weighed_step(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
         for item, weight in zip(history_items, weights, strict=True):
             items.append(item)
             step.advance(weight=weight)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
 from deltacli.core.memory import raise_if_out_of_memory

@@ -186,7 +186,7 @@ def _of_json(data: bytes, uri: str) -> DescribedSchema:
 
 
 def _of_arrow(storage: ReadStorage, name: str, uri: str, *, is_parquet: bool) -> DescribedSchema:
-    from deltacli.arrow.batches import ParquetReader
+    from deltacli.arrow.parquet import ParquetReader
 
     losses: list[ConversionLoss] = []
     try:

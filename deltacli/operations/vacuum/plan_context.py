@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.changing.basis import (
     CLOCK,
     NEWER,
@@ -752,7 +752,7 @@ def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Ite
     files, ends = pc.filter(removed.hashes, goes), pc.filter(removed.other, goes)
     begins = pc.fill_null(setting.references.history.first_adds(files), before)
     begins = pc.if_else(pc.less(begins, ends), begins, before)
-    spans = grouped(pa.table({"begin": begins, "end": ends}), ["begin", "end"], [])
+    spans = aggregate_rows(pa.table({"begin": begins, "end": ends}), ["begin", "end"], [])
     start = end = before
     for begin, stop in sorted(zip(*(column.to_pylist() for column in spans.columns), strict=True)):
         if begin > end:

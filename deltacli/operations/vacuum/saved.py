@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command

@@ -616,7 +616,7 @@ def _check_rows(test: FileTest, wire: Wire) -> None:
 
 def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
     """Yield each column of whole numbers with bounds, and how its values break them. Reads a few rows at a time."""
-    from deltacli.arrow.batches import ParquetReader
+    from deltacli.arrow.parquet import ParquetReader
 
     reader, stats = ParquetReader(pa.BufferReader(data)), file.stats or {}
     lows, highs = (object_of(stats.get(kind)) for kind in ("minValues", "maxValues"))

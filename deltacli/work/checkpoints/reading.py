@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch

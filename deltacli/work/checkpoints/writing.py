@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, command
 from deltacli.core.garbage_collection import POLL_SECONDS
 from deltacli.core.memory import raise_if_out_of_memory

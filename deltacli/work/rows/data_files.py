@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from deltacli.arrow.batches import read_footer_bytes
+from deltacli.arrow.parquet import read_footer_bytes
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.delta.footers.chunk_bounds import BoundsBesideNan, find_numeric_bounds

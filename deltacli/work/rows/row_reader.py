@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader, read_footer_bytes
+from deltacli.arrow.parquet import ParquetReader, read_footer_bytes
 from deltacli.core.errors import DataUnreadable, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, ArrowField
