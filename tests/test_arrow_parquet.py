@@ -125,4 +125,4 @@ def test_parquet_is_opened_in_one_place_alone() -> None:
 
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if opens(path)}
 
-    assert {"arrow/batches.py"} == found
+    assert {"arrow/parquet.py"} == found

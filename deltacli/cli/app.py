@@ -44,7 +44,7 @@ from deltacli.core.memory import build_memory_error, choose_allocator, is_out_of
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject, Toml
-from deltacli.core.units import require_number, require_word, some_of
+from deltacli.core.units import require_number, require_word, summarize_names
 
 if TYPE_CHECKING:
     import typer
@@ -270,7 +270,7 @@ def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
                 f"--output {run.output}: {ending} chooses no format",
                 code="usage.output",
                 facts={"did you mean": name + near, "for text": "--format table"},
-            ).meaning(name + ending, name + near)
+            ).suggest_as_fact(name + ending, name + near)
         run.note(f"note: {ending} chooses no format, so {run.output} is text; endings that do: {', '.join(known)}")
 
 
@@ -469,7 +469,7 @@ def run(argv: Sequence[str]) -> int:
         remember_words(arguments)
     choose_allocator()
     try:
-        with term.signals_raise(), term.libraries_muted(), errors.spelled(errors.ShellSpelling()):
+        with term.signals_raise(), term.libraries_muted(), errors.use_spelling(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
             except term.Interrupted as interruption:
@@ -589,7 +589,7 @@ def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
         elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
             verb = "was" if len(written) == 1 else "were"
-            interruption.outcome = f"{some_of(written, 3)} {verb} written completely"
+            interruption.outcome = f"{summarize_names(written, 3)} {verb} written completely"
     if not wants_json(arguments):
         term.say(term.visible(interruption.message))
         return

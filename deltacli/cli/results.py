@@ -41,7 +41,7 @@ from deltacli.cli.terminal.term import Cleaning, Style, Terminal, cells, encoded
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import without_middle
+from deltacli.core.units import cut_middle
 
 if TYPE_CHECKING:
     import pyarrow
@@ -437,7 +437,7 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
     if errors_follow(sink):
         sections = without_repetition(sections)
     sections = [
-        section._replace(lines=[without_middle(invocation.with_catalog_names(line)) for line in section.lines])
+        section._replace(lines=[cut_middle(invocation.with_catalog_names(line)) for line in section.lines])
         for section in sections
     ]
     if terminal.is_drawn:

@@ -29,7 +29,7 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
-from deltacli.core.units import format_timestamp, ranges_of, short_repr
+from deltacli.core.units import find_ranges, format_timestamp, short_repr
 from deltacli.delta.log.expiry import commit_expires_at_ms
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
@@ -505,7 +505,7 @@ class Cleanup(NamedTuple):
             "fileRetentionMs": self.file_retention_ms,
             "logExpire": None if self.log is None else self.log.as_json(),
             "vacuum": None if self.files is None else self.files.as_json(),
-            "lostVersions": [list(pair) for pair in ranges_of(self.lost)],
+            "lostVersions": [list(pair) for pair in find_ranges(self.lost)],
             "notes": list(self.notes),
         }
 

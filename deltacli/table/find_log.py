@@ -113,7 +113,7 @@ def require_delta(storage: ReadStorage) -> None:
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
             facts={"found": f"{segment.LOG_DIRECTORY}/ and schema/{name}"},
-            hint=errors.adding(errors.parameter("open_table.table_format", "delta")),
+            hint=errors.suggest_parameters(errors.parameter("open_table.table_format", "delta")),
         )
 
 
@@ -289,7 +289,7 @@ def _paimon_table(storage: ReadStorage) -> errors.PaimonTable:
     return errors.PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",
         facts={"path": storage.uri},
-        hint=errors.command_of_paimon("snapshot"),
+        hint=errors.paimon_command("snapshot"),
     )
 
 

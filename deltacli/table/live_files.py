@@ -421,7 +421,7 @@ def _other_log(snapshot: Snapshot) -> errors.Refused:
     changed = [file.name for file in read if file not in there]
     return errors.Refused(
         f"version {snapshot.version} has other files than when it was read, because its log was rewritten",
-        said_first=errors.NOTHING_CHANGED,
+        preamble=errors.NOTHING_CHANGED,
         code="plan.other-past",
         facts={"changed": changed[0] if changed else f"files of version {snapshot.version}"},
         hint=errors.command("history", limit=10),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.progress import report_items
-from deltacli.core.units import format_timestamp, named_ranges
+from deltacli.core.units import format_timestamp, name_ranges
 from deltacli.delta.log.disputed_readings import (
     REPEATED_IN_CHECKPOINT,
     TWO_METADATA,
@@ -247,7 +247,7 @@ def _nothing_says(segment: LogSegment, action: str, code: str) -> errors.Unreada
         f"version {segment.version} has no {action} action",
         code=code,
         facts={
-            "replayed": named_ranges("commit", (commit.version for commit in segment.commits))
+            "replayed": name_ranges("commit", (commit.version for commit in segment.commits))
             if segment.commits
             else "no commit"
         },

@@ -32,7 +32,7 @@ from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import some_of
+from deltacli.core.units import summarize_names
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode_column, spellings_of_root
 from deltacli.storage import PathKind, ReadStorage, Storage
@@ -263,7 +263,7 @@ def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadab
         f"{place} cannot be used as an inventory: {reason}",
         code=CODE,
         facts={
-            "columns": some_of(names, 20)[:400] or "none",
+            "columns": summarize_names(names, 20)[:400] or "none",
             "needed": "path, size and time; as S3 Inventory: Bucket, Key, Size, LastModifiedDate",
         },
     )

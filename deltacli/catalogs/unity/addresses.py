@@ -166,7 +166,7 @@ def _of_keys(given: Mapping[str, str], where: str) -> CatalogProfile:
         raise UsageError(f"{where} is not a table of keys, such as endpoint and token", code=CODE)
     for key, value in given.items():
         if key not in KEYS:
-            raise UsageError(f"{where} has an unknown key: {key}", code=CODE, facts={"known": ", ".join(KEYS)}).asking(
+            raise UsageError(f"{where} has an unknown key: {key}", code=CODE, facts={"known": ", ".join(KEYS)}).suggest(
                 key, nearest_name(key, KEYS)
             )
         if not isinstance(value, str):

@@ -24,7 +24,7 @@ from deltacli.cli.render.columns import (
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, line_of, surface_of
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, JsonObject, RecordBatch
@@ -278,8 +278,8 @@ def undelete(
 
     def following(result: UndeleteResult) -> str:
         if result.plan.is_of_the_past:
-            return f"deltacli restore {quoted_table(table)} --version {result.plan.version} --dry-run"
-        return f"deltacli validate {quoted_table(table)} --level storage"
+            return f"deltacli restore {quote_table(table)} --version {result.plan.version} --dry-run"
+        return f"deltacli validate {quote_table(table)} --level storage"
 
     wording = Wording(
         question=_question,
@@ -292,7 +292,7 @@ def undelete(
     plan = run_change(run, opened, Undelete(request), wording, Mode(dry_run, yes))
     # older versions may lack files
     if isinstance(plan, UndeletePlan) and plan.is_noop and not plan.missing.files and not plan.is_of_the_past:
-        run.say_next(f"deltacli reach {quoted_table(table)}")
+        run.say_next(f"deltacli reach {quote_table(table)}")
 
 
 def _question(plan: UndeletePlan) -> str:

@@ -554,4 +554,4 @@ def _hashes(names: ArrowArray) -> ArrowArray:
 def _twice(path: str) -> Refused:
     """Return the error for a file that a commit would add or remove twice, or add and remove."""
     message = f"the commit would contain {path} twice, in an order that readers do not know"
-    return Refused(message, said_first=NOTHING_CHANGED, code="action.duplicate-path", facts={"file": path})
+    return Refused(message, preamble=NOTHING_CHANGED, code="action.duplicate-path", facts={"file": path})

@@ -33,10 +33,10 @@ from deltacli.core.errors import (
     Refused,
     Unreadable,
     UsageError,
-    adding,
     command,
     nearest_type,
     parameter,
+    suggest_parameters,
 )
 from deltacli.core.progress import report_items
 from deltacli.core.request_fields import Kind, option
@@ -236,7 +236,7 @@ class ConvertPlan(OneCommit):
             way_out = parameter("convert.exclude", [glob.escape(first.path)])
             if first.expected == TIME_WITH_ZONE:
                 way_out = parameter("convert.time_zone", "ZONE")
-            found.append(Refusal("convert.conflicts", said, adding(way_out)))
+            found.append(Refusal("convert.conflicts", said, suggest_parameters(way_out)))
         if self.unknowable and not self.request.accept_unknowable:
             evidence = self.unknowable[0].evidence
             said = f"this may be a Delta table whose log is lost, and removed rows may come back: {evidence}"
@@ -356,7 +356,7 @@ def parse_partition(text: str) -> tuple[PartitionColumn, ...]:
             said = "is not a partition column with a type" if match is None else f"has an unknown type: {match[2]!r}"
             raise UsageError(
                 f"{part.strip()!r} {said}", code="usage.partition", facts={"expected": "'day date, country string'"}
-            ).asking(part, match and _respelled(part, match[2]))
+            ).suggest(part, match and _respelled(part, match[2]))
         name = match[1][1:-1].replace("``", "`") if match[1].startswith("`") else match[1]
         found.append(PartitionColumn(name, kind.replace(" ", ""), inferred=False))
     return tuple(found)

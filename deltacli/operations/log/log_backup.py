@@ -16,7 +16,7 @@ from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core import errors
 from deltacli.core.progress import report_items, weighed_step
-from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
+from deltacli.core.units import format_ranges, format_timestamp, name_ranges, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
 from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
@@ -390,7 +390,7 @@ def _require_no_later_ones(
     new = [f.path.version for f in there if f.path.kind is LogFileKind.COMMIT and f.name not in listed]
     if later and new:
         raise errors.Refused(
-            f"{named_ranges('version', later)} of the backup {'is' if len(later) == 1 else 'are'} above version "
+            f"{name_ranges('version', later)} of the backup {'is' if len(later) == 1 else 'are'} above version "
             f"{newest}, the newest of the log, which has commits that the backup lacks",
             code="backup.diverged",
             facts={

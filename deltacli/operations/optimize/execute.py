@@ -224,7 +224,7 @@ class OptimizeOutcome:
 
         if self.versions:
             return Shortfall(code, message, facts, hint)
-        return Refused(message, said_first=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
+        return Refused(message, preamble=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from deltacli.core.errors import FileMissing, NotATable, PermissionRefused, Unreadable
 from deltacli.core.progress import SILENT, Progress, report_items
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import gaps_in, plural, some_of
+from deltacli.core.units import find_gaps, plural, summarize_names
 from deltacli.engine.base import Engine
 from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, BadJson, Schema, read_object, read_schema
@@ -470,7 +470,7 @@ def words_of(usage: Usage) -> str:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    return some_of([*map(str, numbers)], _NAMED)
+    return summarize_names([*map(str, numbers)], _NAMED)
 
 
 def _read_all(
@@ -592,7 +592,7 @@ def _missing_snapshots(storage: ReadStorage, branch: str, files: BranchFiles) ->
     newest = max(numbers, default=0)
     with suppress(FileMissing, ValueError, Unreadable):
         newest = max(newest, int(read_limited(storage, f"{directory}/{_NEWEST_HINT}", 64)))
-    gaps = gaps_in(numbers, min(numbers, default=newest), newest) if newest else []
+    gaps = find_gaps(numbers, min(numbers, default=newest), newest) if newest else []
     if gaps:
         yield Missing(branch, "snapshot", [first for first, _ in gaps])
 

@@ -43,7 +43,7 @@ def choose_kinds(text: str) -> Kinds:
             raise errors.UsageError(
                 f"{errors.parameter('log cat.actions')}: there is no action {name!r}",
                 facts={"known": ", ".join(sorted(KNOWN_ACTIONS))},
-            ).asking(name, near, errors.QUOTED)
+            ).suggest(name, near, errors.QUOTED_SUGGESTION)
     return Kinds(frozenset(chosen), unknown)
 
 

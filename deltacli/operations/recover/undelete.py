@@ -640,7 +640,7 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
             raise errors.Refused(
                 f"the table or {source.name} has changed since the plan was made, and "
                 f"{item.path} is no longer proven to be of this table",
-                said_first=errors.NOTHING_CHANGED,
+                preamble=errors.NOTHING_CHANGED,
                 code=UNPROVEN,
                 hint=errors.command("undelete", sources=list(plan.request.sources), dry_run=True),
             )
