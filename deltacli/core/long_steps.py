@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from deltacli.core.progress import SILENT, Progress, ProgressPlan, Step, WeighedStep, start_plan, weighed_step
-from deltacli.core.units import format_duration, format_size
+from deltacli.core.times import format_duration
+from deltacli.core.units import format_size
 
 LONG_SECONDS = 1_800.0
 """From this estimate on, the engine is named: a cluster needs about a minute for its start and its first jobs."""

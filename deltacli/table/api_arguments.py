@@ -16,7 +16,9 @@ from reprlib import Repr
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deltacli.core import errors
-from deltacli.core.units import require_number, to_epoch_ms
+from deltacli.core.texts import require_bytes_or_text
+from deltacli.core.times import to_epoch_ms
+from deltacli.core.units import require_number
 from deltacli.storage.secrets import without_secrets
 
 Arguments = ParamSpec("Arguments")
@@ -196,7 +198,7 @@ def _meant(fault: errors.DeltacliError, given: Mapping[Key, object]) -> dict[Key
     elif fault.code == "usage.where":
         wrong, near = fault.facts.get("where"), fault.facts.get("meant")
     else:
-        wrong, near = fault.written, fault.near
+        wrong, near = fault.wrong_word, fault.suggestion
 
     def as_meant(value: object) -> object:
         if isinstance(value, list):
@@ -413,7 +415,7 @@ def _require(value: object, name: str, annotation: object) -> None:
     if isinstance(value, int | float):
         require_number(value, name)
     elif isinstance(value, str):
-        errors.require_bytes_or_text(value, name)
+        require_bytes_or_text(value, name)
     if kind.of_elements is None:
         return
     if isinstance(value, Mapping):

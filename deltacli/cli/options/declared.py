@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, ge
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError, command, suggest_parameters
+from deltacli.core.ranges import parse_versions
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
-from deltacli.core.units import (
-    DAY_MS,
-    FRACTION_CODE,
-    parse_duration,
-    parse_names,
-    parse_percentage,
-    parse_versions,
-    to_epoch_ms,
-)
+from deltacli.core.texts import parse_names
+from deltacli.core.times import DAY_MS, parse_duration, to_epoch_ms
+from deltacli.core.units import FRACTION_CODE, parse_percentage
 from deltacli.storage import open_storage
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ import orjson
 import pyarrow as pa
 
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowType, Json
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.log.disputed_readings import SEVERAL_ACTIONS, SEVERAL_OBJECTS
 
 

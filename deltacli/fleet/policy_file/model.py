@@ -18,8 +18,8 @@ from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, Option, option
+from deltacli.core.times import DAY_MS, UNITS_MS, DailyWindow, format_duration
 from deltacli.core.typing import Json
-from deltacli.core.units import DAY_MS, UNITS_MS, DailyWindow, format_duration
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.plan import VacuumRequest

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 from deltacli.core.errors import UsageError, command, nearest_name
 from deltacli.core.hosts import is_loopback
 from deltacli.core.request_fields import Kind
+from deltacli.core.times import DailyWindow, format_duration, parse_duration
 from deltacli.core.typing import Toml
-from deltacli.core.units import DailyWindow, format_duration, parse_duration, parse_percentage, parse_size
+from deltacli.core.units import parse_percentage, parse_size
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.policy_file import model
 from deltacli.operations.vacuum.plan import DeletionLimit
