@@ -221,11 +221,10 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
         if code not in rules and not any(label == TO_DO_LABEL for label, _ in entries):
             family = next((one for one in families if fnmatchcase(code, one)), None)
             exits = re.findall(r"\d+", dict(entries).get("exit code", ""))
-            entries += (
-                [[TO_DO_LABEL, general[family] if family else EXIT_CODES[int(exits[0])].advice]]
-                if family or exits
-                else []
-            )
+            if family:
+                entries.append([TO_DO_LABEL, general[family]])
+            elif exits:
+                entries.append([TO_DO_LABEL, EXIT_CODES[int(exits[0])].advice])
         entries.sort(key=lambda pair: _ORDER.get(pair[0], 1))
         yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
 

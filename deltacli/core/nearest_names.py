@@ -34,7 +34,7 @@ def nearest_name(
 ) -> str | None:
     """Return the known name that is most similar to a name.
 
-    If no name is similar enough, one with the same letters in another order is returned: `itn` for `int`.
+    If no name is similar enough, one with the same letters in another order is returned, such as "int" for "itn".
 
     Args:
         name: The name to look up. A known name is returned as it is.

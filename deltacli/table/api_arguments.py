@@ -106,7 +106,7 @@ class VersionEnds:
 
 def moment_ms(value: object, name: str, *, begins: bool = False) -> int:
     """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC; `begins`: as
-    in `epoch_ms`.
+    in `to_epoch_ms`.
 
     Raises UsageError, also for a datetime without a time zone.
     """

@@ -211,7 +211,7 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bool = False) -> int:
-    """Return the value of an option as epoch milliseconds; `begins`: as in `epoch_ms`.
+    """Return the value of an option as epoch milliseconds; `begins`: as in `to_epoch_ms`.
 
     Raises UsageError, which names the option; for a text that is almost a time, the hint is the same command line with
     the corrected value.
