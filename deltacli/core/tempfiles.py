@@ -1,6 +1,6 @@
 """Temporary files and directories of this process, so that an immediate exit can still remove them.
 
-A second signal ends the process without unwinding, so `with` blocks and `finally` clauses do not run.
+A second signal ends the process without unwinding, so no `with` block cleans up.
 """
 
 from __future__ import annotations
