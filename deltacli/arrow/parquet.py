@@ -37,7 +37,7 @@ _WRITER_DEFAULTS = {"version": "2.6", "data_page_version": "1.0", "use_dictionar
 """The defaults of `pyarrow.parquet.ParquetWriter`, which the compiled writer lacks."""
 
 _FOOTER_TAIL_BYTES = 8
-"""The end of a file: four bytes with the length of the footer, then `PAR1`."""
+"""The end of a file: four bytes with the length of the footer, then the magic number."""
 
 
 class ParquetReader:
@@ -110,6 +110,7 @@ class ParquetReader:
 
     def read_group(self, group: int) -> pa.Table:
         """Return all columns of a row group."""
+        # Here as below, without Arrow's threads: the caller reads several files or row groups at once.
         return self._reader.read_row_group(group, use_threads=False)
 
     def read_all(self) -> pa.Table:
@@ -174,6 +175,7 @@ def read_footer_bytes(source: BinaryFile) -> bytes:
     source.seek(max(footer_end, 0))
 
     length = int.from_bytes(source.read(4), "little")
+    # The length is a claim of the file: it must not make us read before its beginning, or allocate without limit.
     if not 0 < length <= min(footer_end, MAX_FOOTER_BYTES):
         return b""
 

@@ -1,4 +1,4 @@
-"""What every other package uses: errors and exit codes, units, times, the clock, progress, temporary files.
+"""The parts that every other package uses: errors and exit codes, units, times, the clock, progress, temporary files.
 
 Nothing here knows what a table is, and nothing here imports another package of deltacli.
 

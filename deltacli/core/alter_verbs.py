@@ -11,7 +11,7 @@ from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, option
 
 
 class Verb(StrEnum):
-    """What `alter` changes, as it is written behind the table."""
+    """The change that `alter` makes, as it is written behind the table."""
 
     ADD = "add"
     TYPE = "type"

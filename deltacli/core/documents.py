@@ -34,7 +34,7 @@ def loads(data: bytes) -> Json:
     """
     try:
         return orjson.loads(data)
-    except ValueError:
+    except ValueError:  # what only the standard library wrote, only it can read
         return json.loads(data)
 
 

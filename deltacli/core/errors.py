@@ -170,7 +170,7 @@ QUOTED_SUGGESTION = "; did you mean {!r}?"
 
 
 class DeltacliError(Exception):
-    """What failed, the facts that show it, and the next command.
+    """The base of all errors: a message, the facts that show it, and the next command.
 
     Attributes:
         exit_code: The exit code of the command line, which is the same for a whole branch of the tree.
@@ -198,6 +198,7 @@ class DeltacliError(Exception):
         hint: str | None = None,
         table: str | None = None,
     ) -> None:
+        """Make an error. `message` becomes the attribute `reason`; the other parameters are attributes, too."""
         super().__init__(preamble + message)
         self.preamble = preamble
         self.reason = message

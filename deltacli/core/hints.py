@@ -126,6 +126,7 @@ def is_complete_command(line: str, typed_words: Iterable[str]) -> bool:
         typed_words: The words of the command that was run. They are never placeholders: a table can be called FILE.
     """
     for word in shlex.split(line, comments=True):
+        # Placeholders may be parts of words: `--storage-option KEY=VALUE`, `TABLE@N`.
         parts = set(re.split(r"[=,@]", word))
         if word not in typed_words and parts & PLACEHOLDERS:
             return False

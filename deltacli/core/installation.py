@@ -1,4 +1,4 @@
-"""How this program was installed, which extras are there, and the command that adds one."""
+"""Find out how this program was installed and which extras are there, and build the command that adds one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A requirement that also has a condition on the system does not match, and is not
 
 
 class _Origin(NamedTuple):
-    """Where deltacli was installed from.
+    """The place that deltacli was installed from.
 
     Attributes:
         name: A directory, an archive, or the name of the package on an index.
@@ -68,6 +68,7 @@ def find_extras() -> dict[str, bool]:
 
 def _extras_to_name(wanted: str) -> set[str]:
     """Return the extras that a tool has to be installed with: uv removes the packages of those that are not named."""
+    # Extras that are only partly there are not named: uv would install the rest of them.
     extras = {extra for extra, is_installed in find_extras().items() if is_installed}
     if wanted in _SPARK_EXTRAS:
         extras -= _SPARK_EXTRAS

@@ -45,6 +45,7 @@ def nearest_name(
     Returns:
         The name as it is in `known`, or None if there is no similar one.
     """
+    # Later names win where keys are equal: two columns that differ in case only are both good suggestions.
     names_by_key = {candidate.lower() if ignores_case else candidate: candidate for candidate in known}
     key = name.lower() if ignores_case else name
     if not key or key in names_by_key:

@@ -154,6 +154,7 @@ def report_items(
 
     start_step = partial(progress.step, what, unit=unit, total=total)
     if shows_nothing(progress):
+        # The step is announced, and over. A generator around each item would cost time for nobody.
         with start_step():
             return items
     return _advance_by_count(items, start_step, every)

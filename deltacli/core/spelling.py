@@ -184,6 +184,7 @@ class Spelling:
         """Fill the name of the table into a hint that has `{table}`, `{table}/NAME` or `{parent}`."""
         if _is_filled(hint):
             return hint
+        # Made anew, not replaced in the text: arguments and options may contain braces, too.
         if isinstance(hint, Command) and hint.table == TABLE_PLACEHOLDER:
             return self.command(hint.operation, table, hint.arguments, hint.options)
         if "deltacli " in hint:  # a command line, from a place that does not ask for a spelling
@@ -216,7 +217,7 @@ class ShellSpelling(Spelling):
         if isinstance(value, Mapping):
             value = " ".join(f"{key}={inner}" for key, inner in value.items())
         if isinstance(value, list):
-            (value,) = value
+            (value,) = value  # a list of several items becomes several options before it gets here
         return f"--{option} {value}"
 
     def command(

@@ -73,6 +73,7 @@ def cut_middle(text: str) -> str:
     """Return a text without its middle if it is too long to read, such as a path of megabytes in a hostile log."""
     if len(text) <= _LONGEST_TEXT:
         return text
+    # The end is kept, too: a path ends with the name of its file.
     half = _LONGEST_TEXT // 2
     return f"{text[:half]} [... {len(text) - 2 * half:,} characters ...] {text[-half:]}"
 

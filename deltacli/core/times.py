@@ -81,6 +81,7 @@ class DailyWindow(NamedTuple):
 
     def remaining_ms(self, now_ms: int) -> int:
         """Return how long the window is still open at a time in epoch milliseconds; 0 if it is closed."""
+        # The remainder is right also past midnight: from 22:00 to 06:00 are -16 hours, which is 8 hours of a day.
         length_ms = (self.end_ms - self.begin_ms) % DAY_MS or DAY_MS
         elapsed_ms = (now_ms - self.begin_ms) % DAY_MS
         return max(0, length_ms - elapsed_ms)
@@ -100,6 +101,7 @@ def to_epoch_ms(moment: datetime, *, begins: bool = False) -> int:
     """
     since_epoch = moment - EPOCH
     if begins:
+        # Division rounds down, also for negative numbers, so the negated quotient of the negation is rounded up.
         return -(-since_epoch // _MILLISECOND)
     return since_epoch // _MILLISECOND
 
@@ -126,6 +128,7 @@ def format_moment(timestamp_ms: int) -> str:
 def format_age(timestamp_ms: int, now_ms: int) -> str:
     """Format how long ago a time was: `3 days ago`, `in 2 hours`, `now`."""
     seconds = abs(now_ms - timestamp_ms) // 1000
+    # The largest unit alone: "3 days ago" is read at a glance, "3 days, 2 hours and 5 minutes ago" is not.
     for unit_seconds, unit in _AGE_UNITS:
         if seconds >= unit_seconds:
             amount = plural(seconds // unit_seconds, unit)
@@ -157,8 +160,9 @@ def parse_duration(text: str, where: str, unit: str | None = None) -> int:
 
 def format_duration(duration_ms: int) -> str:
     """Format a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`, `0s`."""
-    if duration_ms == 0:
+    if duration_ms == 0:  # every unit divides it
         return "0s"
+    # Weeks are left out, so that 14d and 15d can be compared at a glance.
     unit = next(unit for unit, length in DURATIONS_MS.items() if unit != "w" and duration_ms % length == 0)
     return f"{duration_ms // DURATIONS_MS[unit]}{unit}"
 
@@ -203,6 +207,7 @@ def _near_duration(text: str) -> str | None:
 
     number = match[1]
     word = match[2].removesuffix("s")
+    # A year has no unit in `parse_duration`, but the number of days is clear enough for a suggestion.
     if word in ("y", "year"):
         return f"{365 * int(number)}d"
     unit = nearest_name(word, (*UNITS_MS, *_SHORT_UNITS))

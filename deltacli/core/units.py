@@ -26,6 +26,7 @@ _SINGULAR_VERBS = {"have": "has", "are": "is", "were": "was", "do": "does", "nee
 def format_size(size_bytes: int) -> str:
     """Format a number of bytes for people: `3.2 GiB`."""
     value = float(size_bytes)
+    # A size above the last unit stays in it: logs can claim any number of bytes.
     for unit in SIZE_UNITS:
         if abs(value) < 1024 or unit == SIZE_UNITS[-1]:
             break
