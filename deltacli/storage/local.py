@@ -488,7 +488,7 @@ def _open(place: str, flags: int = 0) -> int:
         return descriptor
     os.close(descriptor)
     raise errors.StorageFailed(
-        "it is not a regular file", said_first=f"{place} cannot be read: ", hint=f"ls -ld {shlex.quote(place)}"
+        "it is not a regular file", preamble=f"{place} cannot be read: ", hint=f"ls -ld {shlex.quote(place)}"
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
@@ -239,8 +239,8 @@ class _SpellingSearch:
         if not len(names):
             return nothing
 
-        pairs = grouped(pa.table({"name": names, "text": texts}), ["name", "text"], [])
-        per_name = grouped(pairs, ["name"], [("text", "count")])
+        pairs = aggregate_rows(pa.table({"name": names, "text": texts}), ["name", "text"], [])
+        per_name = aggregate_rows(pairs, ["name"], [("text", "count")])
         has_several = pc.greater(per_name["text_count"], 1)
         plain = pa.concat_arrays([nothing, *self._plain])
         is_contested = pc.or_(has_several, pc.is_in(per_name["name"], value_set=plain))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.errors import CheckpointUnreadable, MemoryExhausted
-from deltacli.core.machine import is_exhaustion, stop_if_exhausted
+from deltacli.core.memory import is_out_of_memory, raise_if_out_of_memory
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
 from tests.support.in_memory import MemoryStorage
@@ -97,11 +97,11 @@ def test_validate_reports_no_finding_for_want_of_memory(level: str) -> None:
     ids=repr,
 )
 def test_memory_errors_are_distinguished_from_invalid_bytes(fault: BaseException, *, expected: bool) -> None:
-    assert expected == is_exhaustion(fault)
+    assert expected == is_out_of_memory(fault)
 
 
 def test_an_error_of_invalid_bytes_does_not_end_the_run() -> None:
-    stop_if_exhausted(CheckpointUnreadable("damaged"))
+    raise_if_out_of_memory(CheckpointUnreadable("damaged"))
 
 
 def limited(limit_bytes: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

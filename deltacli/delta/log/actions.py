@@ -24,7 +24,7 @@ import orjson
 
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
 from deltacli.core.typing import Json
-from deltacli.core.units import has_bytes
+from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.log.disputed_readings import SEVERAL_ACTIONS, SEVERAL_OBJECTS
 
 
@@ -677,7 +677,7 @@ def require_free(metadata: Mapping[str, str]) -> None:
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise _refused(f"{key!r} with the value {value!r}", {"expected": "strings as key and value"})
-        if not key or not has_bytes(key) or not has_bytes(value):
+        if not key or not is_utf8_encodable(key) or not is_utf8_encodable(value):
             raise _refused(
                 f"{key!r} with the value {value!r}", {"expected": "strings in UTF-8, and a key that is not empty"}
             )

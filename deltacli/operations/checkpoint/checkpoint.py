@@ -22,9 +22,9 @@ from deltacli.core.errors import (
     Refused,
     Unreadable,
     UsageError,
-    adding,
     command,
     parameter,
+    suggest_parameters,
 )
 from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.units import plural, short_repr
@@ -396,7 +396,7 @@ def _is_form(instance: segment.CheckpointInstance, request: CheckpointRequest, l
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.parts is not None and layout is not Layout.MULTI_PART:
         wanted = parameter("checkpoint.layout", "multi-part")
-        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=adding(wanted))
+        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=suggest_parameters(wanted))
     if request.parts is not None and request.parts < 2:
         raise UsageError(
             f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"
@@ -409,7 +409,7 @@ def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.v2_top != TopFile.JSON and layout is not Layout.V2:
         raise UsageError(
             f"{parameter('checkpoint.v2_top')} requires {parameter('checkpoint.layout', 'v2')}",
-            hint=adding(parameter("checkpoint.layout", "v2")),
+            hint=suggest_parameters(parameter("checkpoint.layout", "v2")),
         )
     if request.rows_per_file is not None and layout is Layout.CLASSIC:
         raise UsageError(

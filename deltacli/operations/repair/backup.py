@@ -26,7 +26,7 @@ from deltacli.core.errors import (
     VersionAbsent,
     command,
 )
-from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
+from deltacli.core.units import format_ranges, format_timestamp, name_ranges, plural
 from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,
@@ -402,7 +402,7 @@ def _not_as_left(what: str, kept: BackupFile, uri: str) -> Refused:
     """Return the refusal to replace a file of which nothing proves that it is the one of the repair."""
     return Refused(
         what,
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="repair.not-as-left",
         facts={"kept copy": f"{uri.rstrip('/')}/{kept.kept}"},
         hint=command("validate", level="footers"),
@@ -460,7 +460,7 @@ def _put(source: ReadStorage, one: Put, storage: Storage) -> None:
 def _changed(path: str) -> Refused:
     return Refused(
         f"{path} is another file than when the plan was made",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="repair.plan-stale",
         hint=command("repair", dry_run=True),
     )
@@ -511,7 +511,7 @@ def _require_no_gap(present: int, waiting: Iterable[BackupFile]) -> None:
 def _log_moved_on(what: str) -> Refused:
     return Refused(
         what,
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="repair.log-moved-on",
         facts={"why": "a mixture of two pasts of the log would be a state that never existed"},
         hint=command("history", limit=10),
@@ -566,9 +566,9 @@ def _require_rebuilt(
     lost = sorted(set(kept[0].reconstructable) - set(kept[1].reconstructable))
     if lost:
         raise Refused(
-            f"{named_ranges('version', lost)} could not be rebuilt any more, because "
+            f"{name_ranges('version', lost)} could not be rebuilt any more, because "
             f"{min(doubtful & put)} of the backup is damaged and the log does not have the commits to do without it",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="repair.undo-loses-versions",
             facts={
                 "compared": f"the versions that the log rebuilds now, {format_ranges(before.reconstructable)}, with "

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.pools import ThreadPool
 from deltacli.sharing.configuration.directory_access import (
     Inherited,
