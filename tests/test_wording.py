@@ -17,6 +17,7 @@ CUTTING = {"endswith", "find", "index", "partition", "removeprefix", "removesuff
 PATTERNS = {"findall", "fullmatch", "match", "search"}
 OF_OTHERS = {
     "cli/usage.py": {"_meant", "_value_for"},  # click
+    "core/memory.py": {"_says_out_of_memory", "build_memory_error"},  # pyarrow
     "core/request_fields.py": {"call"},  # Python, of a call with an unknown field
     "delta/log/actions.py": {"is_cut_off"},  # Python's decoder
     "engine/spark/cluster.py": {"explain", "is_too_large"},
