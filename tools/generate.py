@@ -32,6 +32,7 @@ from tools.reference_pages import cell, environment_rows, render_errors_page, re
 from tools.rules_page import render_rules_pages, repair_outcomes
 from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
+from tools.sharing_keys import sharing_key_tables
 from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
 
@@ -119,6 +120,9 @@ def files() -> dict[str, str]:
         "docs/modules.md": render_module_index(ROOT / "deltacli"),
         **{f"docs/{name}": page for name, page in render_rules_pages().items()},
         "docs/scripting.md": scripting,
+        "docs/sharing-recipients.md": fill(
+            (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8"), sharing_key_tables()
+        ),
         **{name: pinned((ROOT / name).read_text(encoding="utf-8")) for name in PINNED},
         "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),
         **{f"docs/{name}": page for name, page in render_reference(root, environment).items()},

@@ -17,16 +17,16 @@ from deltacli.cli.options.configuration import _KEYS, Variable
 from deltacli.fleet.policy_file import model
 from deltacli.sharing.client import faults as guards
 from deltacli.sharing.configuration import secrets as profiles
-from deltacli.sharing.configuration import shares_yaml as settings
+from deltacli.sharing.configuration import settings
 
 ROOT = Path(deltacli.__file__).parent
 PARSERS = {
-    settings: "sharing/configuration/",
-    profiles: "sharing/configuration/",
-    guards: "sharing/client/faults.py",
-    model: "fleet/policy_file/",
+    settings: ("sharing/configuration/settings.py", "sharing/configuration/server_settings.py"),
+    profiles: ("sharing/configuration/secrets.py",),
+    guards: ("sharing/client/faults.py",),
+    model: ("fleet/policy_file/",),
 }
-"""The modules whose classes have the settings -> the package or module that only parses them."""
+"""The modules whose classes have the settings -> the packages and modules that only parse them."""
 
 
 @dataclass
@@ -38,9 +38,9 @@ class Code:
     keys: set[str] = field(default_factory=set)
     """What is looked up in something named `settings`."""
 
-    def is_read(self, name: str, parsers: str | None = None) -> bool:
+    def is_read(self, name: str, parsers: tuple[str, ...] = ()) -> bool:
         """Return True if a function outside the parsers reads an attribute, and other code names that function."""
-        readers = {place for place in self.reads[name] if parsers is None or not place[0].startswith(parsers)}
+        readers = {place for place in self.reads[name] if not place[0].startswith(parsers)}
         return any(not function or self.names[function] - {(module, function)} for module, function in readers)
 
 
@@ -115,6 +115,6 @@ def test_a_setting_that_only_a_parser_or_a_function_without_callers_reads_is_not
     (tmp_path / "sharing/a.py").write_text("\n".join(lines))
     (tmp_path / "sharing/parser.py").write_text("def parse(limits): return limits.rate\nparse(None)")
 
-    found = [_code(tmp_path).is_read(name, "sharing/parser.py") for name in ("depth", "size", "rate")]
+    found = [_code(tmp_path).is_read(name, ("sharing/parser.py",)) for name in ("depth", "size", "rate")]
 
     assert [False, True, False] == found

@@ -16,7 +16,8 @@ import orjson
 from deltacli.core.errors import NotATable, UsageError, command
 from deltacli.core.typing import Json
 from deltacli.sharing.configuration.fields import CODE, USUAL
-from deltacli.sharing.configuration.shares_yaml import TOP_KEYS, Keys, ShareKey
+from deltacli.sharing.configuration.keys import FORMAT_VERSION, TOP_KEYS, Keys, ShareKey
+from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.model import AccessMode, Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.signing.choose import Proxy
 from deltacli.storage import LocalStorage, PathKind
@@ -88,8 +89,8 @@ _FILE = """\
 {schema}# What a Delta Sharing server shares: {serve}
 # A running server applies a change of this file within a second. To open every table before:
 # {check}
-version: 1
-host: localhost   # for other machines the server needs ssl, or a proxy with https
+version: {version}
+host: {host}   # for other machines the server needs ssl, or a proxy with https
 port: 8080
 # publicUrl: https://share.example.com   # the address in profiles, where it is another one
 # To add a recipient: {add}
@@ -146,6 +147,8 @@ def starting_configuration(file: str, tables: Sequence[StartedTable], schema: st
     config = {} if file == USUAL else {"config": file}
     return _FILE.format(
         schema="" if schema is None else f"# yaml-language-server: $schema=./{schema}\n",
+        version=FORMAT_VERSION,
+        host=Settings.host,
         serve=_one_line(command("share serve", config=file)),
         check=_one_line(command("share check", **config)),
         add=_one_line(command("share recipient add", "NAME", grant=tables[0].share, **config)),
@@ -211,10 +214,16 @@ def _mapping(keys: Keys) -> dict[str, Json]:
     found = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: {"description": key.meaning, **_value(key)} for name, key in keys.items()},
+        "properties": {name: {"description": _describe(key), **_value(key)} for name, key in keys.items()},
     }
     required = [name for name, key in keys.items() if key.is_required]
     return found | {"required": required} if required else found
+
+
+def _describe(key: ShareKey) -> str:
+    """Return the meaning of a key with its default."""
+    default = f"{key.default:,}" if type(key.default) is int else key.default_text
+    return key.meaning if default is None else f"{key.meaning} Default: {default}."
 
 
 def _value(key: ShareKey) -> dict[str, Json]:
@@ -224,7 +233,7 @@ def _value(key: ShareKey) -> dict[str, Json]:
         case "flag":
             return _FLAG
         case "number":
-            least, most = key.limits or (0, 2**53)
+            least, most = key.limits
             return {"type": ["integer", "null"], "minimum": least, "maximum": most}
         case "proxy":
             return {"enum": [True, False, *map(str, Proxy), None]}

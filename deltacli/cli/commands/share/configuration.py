@@ -25,7 +25,7 @@ from deltacli.core.request_fields import Option
 from deltacli.core.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.signing.keys import ServerKeys
 
 EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 7, 70), "rotate": (0, 2, 4, 7, 70)}
