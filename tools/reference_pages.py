@@ -51,7 +51,7 @@ GUIDES: Mapping[str, str] = {
     "validate": "validate.md",
     "widen-type": "widen-type.md",
 }
-"""Command or group -> where it is explained with examples."""
+"""Command or group -> where it is explained with examples, if it is."""
 
 
 def render_reference(root: Command, environment: Mapping[str, str]) -> dict[str, str]:
@@ -94,10 +94,11 @@ def _rows(command: Command) -> Iterator[str]:
 
 def _page(command: Command, environment: Mapping[str, str]) -> list[str]:
     """Return the page of a command, or of a group with all commands below it."""
-    guide = GUIDES[command.name]
-    title = (DOCS / guide.partition("#")[0]).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-    others = "[Global options](../commands.md#global-options) · [All commands](../commands.md)"
-    links = f"With examples: [{title}](../{guide}) · {others}"
+    links = "[Global options](../commands.md#global-options) · [All commands](../commands.md)"
+    guide = GUIDES.get(command.name)
+    if guide is not None:
+        title = (DOCS / guide.partition("#")[0]).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        links = f"With examples: [{title}](../{guide}) · {links}"
     if not command.children:
         return [f"# `{_usage(command)}`", "", links, "", *_body(command, environment)]
     lines = [f"# `deltacli {command.name}`", "", command.summary, "", links, ""]
