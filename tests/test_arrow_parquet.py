@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.arrow import batches as arrow_parquet
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow import parquet as arrow_parquet
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.work.parquet_writing import ParquetStream
 
 ROWS = pa.table(

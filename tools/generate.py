@@ -17,7 +17,7 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
-from deltacli.core.errors import ShellSpelling, spelled
+from deltacli.core.errors import ShellSpelling, use_spelling
 from deltacli.core.release import VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.spark.care.fact_rows import FACTS, TABLE
@@ -93,7 +93,7 @@ def pinned(text: str) -> str:
     return re.sub(r"(deltacli/deltacli[@:]v?|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
 
 
-@spelled(ShellSpelling())
+@use_spelling(ShellSpelling())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
     root = read_tree()
@@ -154,5 +154,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    with spelled(ShellSpelling()):
+    with use_spelling(ShellSpelling()):
         sys.exit(main(sys.argv[1:]))

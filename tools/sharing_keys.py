@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.core.units import format_duration, format_limit
+from deltacli.core.units import format_duration, format_size_limit
 from deltacli.sharing.configuration.keys import LIMIT_KEYS, SERVER_KEYS, Keys, ShareKey
 
 
@@ -32,7 +32,7 @@ def _format_default(key: ShareKey) -> str:
         return ""
     if key.unit is None or not isinstance(key.default, int):
         return key.default_text
-    larger = format_limit(key.default) if key.unit == "bytes" else format_duration(key.default)
+    larger = format_size_limit(key.default) if key.unit == "bytes" else format_duration(key.default)
     return f"{key.default_text} ({larger})"
 
 

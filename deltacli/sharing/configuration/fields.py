@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltacli.core.errors import UsageError, command, install_command, nearest_name, quoted
+from deltacli.core.errors import UsageError, command, install_command, nearest_name, quote_word
 from deltacli.sharing.protocol.names import LONGEST_NAME
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -227,7 +227,7 @@ class ConfigurationFile:
             data = self.path.read_bytes()
         except (OSError, ValueError) as fault:
             reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-            facts, hint = {}, f"ls -l {quoted(str(self.path))}"
+            facts, hint = {}, f"ls -l {quote_word(str(self.path))}"
             if isinstance(fault, FileNotFoundError) and len(self.files) == 1:
                 facts["instead"] = f"local tables can be served without a configuration: {command('share serve', '.')}"
                 hint = command("share init", ".")

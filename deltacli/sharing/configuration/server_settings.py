@@ -6,7 +6,7 @@ import re
 from functools import partial
 from urllib.parse import urlsplit
 
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.sharing.configuration.fields import Fields
 from deltacli.sharing.configuration.keys import (
     ASYNC_KEYS,

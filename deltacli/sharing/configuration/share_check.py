@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, command, parameter
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json

@@ -34,7 +34,7 @@ import orjson
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import epoch_ms, format_timestamp
+from deltacli.core.units import format_timestamp, to_epoch_ms
 from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
@@ -327,7 +327,7 @@ def parse_timestamp(text: str, name: str) -> int:
         raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)")
     try:
         moment = datetime.fromisoformat(text.upper())
-        return epoch_ms(moment, begins=name == "startingTimestamp")
+        return to_epoch_ms(moment, begins=name == "startingTimestamp")
     except (ValueError, OverflowError):
         raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)") from None
 

@@ -19,7 +19,7 @@ from deltacli.cli.running.starting_file import (
     write_new,
     write_schema,
 )
-from deltacli.cli.terminal.shell import quoted
+from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_duration, parse_duration
@@ -66,7 +66,7 @@ def share_init(
     result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
     result.most = settle_limit(run, None)
     run.write(result)
-    run.say_next(f"deltacli share recipient add NAME --grant {quoted(tables[0].share)}", also_in_pipe=True)
+    run.say_next(f"deltacli share recipient add NAME --grant {quote_word(tables[0].share)}", also_in_pipe=True)
     if failures:
         raise Exit(PartlyDone.exit_code)
 
@@ -190,6 +190,6 @@ def _key_file_of(configuration: Configuration) -> Path:
             f"{configuration.path} names no key file, so the server makes a new key at each start",
             code="share.keys",
             facts={"missing": "keyFile: keys.json"},
-            hint=f"deltacli share serve --config {quoted(str(configuration.path))}",
+            hint=f"deltacli share serve --config {quote_word(str(configuration.path))}",
         )
     return file
