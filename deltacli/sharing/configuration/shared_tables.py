@@ -35,7 +35,13 @@ _NAMESPACE = uuid.UUID("6d5b7a0e-6a0b-4d0c-9a53-0c7b7d9f3c11")
 
 @dataclass
 class CatalogReader:
-    """Collects shares from several files. `lines` has the place of each table, by its full name in lower case."""
+    """Collects the shares of several files.
+
+    Attributes:
+        open_store: Opens the stores in which wildcards are looked up. With None, wildcards match nothing.
+        has_wildcards: Whether a wildcard was read.
+        lines: The place of each table (`file:line`), by its full name in lower case.
+    """
 
     open_store: OpenStore | None
     has_wildcards: bool = False
@@ -66,19 +72,22 @@ class CatalogReader:
 
     def options_of(self, fields: Fields, inherited: Mapping[str, str]) -> Mapping[str, str]:
         """Return the options of the store for what is below, with references to secrets resolved. Raises UsageError."""
-        given = fields.fields("storageOptions")
-        if given is None:
+        storage_options = fields.fields("storageOptions")
+        if storage_options is None:
             return inherited
+
         options = dict(inherited)
-        for key in given:
-            value, is_clear = given.secret(key)
+        for key in storage_options:
+            value, is_clear = storage_options.secret(key)
             if value is None:
+                # An option that is null here is not inherited from above.
                 options.pop(key, None)
                 continue
             if is_clear and is_secret_name(key):
                 message = f"the secret {key} is in clear text; ${{NAME}} and file:PATH refer to it elsewhere"
-                given.source.note(given.line_of(key), message)
+                storage_options.source.note(storage_options.line_of(key), message)
             options[key] = value
+
         remember_secrets(options)
         return options
 
@@ -93,7 +102,17 @@ class CatalogReader:
         return SharedSchema(share_name, name, tuple(tables))
 
     def _tables(self, fields: Fields, above: tuple[str, str], inherited: Inherited) -> list[SharedTable]:
-        """Return the tables of an entry: one, or those that its wildcard matches."""
+        """Return the tables of an entry: one, or those that its wildcard matches.
+
+        Args:
+            fields: The entry.
+            above: The names of the share and of the schema.
+            inherited: What the schema passes on.
+
+        Raises:
+            UsageError: If the entry is wrong.
+            StorageFailed: If the directories of a wildcard cannot be listed.
+        """
         fields.require_known(TABLE_KEYS)
         location = _location(fields)
         below = self.inherit(fields, inherited)
@@ -101,6 +120,7 @@ class CatalogReader:
             if DIRECTORY in (fields.text("name") or ""):
                 raise fields.fault("name", f"contains {DIRECTORY}, but location has no wildcard")
             return [self._table(fields, above, fields.required("name"), location, below)]
+
         self.has_wildcards = True
         if "id" in fields:
             raise fields.fault("id", "is the same for all tables of a wildcard", hint="omit id")
@@ -109,12 +129,13 @@ class CatalogReader:
             raise fields.fault("name", f"is the same for all tables of a wildcard; it must contain {DIRECTORY}")
         if self.open_store is None:
             return []
-        found = _find_directories(fields, location, below.options, self.open_store)
-        return [
-            self._table(fields, above, pattern.replace(DIRECTORY, one.directory), one.location, below)
-            for one in found
-            if self._is_nameable(fields, pattern.replace(DIRECTORY, one.directory), one.location)
-        ]
+
+        tables = []
+        for match in _find_directories(fields, location, below.options, self.open_store):
+            name = pattern.replace(DIRECTORY, match.directory)
+            if self._is_nameable(fields, name, match.location):
+                tables.append(self._table(fields, above, name, match.location, below))
+        return tables
 
     @staticmethod
     def _is_nameable(fields: Fields, name: str, location: str) -> bool:
@@ -213,30 +234,38 @@ def _is_wildcard(location: str) -> bool:
     return "*" in location
 
 
-def _find_directories(
-    fields: Fields, location: str, options: Mapping[str, str], open_store: Callable[[str, Mapping[str, str]], Storage]
-) -> list[_Match]:
-    """Return the tables that a wildcard matches, by the name of their directory. Directories without a log are left
-    out.
+def _find_directories(fields: Fields, location: str, options: Mapping[str, str], open_store: OpenStore) -> list[_Match]:
+    """Return the tables that a wildcard matches, by the name of their directory.
 
-    Raises UsageError for more than one directory with a wildcard, and StorageFailed where the store cannot be listed.
+    Directories without a log are left out. Each takes a request, so they are looked for in parallel.
+
+    Raises:
+        UsageError: If more than one directory of the location has a wildcard.
+        StorageFailed: If the store cannot be listed.
     """
-    prefix, pattern, rest = _split(fields, location)
+    prefix, pattern, below = _split(fields, location)
     store = open_store(prefix, options)
-    matches = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    expression = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
     try:
-        names = [name for name in store.list_directories("") if matches.fullmatch(name) and not name.startswith("_")]
+        directories = list(store.list_directories(""))
     except FileMissing:
-        names = []
+        directories = []
+    names = [name for name in directories if expression.fullmatch(name) and not name.startswith("_")]
 
     def has_log(name: str) -> bool:
-        return store.kind_of("/".join(filter(None, (name, rest, "_delta_log")))) is PathKind.DIRECTORY
+        return store.kind_of(_join(name, below, "_delta_log")) is PathKind.DIRECTORY
 
     with ThreadPool(store.capabilities.parallel_reads) as pool:
-        found = [name for name, is_table in zip(names, pool.map(has_log, names), strict=True) if is_table]
-    if not found:
+        is_table = dict(zip(names, pool.map(has_log, names), strict=True))
+    tables = [name for name in names if is_table[name]]
+    if not tables:
         fields.source.note(fields.line_of("location"), f"no table matches {location}")
-    return [_Match(name, "/".join(filter(None, (prefix.rstrip("/"), name, rest)))) for name in found]
+    return [_Match(name, _join(prefix.rstrip("/"), name, below)) for name in tables]
+
+
+def _join(*parts: str) -> str:
+    """Return the parts of a path that are not empty, joined."""
+    return "/".join(filter(None, parts))
 
 
 def _split(fields: Fields, location: str) -> tuple[str, str, str]:

@@ -53,7 +53,8 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.sharing.configuration.starting import named_tables, shares_schema, starting_configuration
+    from deltacli.sharing.configuration.file_schema import shares_schema
+    from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
