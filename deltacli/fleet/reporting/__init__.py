@@ -1,5 +1,5 @@
 """The status of a fleet in other forms: a page, findings of all tables, metrics, a webhook.
 
-Every form is made from the `FleetStatus` that `deltacli.fleet.status` computes, and none of them
-opens a table.
+Start with `page.py` and `monitoring.py`, which are made from the `FleetStatus` that
+`deltacli.fleet.status` computes.
 """

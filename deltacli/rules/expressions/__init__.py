@@ -1,4 +1,4 @@
 """Rules about the SQL that a table keeps, and about rows that break it.
 
-Ids begin with `constraint`, `default`, `generated`, `identity`, `invariant` or `notnull`.
+Most ids begin with `constraint`, `default`, `generated`, `identity`, `invariant` or `notnull`.
 """

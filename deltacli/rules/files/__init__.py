@@ -1,4 +1,4 @@
 """Rules about data files, deletion vectors, and what a listing of the table shows.
 
-Ids begin with `data`, `dv` or `storage`.
+Most ids begin with `data`, `dv` or `storage`.
 """

@@ -1,4 +1,4 @@
 """Rules about the files of the log and their history.
 
-Ids begin with `log`, `commit`, `hint`, `crc`, `ict`, `compaction` or `catalog`.
+Most ids begin with `amt`, `catalog`, `commit`, `compaction`, `crc`, `hint`, `history`, `ict` or `log`.
 """
