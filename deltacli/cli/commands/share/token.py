@@ -19,7 +19,7 @@ from deltacli.core.units import format_duration, parse_duration, plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
 
     Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
