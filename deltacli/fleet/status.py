@@ -299,7 +299,8 @@ def _brief(step: StepStatus) -> str:
         return f"{step.kind} lacks consent = true in the policy"
     said = step.kind if step.state == "findings" else f"{step.kind} {step.state}"
     lost = sorted(LOSING & _rules_of(step)) if step.is_unreadable else []  # else the message has them
-    return ", ".join([f"{said}: {step.message.partition('; to accept: ')[0]}", *lost])
+    problem = step.message.partition("; to accept: ")[0]  # layout: the page of a fleet has no room for the advice
+    return ", ".join([f"{said}: {problem}", *lost])
 
 
 def _rules_of(step: StepStatus) -> set[str]:

@@ -16,8 +16,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-import pyarrow as pa
-
 from deltacli.core import errors
 from deltacli.core.texts import require_path
 from deltacli.storage.base import (
@@ -181,6 +179,8 @@ class LocalStorage:
             raise _translate(fault, place) from fault
 
     def open(self, path: str) -> Any:
+        import pyarrow as pa  # here, because commands that read logs only, as `history`, need no pyarrow: 100 ms
+
         place = self._at(path)
         try:
             descriptor, real = self._open(path)

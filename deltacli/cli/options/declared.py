@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deltacli.core.machine import Clock
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.table.api_arguments import VersionTime
     from deltacli.table.handle import TableHandle
 

@@ -23,7 +23,8 @@ from deltacli.core.times import EARLIEST_PLAUSIBLE_MS
 from deltacli.core.typing import ArrowArray, ArrowField, Json
 from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
 from deltacli.delta.encoding.ndjson import parse_ndjson
-from deltacli.delta.log.actions import Action, json_type, missing, schema_of_action, shown, wrong_type
+from deltacli.delta.log.action_schemas import schema_of_action
+from deltacli.delta.log.actions import Action, json_type, missing, shown, wrong_type
 from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
 from deltacli.delta.paths.spelling import canonical, canonical_column, decode_column
 

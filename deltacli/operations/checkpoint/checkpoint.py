@@ -56,6 +56,7 @@ from deltacli.table.ambiguous_files import (
     find_reading_refusal,
 )
 from deltacli.table.api_arguments import optional_version
+from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
@@ -276,11 +277,13 @@ def plan_for_version(
     accepted: Refusal | None = None
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
-        settled = settle_repeated_files(snapshot)
+        # One pass over the paths of the checkpoint answers both questions.
+        checkpoint_paths = examine_checkpoint_paths(snapshot)
+        settled = settle_repeated_files(snapshot, checkpoint_paths)
         if settled is not snapshot:
             notes += (f"the checkpoint that the version is read from has a live file twice [{REPEATED_IN_CHECKPOINT}]",)
         snapshot = settled
-        ambiguous = find_ambiguous_files(snapshot)
+        ambiguous = find_ambiguous_files(snapshot, checkpoint_paths)
         accepted = _find_accepted_refusal(snapshot, ambiguous, force=request.force)
         if accepted is not None:
             notes += (f"{accepted.message} [{accepted.code}]", *_notes_of_dot_segments(ambiguous))

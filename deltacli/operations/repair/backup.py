@@ -412,11 +412,23 @@ def _not_as_left(what: str, kept: BackupFile, uri: str) -> Refused:
 
 
 def _has_expired(kept: BackupFile, noted: BackupManifest, listing: LogListing, oldest: int) -> bool:
-    """Return True for a commit that was repaired, and has expired since: the log begins later now."""
+    """Return True for a commit that was repaired, and has expired since: the log begins later now.
+
+    A repair that was killed has not noted the files of the log. A commit of its backup that is gone, below every
+    version that can be rebuilt, stays away too: it would come back damaged, and no version needs it.
+
+    Args:
+        kept: A file of the backup.
+        noted: The manifest of the backup.
+        listing: The log as it is now.
+        oldest: The oldest version that can be rebuilt from it.
+    """
     name = kept.path.removeprefix(f"{LOG_DIRECTORY}/")
     path = parse_log_path(name)
-    is_commit = kept.path == log_location(name) and path.kind is LogFileKind.COMMIT
-    return is_commit and name in (noted.log or ()) and path.version not in listing.commits and path.version < oldest
+    if kept.path != log_location(name) or path.kind is not LogFileKind.COMMIT:
+        return False
+    was_there = noted.log is None or name in noted.log
+    return was_there and path.version not in listing.commits and path.version < oldest
 
 
 def _paths_without_hint(plan: UndoPlan) -> list[str]:

@@ -18,7 +18,7 @@ from deltacli.delta.log.state import CHANGE_FEED
 from deltacli.rules.framework.repairs import recover_command, row_of
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.secrets import others_may_read
-from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
+from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.model import AccessMode, Problem, SharedTable
 from deltacli.sharing.protocol.parameters import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access

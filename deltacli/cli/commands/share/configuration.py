@@ -25,7 +25,7 @@ from deltacli.core.request_fields import Option
 from deltacli.core.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.signing.keys import ServerKeys
 
 EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 7, 70), "rotate": (0, 2, 4, 7, 70)}
@@ -53,7 +53,8 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.sharing.configuration.starting import named_tables, shares_schema, starting_configuration
+    from deltacli.sharing.configuration.file_schema import shares_schema
+    from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}

@@ -23,7 +23,7 @@ from deltacli.core.units import plural
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
     from deltacli.sharing.server.services import Overrides
     from deltacli.sharing.server.serving import MakeService, Sockets

@@ -20,7 +20,7 @@ from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
 
     Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
