@@ -39,6 +39,8 @@ PAIMON_OPTION = "paimon"
 _OPENING_PARAMETERS = ("allow_external", "storage_options")
 """Options of every command that in Python are parameters of `open_table`."""
 
+_VERSION_PARAMETERS = ("version", "timestamp")
+
 _TWO_WORD_GROUPS = ("catalog", "doctor", "log", "schema")
 """Groups whose commands take the table after the second word: `deltacli log expire TABLE`."""
 
@@ -158,26 +160,17 @@ class Spelling:
         if not _has_method(operation, options):
             return Command("")
 
-        opening_options = {name: options[name] for name in _OPENING_PARAMETERS if name in options}
         not_of_method = (*_OPENING_PARAMETERS, *OMITTED_OPTIONS, PAIMON_OPTION)
         method_options = {name: value for name, value in options.items() if name not in not_of_method}
-
-        method = method_name(operation)
-        if operation == "read":  # Python reads the rows of a snapshot, which is of a version
-            version_options: dict[str, object] = {}
-            for name in ("version", "timestamp"):
-                if name in method_options:
-                    version_options[name] = method_options.pop(name)
-            method = f"snapshot({_format_arguments((), version_options)}).scan"
-
-        handle = "table"
-        if table is not None:
-            function = "open_paimon" if PAIMON_OPTION in options else "open_table"
-            address = table if is_template(table) else repr(table)
-            opening = ", ".join(filter(None, [address, _format_arguments((), opening_options)]))
-            handle = f"{function}({opening})"
-
-        call = f"{handle}.{method}({_format_arguments(arguments, method_options)})"
+        opened_table = _format_opened_table(table, options)
+        if operation == "read":
+            # Rows are read from a snapshot, so the version is a parameter of that.
+            version_options = {name: value for name, value in method_options.items() if name in _VERSION_PARAMETERS}
+            scan_options = {name: value for name, value in method_options.items() if name not in _VERSION_PARAMETERS}
+            snapshot = f"{opened_table}.snapshot({_format_arguments((), version_options)})"
+            call = f"{snapshot}.scan({_format_arguments(arguments, scan_options)})"
+        else:
+            call = f"{opened_table}.{method_name(operation)}({_format_arguments(arguments, method_options)})"
         return Command(call, operation, table, arguments, options)
 
     def fill(self, hint: str, table: str) -> str:
@@ -304,6 +297,18 @@ def _has_method(operation: str, options: Mapping[str, object]) -> bool:
     if operation in _OPERATIONS_WITHOUT_METHOD or operation.split(maxsplit=1)[0] in _GROUPS_WITHOUT_METHOD:
         return False
     return SHELL_ONLY.isdisjoint(options)
+
+
+def _format_opened_table(table: str | None, options: Mapping[str, object]) -> str:
+    """Return the expression that opens a table in Python; the variable `table` if no name is to be shown."""
+    if table is None:
+        return "table"
+    function = "open_paimon" if PAIMON_OPTION in options else "open_table"
+    address = table if is_template(table) else repr(table)
+    opening_options = {name: options[name] for name in _OPENING_PARAMETERS if name in options}
+    if not opening_options:
+        return f"{function}({address})"
+    return f"{function}({address}, {_format_arguments((), opening_options)})"
 
 
 def _is_filled(hint: str) -> bool:

@@ -92,29 +92,36 @@ def summarize_names(names: Sequence[str], most: int, separator: str = ", ") -> s
     return shown
 
 
-def parse_names(text: str, where: str, part: re.Pattern[str] | None = None, **error_details: Any) -> list[str]:
+def parse_names(text: str, where: str, name_pattern: re.Pattern[str] | None = None, **error_details: Any) -> list[str]:
     """Return the names of a list that is separated by commas.
 
     Args:
         text: The list. Backticks quote a comma within a name.
         where: The option that the message names.
-        part: Matches one name, if names have another form than usual.
+        name_pattern: Matches one name, if names have another form than usual.
         error_details: Keyword arguments for the error, such as its code.
 
     Raises:
         UsageError: If the list is empty, or if a name in it is.
     """
-    part = part or _NAME
-    names = [name for match in part.findall(text) if (name := match.strip())]
+    name_pattern = name_pattern or _NAME
+    names = [name for match in name_pattern.findall(text) if (name := match.strip())]
     if not names:
         raise UsageError(f"{where} is empty", **error_details)
 
-    # With every name replaced by a dash, an empty name is nothing between two commas.
-    replaced = part.sub(lambda match: match[0].strip() and "-", text)
-    if "" in replaced.split(","):
+    if _has_empty_name(text, name_pattern):
         corrected = ",".join(names)
         facts = {"did you mean": corrected} | error_details.pop("facts", {})
         error_details["hint"] = None  # the fact says what to do
-        empty = UsageError(f"{where}: a name is empty", facts=facts, **error_details)
-        raise empty.suggest_as_fact(text, facts["did you mean"])
+        error = UsageError(f"{where}: a name is empty", facts=facts, **error_details)
+        raise error.suggest_as_fact(text, facts["did you mean"])
     return names
+
+
+def _has_empty_name(text: str, name_pattern: re.Pattern[str]) -> bool:
+    """Return True if a list has nothing between two commas, or before the first or after the last one.
+
+    The names are replaced by dashes first, because quoted names may contain commas: "`a,b`,,c" becomes "-,,-".
+    """
+    dashes = name_pattern.sub(lambda match: "-" if match[0].strip() else "", text)
+    return "" in dashes.split(",")
