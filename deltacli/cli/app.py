@@ -30,8 +30,8 @@ from deltacli.cli.terminal import term
 from deltacli.cli.usage import report_usage
 from deltacli.cli.vendored_click import UsageError as TyperUsageError
 from deltacli.core import errors, tempfiles
-from deltacli.core.machine import choose_allocator, exhausted_by, is_exhaustion, require_room
-from deltacli.core.units import require_word, some_of
+from deltacli.core.memory import build_memory_error, choose_allocator, is_out_of_memory, require_minimum_memory
+from deltacli.core.texts import require_word, summarize_names
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _NEEDS_LITTLE = frozenset(
@@ -52,7 +52,7 @@ def run(argv: Sequence[str]) -> int:
         remember_words(arguments)
     choose_allocator()
     try:
-        with term.signals_raise(), term.libraries_muted(), errors.spelled(errors.ShellSpelling()):
+        with term.signals_raise(), term.libraries_muted(), errors.use_spelling(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
             except term.Interrupted as interruption:
@@ -94,7 +94,7 @@ def _run(arguments: Sequence[str]) -> int:
     path = command_tree.path_of(arguments)
     try:
         if command_tree.is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
-            require_room()
+            require_minimum_memory()
         if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
             from deltacli.cli.help_topics import explain_word
 
@@ -135,8 +135,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
-    if is_exhaustion(error):
-        report_error(exhausted_by(error), arguments, _table_of(arguments))
+    if is_out_of_memory(error):
+        report_error(build_memory_error(error), arguments, _table_of(arguments))
         return errors.MemoryExhausted.exit_code
     if not isinstance(error, OSError):
         _report_bug(error, arguments)
@@ -160,9 +160,9 @@ def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
 def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
     """Return the MemoryError among the causes of a fault, or None: code that reads damaged files may wrap it."""
     cause = error.__cause__ if error.exit_code == errors.Unreadable.exit_code else None
-    while cause is not None and not is_exhaustion(cause):
+    while cause is not None and not is_out_of_memory(cause):
         cause = cause.__cause__
-    return None if cause is None else exhausted_by(cause)
+    return None if cause is None else build_memory_error(cause)
 
 
 def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str]) -> None:
@@ -171,7 +171,7 @@ def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
         elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
             verb = "was" if len(written) == 1 else "were"
-            interruption.outcome = f"{some_of(written, 3)} {verb} written completely"
+            interruption.outcome = f"{summarize_names(written, 3)} {verb} written completely"
     if not wants_json(arguments):
         term.say(term.visible(interruption.message))
         return

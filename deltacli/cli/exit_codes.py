@@ -67,7 +67,7 @@ def exit_codes(
 
 
 def _describe(code: int, meaning: bool | str | None) -> str:
-    general = EXIT_CODES[code]
+    general = EXIT_CODES[code].meaning
     if not isinstance(meaning, str):
         return general
     name_of_code = general.partition(":")[0].partition(",")[0]

@@ -148,7 +148,7 @@ def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
                 f"--output {run.output}: {ending} chooses no format",
                 code="usage.output",
                 facts={"did you mean": name + near, "for text": "--format table"},
-            ).meaning(name + ending, name + near)
+            ).suggest_as_fact(name + ending, name + near)
         run.note(f"note: {ending} chooses no format, so {run.output} is text; endings that do: {', '.join(known)}")
 
 

@@ -19,7 +19,7 @@ from deltacli.cli.usage_errors import has_one_format, is_action, name_in_errors
 from deltacli.cli.usage_hints import find_meant
 from deltacli.cli.vendored_click import Command, MissingParameter, NoArgsIsHelpError, NoSuchOption, Parameter
 from deltacli.core.errors import PLACEHOLDERS, UsageError
-from deltacli.core.units import without_middle
+from deltacli.core.texts import cut_middle
 
 
 def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
@@ -28,7 +28,7 @@ def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
         say(error.message)
         return
 
-    message = without_middle(" ".join(describe_error(error).split()))
+    message = cut_middle(" ".join(describe_error(error).split()))
     meant = find_meant(error, arguments)
     if meant is not None and meant.instead:
         message = meant.instead
@@ -91,7 +91,7 @@ def refuse_missing_value(command: Command, option: Parameter, name: str, followi
         facts["expected"] = ", ".join(choices)
         return UsageError(message, facts=facts)
     if following not in (None, "--") and not is_whole_number(command, option):
-        facts["for such a value"] = f"{max(option.opts, key=len)}={shell.quoted(following or '')}"
+        facts["for such a value"] = f"{max(option.opts, key=len)}={shell.quote_word(following or '')}"
 
     words = invocation.arguments
     pairs = pairwise([*words, None])

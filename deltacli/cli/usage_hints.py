@@ -158,7 +158,7 @@ def _value_for(error: InvalidValue, option: str, arguments: Sequence[str]) -> Me
             return Meant(None, shell.again_with(arguments, option, given[1:]))
         tables = [word for word in arguments[len(path_of(arguments)) :] if not word.startswith("-") and word != given]
         is_version = option in ("--version", "VERSION") and len(tables) == 1
-        return Meant(None, f"deltacli history {shell.quoted(tables[0])}") if is_version else None
+        return Meant(None, f"deltacli history {shell.quote_word(tables[0])}") if is_version else None
     known = error.choices
     other = OF_OTHER_FORMATS.get(given.lower(), "") if option == "--format" else ""
     near = other if other in known else nearest_name(given, known, ignores_case=True, alike=_ALIKE)
@@ -235,7 +235,9 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
     if not group and word == "version":
         return Meant("--version", "deltacli --version")
     if not group and word == "compact":
-        hint = f"deltacli optimize {shell.quoted(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
+        hint = (
+            f"deltacli optimize {shell.quote_word(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
+        )
         return Meant("'optimize' or 'log compact'", hint)
     if (group, word) == ("log", "ls"):
         return Meant("'history'", shell.again(["history", *rest]))

@@ -16,7 +16,7 @@ from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.delta.checkpoint.layout import TopFile
 from deltacli.operations.checkpoint.checkpoint import (
@@ -157,7 +157,7 @@ def checkpoint(
                 run.part.state_outcome(sum(len(one.checkpoint.files) for one in outcomes), None)
             run.write(verifications(opened.uri, outcomes))
             if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
-                run.say_next(f"deltacli validate {quoted_table(table)}", also_in_pipe=True)
+                run.say_next(f"deltacli validate {quote_table(table)}", also_in_pipe=True)
                 raise Exit(EXIT_FINDINGS)
             return
         request = CheckpointRequest(
@@ -206,7 +206,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         )
 
     def following(made: CheckpointResult) -> str:
-        return f"deltacli checkpoint {quoted_table(table)} --verify --version {made.version}"
+        return f"deltacli checkpoint {quote_table(table)} --verify --version {made.version}"
 
     wording: Wording[CheckpointPlan, CheckpointResult] = Wording(
         question=None,

@@ -17,7 +17,7 @@ from deltacli.cli.options.values import (
     make_text_parser,
 )
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.errors import command, fill_hint
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
@@ -203,7 +203,7 @@ def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> Non
     from deltacli.cli.running.changing import Wording, run_change
     from deltacli.operations.optimize.execute import Optimize
 
-    name = quoted_table(table)
+    name = quote_table(table)
     wording: Wording[OptimizePlan, OptimizeOutcome] = Wording(
         question=_question,
         planned=lambda plan, _: optimize_result(plan, None),

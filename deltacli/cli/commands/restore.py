@@ -15,7 +15,7 @@ from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.errors import UsageError
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
@@ -110,7 +110,7 @@ def restore(
         raise UsageError(
             "the version to restore is missing: --version N or --timestamp T",
             code="usage.version",
-            hint=f"deltacli history {quoted_table(table)}",
+            hint=f"deltacli history {quote_table(table)}",
         )
     request = RestoreRequest(
         version=version,
@@ -125,7 +125,7 @@ def restore(
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
     def following(outcome: RestoreOutcome) -> str | None:
-        return None if outcome.committed_version is None else f"deltacli history {quoted_table(table)} --limit 3"
+        return None if outcome.committed_version is None else f"deltacli history {quote_table(table)} --limit 3"
 
     mode = Mode(dry_run, yes, check)
     opened = run.open_table(table, writes=not mode.only_plans)

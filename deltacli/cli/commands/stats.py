@@ -12,7 +12,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.change.stats import ComputeStats, ReadFrom, StatsOutcome, StatsPlan, StatsRequest
@@ -143,7 +143,7 @@ def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
         ),
         planned=lambda plan, _: stats_result(plan, None),
         done=lambda outcome: stats_result(outcome.plan, outcome),
-        following=lambda outcome: f"deltacli history {quoted_table(table)} --limit 3" if outcome.versions else None,
+        following=lambda outcome: f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None,
         deed=deed,
         achieved=achieved,
     )

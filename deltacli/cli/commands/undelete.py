@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import pyarrow.compute as pc
 import typer
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import AcceptCommitsOption, DryRunOption, TableArgument, YesOption
@@ -28,11 +28,12 @@ from deltacli.cli.render.columns import (
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, line_of, surface_of
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import Json, JsonObject, RecordBatch
-from deltacli.core.units import format_ranges, format_size, plural
+from deltacli.core.units import format_size, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.sources import Journal
 from deltacli.operations.recover.verify import other_size
@@ -156,7 +157,7 @@ def _before(plan: UndeletePlan) -> str:
 def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Return (kind, source) -> (files, bytes) of the files in a state."""
     items = plan.items.filter(pc.equal(plan.items["state"], state))
-    counted = grouped(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
+    counted = aggregate_rows(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
     return {(one["kind"], one["source"] or ""): (one["path_count"], one["sizeBytes_sum"] or 0) for one in counted}
 
 
@@ -333,8 +334,8 @@ def undelete_files(run: Run, table: str, request: UndeleteRequest, *, dry_run: b
 
     def following(result: UndeleteResult) -> str:
         if result.plan.is_of_the_past:
-            return f"deltacli restore {quoted_table(table)} --version {result.plan.version} --dry-run"
-        return f"deltacli validate {quoted_table(table)} --level storage"
+            return f"deltacli restore {quote_table(table)} --version {result.plan.version} --dry-run"
+        return f"deltacli validate {quote_table(table)} --level storage"
 
     wording = Wording(
         question=_question,
@@ -347,7 +348,7 @@ def undelete_files(run: Run, table: str, request: UndeleteRequest, *, dry_run: b
     plan = run_change(run, opened, Undelete(request), wording, Mode(dry_run, yes))
     # older versions may lack files
     if isinstance(plan, UndeletePlan) and plan.is_noop and not plan.missing.files and not plan.is_of_the_past:
-        run.say_next(f"deltacli reach {quoted_table(table)}")
+        run.say_next(f"deltacli reach {quote_table(table)}")
 
 
 def _question(plan: UndeletePlan) -> str:

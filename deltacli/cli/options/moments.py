@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError
-from deltacli.core.units import DAY_MS, epoch_ms, parse_duration
+from deltacli.core.times import DAY_MS, parse_duration, to_epoch_ms
 
 if TYPE_CHECKING:
     from deltacli.core.machine import Clock
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bool = False) -> int:
-    """Return the value of an option as epoch milliseconds; `begins`: as in `epoch_ms`.
+    """Return the value of an option as epoch milliseconds; `begins`: as in `to_epoch_ms`.
 
     Raises UsageError, which names the option; for a text that is almost a time, the hint is the same command line with
     the corrected value.
@@ -89,7 +89,7 @@ def parse_timestamp(text: str, *, begins: bool = False) -> int:
         raise _no_timestamp(f"{text!r} is not a timestamp{_why_impossible(text)}")
     if found["time"] and not found["offset"]:
         raise _no_timestamp(f"{text!r} has no offset from UTC")
-    return epoch_ms(moment, begins=begins)
+    return to_epoch_ms(moment, begins=begins)
 
 
 def corrected_timestamp(text: str) -> str | None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.invocation import outside
-from deltacli.core.errors import UsageError, adding
-from deltacli.core.units import parse_duration
+from deltacli.core.errors import UsageError, suggest_parameters
+from deltacli.core.times import parse_duration
 from deltacli.storage import open_storage
 
 if TYPE_CHECKING:
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
 
 SHARES = "shares.yaml"
 DEFAULT_LIFETIME = "90d"
@@ -82,6 +82,6 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
         raise UsageError(
             f"--expires {text} is not a lifetime",
             facts={"expected": "90d, 12h, or never"},
-            hint=adding("--expires 90d"),
+            hint=suggest_parameters("--expires 90d"),
         )
     return now_ms + lifetime_ms

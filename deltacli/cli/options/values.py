@@ -14,7 +14,10 @@ from typing import TypeVar
 import typer
 
 from deltacli.core.errors import UsageError
-from deltacli.core.units import SHARE_CODE, parse_duration, parse_names, parse_share, parse_versions
+from deltacli.core.ranges import parse_versions
+from deltacli.core.texts import parse_names
+from deltacli.core.times import parse_duration
+from deltacli.core.units import FRACTION_CODE, parse_percentage
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -131,9 +134,9 @@ def make_share_parser(option: str) -> Callable[[str | float], float]:
         if isinstance(text, float):  # the default
             return text
         try:
-            return parse_share(text)
+            return parse_percentage(text)
         except ValueError as fault:
-            raise _refuse_share(text, f"{option} {fault}", SHARE_CODE, "0% to 100%") from fault
+            raise _refuse_share(text, f"{option} {fault}", FRACTION_CODE, "0% to 100%") from fault
 
     return parse_share_of_option
 
@@ -145,7 +148,7 @@ def make_sample_parser(option: str) -> Callable[[str | float], float]:
         if isinstance(text, float):  # the default
             return text
         try:
-            share = parse_share(text)
+            share = parse_percentage(text)
             if not share:
                 raise ValueError(f"{text!r} is not a share such as 5%")
         except ValueError as fault:
@@ -158,7 +161,7 @@ def make_sample_parser(option: str) -> Callable[[str | float], float]:
 def _refuse_share(text: str, message: str, code: str, expected: str) -> UsageError:
     error = UsageError(message, code=code, facts={"expected": expected})
     if re.fullmatch(r"[1-9][0-9]?|100", text):  # the sign was forgotten
-        error.meaning(text, f"{text}%")
+        error.suggest_as_fact(text, f"{text}%")
     return error
 
 

@@ -19,7 +19,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
@@ -56,7 +56,7 @@ def confirmed(
         show_plan()
         raise Refused(
             f"confirmation is required to {what}",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
             hint=again_with(invocation.arguments, "--yes"),
@@ -88,7 +88,7 @@ def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
     if now_is_ahead(run):
         raise Refused(
             f"--now {format_timestamp(now_ms)} is later than the clock, so recent files would count as old",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="clock.ahead",
             facts={"clock": format_timestamp(true_ms)},
             hint=f"omit --now, or show the plan with {plan}",

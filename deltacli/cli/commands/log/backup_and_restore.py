@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def log_backup(
         question=None,
         planned=lambda plan, _: backup_result(planned_backup(plan)),
         done=backup_result,
-        following=lambda _: f"deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run",
+        following=lambda _: f"deltacli log restore {quote_table(table)} {quote_table(dest)} --dry-run",
     )
     run_change(run, opened, LogBackup(destination, full), wording, Mode(dry_run))
 
@@ -102,7 +102,7 @@ def log_restore(
     from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
     opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
-    validate = f"deltacli validate {quoted_table(table)}"
+    validate = f"deltacli validate {quote_table(table)}"
     wording: Wording[LogRestorePlan, LogRestored] = Wording(
         question=_what,
         planned=lambda plan, is_plan: log_restore_result(plan, dry_run=is_plan),

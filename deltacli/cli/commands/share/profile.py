@@ -14,7 +14,7 @@ from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, Sha
 from deltacli.cli.options.tables import TimestampOption, VersionOption
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.shared_tables import open_shared, open_shares
-from deltacli.cli.terminal.shell import quoted
+from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import EXIT_FINDINGS
 
 app = typer.Typer(add_completion=False)
@@ -93,7 +93,7 @@ def share_ls(
     run.write(listing_result(profile, entries))
     table = next((entry for entry in entries if entry.is_readable), None)
     if table is not None:
-        run.say_next(f"deltacli share head {quoted(f'{profile}#{table.full_name}')}")
+        run.say_next(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
 
 
 @app.command("schema", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
