@@ -31,7 +31,6 @@ from deltacli.delta.log.actions import parse_commit_metadata
 
 app = typer.Typer(add_completion=False)
 
-
 _STDIN = "-"
 _VERBS_WITH_OPTION: Mapping[str, tuple[Verb, ...]] = {
     "comment": (Verb.ADD,),

@@ -16,7 +16,6 @@ from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)
 
-
 SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
 """Shell -> its script in `completions/` of the repository, generated from the command tree."""
 

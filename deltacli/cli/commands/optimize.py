@@ -169,9 +169,9 @@ def optimize(
     --temp-dir. With --purge no deleted row and no dropped column is left in the
     files of the newest version.
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode
 
+    run: Run = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 

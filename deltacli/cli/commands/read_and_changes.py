@@ -91,9 +91,9 @@ def read(
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
-    run: Run = context.obj
     from deltacli.table.rebuild import find_snapshot
 
+    run: Run = context.obj
     at_ms = parse_moment_of(version, timestamp)
     if count and (explain or columns is not None or row_ids or limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")

@@ -102,9 +102,9 @@ def stats(
     UPDATE, DELETE or MERGE of Spark that runs over the same partitions may fail
     (ConcurrentAppendException) and has to run again.
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode
 
+    run: Run = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 

@@ -117,10 +117,10 @@ def catalog_publish(
       deltacli catalog publish uc://prod.sales.orders --dry-run
       deltacli catalog publish uc://prod.sales.orders --yes
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.catalog import Publish
 
+    run: Run = context.obj
     opened = _open_managed(run, table, writes=not dry_run)
     name = table
     wording: Wording[PublishPlan, PublishOutcome] = Wording(
@@ -176,9 +176,9 @@ def catalog_ls(
       deltacli catalog ls uc://prod
       deltacli catalog ls uc://prod.sales --format csv
     """
-    run: Run = context.obj
     from deltacli.catalogs.unity.addresses import SCHEME, is_root, parse_container
 
+    run: Run = context.obj
     if is_root(catalog):
         names = run.open_catalog().list_catalogs()
         run.write(catalogs_result(SCHEME, names))

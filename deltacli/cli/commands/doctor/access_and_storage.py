@@ -56,9 +56,9 @@ def doctor_access(
       deltacli doctor access gs://bucket/tbl --json
       deltacli doctor access ./tbl --yes
     """
-    run: Run = context.obj
     from deltacli.cli.render.doctor import access_result
 
+    run: Run = context.obj
     storage = run.open_other(table)
     is_managed = managed_store(storage) is not None
     if is_managed and yes:
@@ -122,10 +122,10 @@ def doctor_storage(
       deltacli doctor storage s3://bucket/tbl --yes
       deltacli doctor storage ./tbl --yes --json
     """
-    run: Run = context.obj
     from deltacli.operations.doctor.storage import plan_probes, probe_storage, require_directory
     from deltacli.storage.probing.opening import subject_of
 
+    run: Run = context.obj
     opened = run.open_other(table, writes=not dry_run)
     if managed_store(opened) is not None:
         raise Refused(

@@ -65,9 +65,9 @@ def clone(
       deltacli clone ./tbl ./try --yes
       deltacli clone s3://lake/events s3://lake/events-test --version 42
     """
-    run: Run = context.obj
     from deltacli.operations.clone import Clone
 
+    run: Run = context.obj
     if deep:
         given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
         if other := next((name for name, value in given.items() if value is not None), None):

@@ -127,9 +127,9 @@ def convert(
       deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
+    run: Run = context.obj
     if sources:
         others = given_options(context, *_REQUEST_OPTIONS)
         if others:

@@ -63,10 +63,10 @@ def manifest(
       deltacli manifest ./tbl --yes
       deltacli manifest ./tbl --check  # exit 1 if a manifest differs
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.change.manifest import Manifests
 
+    run: Run = context.obj
     opened = run.open_table(table, writes=not (check or dry_run))
     uri = opened.uri
     wording: Wording[ManifestsPlan, ManifestsOutcome] = Wording(

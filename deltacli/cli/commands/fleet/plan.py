@@ -278,10 +278,11 @@ def fleet_plan(
       deltacli fleet plan --format markdown --output plan.md
       deltacli fleet plan --save-plans ./plans  # for vacuum --apply
     """
-    run: Run = context.obj
-    choice = FleetChoice(only=tuple(only or ()), state=state)
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.running.journal import Journal
+
+    run: Run = context.obj
+    choice = FleetChoice(only=tuple(only or ()), state=state)
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)

@@ -25,7 +25,6 @@ from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 
 app = typer.Typer(add_completion=False)
 
-
 _EXISTS = "fleet.exists"
 
 
@@ -60,9 +59,9 @@ def fleet_init(
       deltacli fleet init ./lake
       deltacli fleet init s3://lake/silver silver.toml
     """
-    run: Run = context.obj
     from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
 
+    run: Run = context.obj
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
@@ -99,9 +98,9 @@ def fleet_check(
       deltacli fleet check
       deltacli fleet check fleet.toml --json
     """
-    run: Run = context.obj
     from deltacli.fleet.policy_file.init_and_check import check_fleet_file
 
+    run: Run = context.obj
     found = check_fleet_file(file)
     run.write(policy_check_result(found))
     if found.errors:

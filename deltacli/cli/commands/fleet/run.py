@@ -101,6 +101,10 @@ def fleet_run(
       deltacli fleet run --only bronze --jobs 8
       deltacli fleet run --time-budget 2h --resume --yes
     """
+    from deltacli.cli.render.fleet.run import run_result
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.reporting.monitoring import make_sender
+
     run: Run = context.obj
     request = FleetRunRequest(
         only=tuple(only or ()),
@@ -111,9 +115,6 @@ def fleet_run(
         steal_leases=steal_leases,
         yes=yes,
     )
-    from deltacli.cli.render.fleet.run import run_result
-    from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.reporting.monitoring import make_sender
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)

@@ -126,6 +126,11 @@ def fleet_status(
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
       deltacli fleet status --serve-metrics 9105
     """
+    from deltacli.cli.render.fleet.status import status_result
+    from deltacli.fleet.planning.due import choose_groups
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.status import read_status
+
     run: Run = context.obj
     choice = FleetChoice(only=tuple(only or ()), state=state)
     files = StatusFiles(
@@ -136,10 +141,6 @@ def fleet_status(
         serve_metrics=serve_metrics,
         allow_remote=allow_remote,
     )
-    from deltacli.cli.render.fleet.status import status_result
-    from deltacli.fleet.planning.due import choose_groups
-    from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.status import read_status
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)

@@ -52,10 +52,10 @@ def log_backup(
       deltacli log backup s3://lake/events s3://safe/events --full
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
-    run: Run = context.obj
     from deltacli.cli.render.log_files import backup_result
     from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
+    run: Run = context.obj
     opened, destination = run.open_table(table), run.open_other(dest, writes=not dry_run)
     wording: Wording[BackupPlan, BackupResult] = Wording(
         question=None,
@@ -97,10 +97,10 @@ def log_restore(
       deltacli log restore ./tbl /backups/tbl --yes
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
-    run: Run = context.obj
     from deltacli.cli.render.log_files import log_restore_result
     from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
+    run: Run = context.obj
     opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
     validate = f"deltacli validate {quote_table(table)}"
     wording: Wording[LogRestorePlan, LogRestored] = Wording(

@@ -60,9 +60,9 @@ def log_cat(
       deltacli log cat ./tbl --timestamp 2026-01-09
       deltacli log cat s3://lake/events 40 --output 40.json
     """
-    run: Run = context.obj
     from deltacli.operations.read.log_cat import choose_kinds, find_actions, read_raw
 
+    run: Run = context.obj
     if (version is None) == (timestamp is None):
         raise UsageError("pass VERSION or --timestamp", code="usage.version", hint="deltacli log cat --help")
     if version is not None and version < 0:

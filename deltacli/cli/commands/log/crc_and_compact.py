@@ -53,9 +53,9 @@ def log_crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
-    run: Run = context.obj
     from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 
+    run: Run = context.obj
     opened = run.open_table(table, writes=not dry_run)
     found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
@@ -119,9 +119,9 @@ def log_compact(
       deltacli log compact ./tbl --from 11 --to 14
       deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
-    run: Run = context.obj
     from deltacli.operations.log.crc_and_compact import LogCompaction
 
+    run: Run = context.obj
     opened = run.open_table(table, writes=not dry_run)
     wording: Wording[Compaction, Compaction] = Wording(
         question=None,

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-
 _EXISTS = "share.target-exists"
 
 
@@ -72,10 +71,10 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.file_schema import shares_schema
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
+    run: Run = context.obj
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
@@ -135,11 +134,11 @@ def share_check(
       deltacli share check --level log
       deltacli share check -c shares.yaml --format csv --output tables.csv
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import configuration_check_result
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.configuration.share_check import check_configuration
 
+    run: Run = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     file = configuration.recipients_file
     recipients = read_recipients(file) if file is not None and file.exists() else None
@@ -182,12 +181,12 @@ def share_key_rotate(
       deltacli share key rotate --yes
       deltacli share key rotate --overlap 0s --dry-run
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import keys_result
     from deltacli.cli.running.changing import confirmed
     from deltacli.sharing.configuration.secrets import locked
     from deltacli.sharing.signing.keys import ServerKeys
 
+    run: Run = context.obj
     configuration = read_shares(config)
     file, now_ms = _key_file_of(configuration), run.clock()
     lifetimes = (

@@ -62,9 +62,9 @@ def share_head(
       deltacli share head acme.share#sales.main.orders
       deltacli share head acme.share#sales.main.orders -n 3 --format ndjson
     """
-    run: Run = context.obj
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
+    run: Run = context.obj
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
     at_ms = parse_moment_of(version, timestamp)

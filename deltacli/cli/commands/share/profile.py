@@ -32,10 +32,10 @@ def share_profile_show(
       deltacli share profile show acme.share
       deltacli share profile show acme.share --json
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
+    run: Run = context.obj
     found = read_profile(Path(profile))
     run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
 
@@ -56,10 +56,10 @@ def share_profile_check(
       deltacli share profile check acme.share
       deltacli share profile check acme.share -q || echo "ask for a new profile"
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
+    run: Run = context.obj
     found = read_profile(Path(profile))
     problems = problems_of(found, run.clock())
     run.write(profile_result(found, problems, run.clock()))
@@ -83,11 +83,11 @@ def share_ls(
       deltacli share ls acme.share#sales
       deltacli share ls acme.share#sales.main --format csv
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import listing_result
     from deltacli.sharing.client.addresses import split_profile
     from deltacli.sharing.client.table_requests import list_entries
 
+    run: Run = context.obj
     profile, names = split_profile(shares)
     entries = list_entries(open_shares(run, profile), names)
     run.write(listing_result(profile, entries))
@@ -115,10 +115,10 @@ def share_schema(
       deltacli share schema acme.share#sales.main.orders
       deltacli share schema acme.share#sales.main.orders --json
     """
-    run: Run = context.obj
     from deltacli.cli.render.schemas.tree import SchemaResult
     from deltacli.sharing.client.share_storage import ShareStorage
 
+    run: Run = context.obj
     at_ms = parse_moment_of(version, timestamp)
     shared = open_shared(run, table)
     assert isinstance(shared, ShareStorage)

@@ -63,9 +63,9 @@ def share_recipient_add(
       deltacli share recipient add acme --grant sales
       deltacli share recipient add umbrella --grant sales/eu/orders
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import add_recipient, parse_grant
 
+    run: Run = context.obj
     configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
     file = recipients_file_of(configuration)
@@ -92,10 +92,10 @@ def share_recipient_list(
       deltacli share recipient list
       deltacli share recipient list acme --json
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import recipients_result
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
+    run: Run = context.obj
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     shown = known.items if recipient is None else (find_recipient(known, recipient),)
@@ -122,10 +122,10 @@ def share_recipient_remove(
       deltacli share recipient remove acme --dry-run
       deltacli share recipient remove acme --yes
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import what_of
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
+    run: Run = context.obj
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     what = f"remove the recipient {found.name} with {what_of(found)}"
@@ -153,9 +153,9 @@ def share_recipient_grant(
       deltacli share recipient grant acme sales
       deltacli share recipient grant acme sales/eu/orders sales/us
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import grant_to, parse_grant
 
+    run: Run = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
     file = recipients_file_of(configuration)
@@ -187,7 +187,6 @@ def share_recipient_revoke(
       deltacli share recipient revoke acme sales/eu --dry-run
       deltacli share recipient revoke acme sales --yes
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import (
         Recipients,
         find_recipient,
@@ -196,6 +195,7 @@ def share_recipient_revoke(
         revoke_from,
     )
 
+    run: Run = context.obj
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     dropped = [parse_old_grant(text, found) for text in grants]

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-
 _LOOPBACK = "127.0.0.1"
 _MOST_NAMED = 10
 
@@ -112,9 +111,9 @@ def share_serve(
       deltacli share serve ./warehouse --port 8080 --profile my.share
       deltacli share serve --config shares.yaml --workers 4 --admin-port 9090
     """
-    run: Run = context.obj
     from deltacli.sharing.server.serving import require_server
 
+    run: Run = context.obj
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:

@@ -334,6 +334,8 @@ def share_test(
       deltacli share test acme.share --baseline known.json
       deltacli share test --list-rules
     """
+    from deltacli.sharing.conformance.run import conformance_rules
+
     run: Run = context.obj
     wanted = TestOptions(
         profile=profile,
@@ -355,7 +357,6 @@ def share_test(
         pause=pause,
         list_rules=shows_rules,
     )
-    from deltacli.sharing.conformance.run import conformance_rules
 
     known = conformance_rules()
     require_known(run, _COMMAND, list(known), wanted.select, wanted.ignore)

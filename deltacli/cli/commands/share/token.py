@@ -63,9 +63,9 @@ def share_token_create(
       deltacli share token create acme --profile acme.share
       deltacli share token create acme --expires 12h
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import add_token
 
+    run: Run = context.obj
     configuration = read_shares(config)
     now_ms = run.clock()
     expires_ms = parse_lifetime(expires, now_ms)
@@ -93,9 +93,9 @@ def share_token_list(
       deltacli share token list
       deltacli share token list acme --format csv
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
+    run: Run = context.obj
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
@@ -126,7 +126,6 @@ def share_token_revoke(
       deltacli share token revoke acme t1a2b3c4d --yes
       deltacli share token revoke acme --all --dry-run
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import (
         Recipients,
         change_recipients,
@@ -135,6 +134,7 @@ def share_token_revoke(
         revoke_tokens,
     )
 
+    run: Run = context.obj
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
     file = recipients_file_of(read_shares(config))
@@ -182,9 +182,9 @@ def share_token_rotate(
       deltacli share token rotate acme --profile new.share --yes
       deltacli share token rotate acme --overlap 0s --yes
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import Recipients, find_recipient, read_recipients, rotate_tokens
 
+    run: Run = context.obj
     configuration = read_shares(config)
     file = recipients_file_of(configuration)
     now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")

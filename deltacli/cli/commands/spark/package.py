@@ -36,9 +36,9 @@ def spark_package(
       deltacli spark package --to .
       spark-submit --py-files "$(deltacli spark package --to .)" job.py
     """
-    run: Run = context.obj
     from deltacli.engine.spark.cluster import write_package
 
+    run: Run = context.obj
     try:
         path = write_package(to)
     except OSError as fault:
