@@ -17,7 +17,7 @@ from deltacli.cli.help_page import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.parameter_types import takes_value
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
     SharedOptions,
@@ -204,7 +204,7 @@ def _looks_like_option(word: str) -> bool:
     return word[:1] == "-" and (word[1:2] == "-" or word[1:].isalpha())
 
 
-def _note_comparison_with_null(run: Run, where: str | None) -> None:
+def _note_comparison_with_null(run: CommandContext, where: str | None) -> None:
     """Note what to write in place of a comparison with NULL, which no row matches."""
     if where is None or "null" not in where.lower():
         return

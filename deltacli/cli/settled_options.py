@@ -22,7 +22,7 @@ from deltacli.cli.options.configuration import (
     retry_budget_of,
 )
 from deltacli.cli.options.moments import parse_moment
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.shared_options import AccessMode, ColourChoice, LogFormat, ProgressChoice, SharedOptions
 from deltacli.cli.terminal import term
 from deltacli.core import errors
@@ -41,7 +41,7 @@ def settle_options(
     cluster: ClusterOptions | None,
     *,
     name_chooses_format: bool = True,
-) -> Run:
+) -> CommandContext:
     """Settle the shared options: option, environment, configuration file, default. Raises UsageError."""
     settings, configuration = _settings_of(options)
     _require_readable(formats, options.output_format, as_json=options.as_json)
@@ -79,7 +79,7 @@ def settle_options(
             )
         chosen = results.TEMPLATE._replace(template=options.template)
     is_quiet = options.quiet or settings.get("quiet") is True
-    run = Run(
+    run = CommandContext(
         format=chosen,
         output=output,
         clock=_clock_of(options.now),
@@ -135,7 +135,7 @@ def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -
     )
 
 
-def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
+def _note_unknown_ending(run: CommandContext, formats: type[StrEnum]) -> None:
     """Note that the name of the output file chooses no format, where its ending is not that of a text.
 
     Raises UsageError for an ending that is almost one of a format.

@@ -15,7 +15,6 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.cli.commands.fleet.plan import _plan_expiry as plan_expiry_step
-from deltacli.cli.running.run import Run
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
@@ -74,7 +73,7 @@ def test_no_expiry_is_planned_by_a_clock_behind_the_log(how: str, tmp_path: Path
     plans: dict[str, Callable[[], object]] = {
         "plan": table.plan_expire_log,
         "dry run": lambda: table.expire_log(dry_run=True),
-        "fleet plan": lambda: plan_expiry_step(cast("Run", None), table, policy, None),
+        "fleet plan": lambda: plan_expiry_step(cast("CommandContext", None), table, policy, None),
     }
 
     with pytest.raises(Refused) as refused:

@@ -15,7 +15,7 @@ from deltacli.cli.options.tables import TablesArgument, TimestampOption, Version
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import EXPLAINED, Run
+from deltacli.cli.running.run import EXPLAINED, CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.delta.checkpoint.layout import TopFile
@@ -128,7 +128,7 @@ def checkpoint(
       deltacli checkpoint ./tbl --version 11 --layout multi-part --parts 2
       deltacli checkpoint ./tbl --verify
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
@@ -143,7 +143,7 @@ def checkpoint(
         *("force", "dry_run"),
     ]
 
-    def use(run: Run, table: str) -> None:
+    def use(run: CommandContext, table: str) -> None:
         opened = run.open_table(table, writes=not (verify or dry_run))
         if verify:
             refused = given_options(context, *options_that_write)
@@ -178,7 +178,7 @@ def checkpoint(
         use(run, tables[0])
 
 
-def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+def _write(run: CommandContext, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
     noted: list[str] = []
 
     def notes(plan: CheckpointPlan) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)
@@ -39,7 +39,7 @@ def completion(
       mkdir -p ~/.zfunc && deltacli completion zsh --output ~/.zfunc/_deltacli
       deltacli completion fish | source
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     script = _read(_script_of(shell))
     with run.sink() as sink:
         sink.write(script)

@@ -18,7 +18,7 @@ from deltacli.cli.options.tables import TableArgument
 from deltacli.cli.options.values import join_names, make_text_parser
 from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
-from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
+from deltacli.cli.running.run import CommandContext, note_catalog, note_disputed, note_misnamed_columns
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Style, Terminal, cells
 from deltacli.core.documents import dumps, envelope
@@ -267,7 +267,7 @@ def diff(
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     points, other = _chosen(first, second, begin, end)
     opened = run.open_table(table)
     _require_key(opened, rows=rows, key=key)
@@ -303,7 +303,7 @@ def diff(
         raise Exit(EXIT_FINDINGS)
 
 
-def _opened_other(run: Run, other: str) -> Table:
+def _opened_other(run: CommandContext, other: str) -> Table:
     name = without_secrets(other)
     with errors_about(name):
         return run.table_of(run.open(other), name)

@@ -16,7 +16,7 @@ from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.render.columns import NOT_THE_NEWEST, Column, Section
 from deltacli.cli.results import Emit, Listing, line_of, write_sections
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style, Terminal
@@ -238,7 +238,7 @@ def explain(
       deltacli explain ./paimon_tbl --client pypaimon
       deltacli explain ./tbl --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = ExplainRequest(clients=tuple(clients or ()), changes=tuple(changes or ()))
 
     def show(opened: Handle) -> None:

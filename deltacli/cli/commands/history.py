@@ -13,7 +13,7 @@ from deltacli.cli.options.given import given_options_of_one_format
 from deltacli.cli.options.moments import parse_end
 from deltacli.cli.options.paimon import BranchOption, RefsOption
 from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitOption, TableHereArgument
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.shell import again, without_option
 from deltacli.core.errors import UsageError
@@ -62,7 +62,7 @@ def history(
       deltacli history ./tbl --columns version,operation,userMetadata
       deltacli history ./paimon_tbl --branch dev
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     most = settle_limit(run, limit)
     ends = {
         name: None if text is None else parse_end(option, text, run.clock)

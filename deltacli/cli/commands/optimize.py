@@ -16,7 +16,7 @@ from deltacli.cli.options.values import (
     make_share_parser,
     make_text_parser,
 )
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.errors import command, fill_hint
 from deltacli.core.units import format_size, plural
@@ -171,7 +171,7 @@ def optimize(
     """
     from deltacli.cli.running.changing import Mode
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
@@ -198,7 +198,7 @@ def optimize(
         _optimize(run, tables[0], request, mode)
 
 
-def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> None:
+def _optimize(run: CommandContext, table: str, request: OptimizeRequest, mode: Mode) -> None:
     from deltacli.cli.render.optimize import optimize_result
     from deltacli.cli.running.changing import Wording, run_change
     from deltacli.operations.optimize.execute import Optimize

@@ -24,7 +24,7 @@ from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.render.columns import Column, Section, Surface
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run, note_catalog
+from deltacli.cli.running.run import CommandContext, note_catalog
 from deltacli.cli.terminal.shell import again, again_with_flags, quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
@@ -275,7 +275,7 @@ def properties(
       deltacli properties ./tbl set delta.enableRowTracking=true --upgrade-protocol --dry-run
       deltacli properties ./tbl unset owner --yes
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
     if change is None or change is PropertyChange.GET:
@@ -294,7 +294,7 @@ def properties(
     _change(run, table, opened, change, edits, Mode(dry_run, yes), streams)
 
 
-def _read_streams(run: Run, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
+def _read_streams(run: CommandContext, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
     """Return the queries of checkpoint directories, after a note on each that cannot continue; None without any."""
     if not checkpoints:
         return None
@@ -303,7 +303,7 @@ def _read_streams(run: Run, table: Table, checkpoints: Sequence[str] | None) -> 
     return note_streams(run, table, checkpoints)
 
 
-def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
+def _show_properties(run: CommandContext, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
     from deltacli.operations.change.properties_and_features import show_properties
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -332,7 +332,7 @@ def _not_told(what: str, spelling: str) -> UsageError:
 
 
 def _change(
-    run: Run,
+    run: CommandContext,
     spelling: str,
     table: Table,
     change: PropertyChange,
@@ -364,7 +364,7 @@ def _without_key(change: PropertyChange) -> UsageError:
     return UsageError(f"{change}: missing argument {what}", hint=again([*invocation.arguments, what]))
 
 
-def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
+def _chosen(run: CommandContext, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
     """Return the properties with these keys, and note those not set. Raises UsageError for a key nearly right."""
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
@@ -507,7 +507,7 @@ def features(
       deltacli features ./tbl drop rowTracking --yes
       deltacli features ./tbl drop v2Checkpoint --truncate-history --protect-streams './chk/*' --dry-run
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     protection = ProtectionRequest(
         protect_streams=tuple(protect_streams or ()),
         ignore_streams_older_ms=ignore_streams_older_ms,
@@ -545,7 +545,7 @@ def _require_drop(protection: ProtectionRequest) -> None:
         raise UsageError(f"{option} requires drop with --truncate-history")
 
 
-def _show_features(run: Run, spelling: str, opened: Table) -> None:
+def _show_features(run: CommandContext, spelling: str, opened: Table) -> None:
     from deltacli.operations.change.properties_and_features import list_features
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -559,7 +559,12 @@ def _show_features(run: Run, spelling: str, opened: Table) -> None:
 
 
 def _add(
-    run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: Mode, streams: StreamsReport | None
+    run: CommandContext,
+    spelling: str,
+    table: Table,
+    change: FeaturesAddition,
+    mode: Mode,
+    streams: StreamsReport | None,
 ) -> None:
     def question(planned: FeaturesOutcome) -> str:
         listed = ", ".join(one.name for one in planned.plan.added)
@@ -576,7 +581,7 @@ def _add(
 
 
 def _drop(
-    run: Run, spelling: str, table: Table, change: DropFeature, mode: Mode, streams: StreamsReport | None
+    run: CommandContext, spelling: str, table: Table, change: DropFeature, mode: Mode, streams: StreamsReport | None
 ) -> None:
 
     def question(planned: FeatureDrop) -> str:

@@ -16,7 +16,7 @@ from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_duration_parser
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
-from deltacli.cli.running.run import Run, note_staged
+from deltacli.cli.running.run import CommandContext, note_staged
 from deltacli.core import units
 from deltacli.core.errors import PathExternal, is_shared, quote_table
 from deltacli.core.ranges import format_ranges, format_spans
@@ -190,7 +190,7 @@ def reach(
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = ReachRequest(retention_ms=retention_ms)
     opened = run.open_table(table)
     found = find_reach(opened, request)

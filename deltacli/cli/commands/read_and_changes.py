@@ -27,7 +27,7 @@ from deltacli.cli.options.tables import (
 from deltacli.cli.render.columns import Section
 from deltacli.cli.results import PARQUET, Outcome
 from deltacli.cli.running.run import (
-    Run,
+    CommandContext,
     judge_left_out,
     note_catalog,
     note_disputed,
@@ -93,7 +93,7 @@ def read(
     """
     from deltacli.table.rebuild import find_snapshot
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     if count and (explain or columns is not None or row_ids or limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
@@ -139,12 +139,12 @@ def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -
     return RowsResult(rows, most)
 
 
-def _write(run: Run, result: FramedResult, most: int) -> None:
+def _write(run: CommandContext, result: FramedResult, most: int) -> None:
     run.write(result)
     note_what_is_missing(run, result.written, most)
 
 
-def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
+def _count(run: CommandContext, snapshot: Snapshot, where: str | None) -> None:
     """Write the number of rows, by the log where that has it for all files, and by reading the rows otherwise."""
     from deltacli.operations.read.snapshot import count_rows
     from deltacli.table.repeated_files import settle_repeated_files
@@ -220,12 +220,12 @@ def changes(
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
       deltacli changes ./tbl --from 0 --output changes/
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     write_changes(run, table, first, last, columns=columns, where=where, row_ids=row_ids, limit=limit)
 
 
 def write_changes(
-    run: Run,
+    run: CommandContext,
     table: str,
     first: str,
     last: str | None,

@@ -28,7 +28,7 @@ from deltacli.cli.options.values import (
 )
 from deltacli.cli.results import Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import again_with, again_with_flags, quote_table, quote_word
 from deltacli.core.errors import Refusal, Refused, UsageError
 from deltacli.core.units import format_size, plural
@@ -178,7 +178,7 @@ def repair(
     It exits with 1 if errors are left that repair cannot fix; each is listed with
     the reason. A dry run lists them, too, and never exits with 1.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = RepairRequest(
         level=level,
         select=join_names(select, "--select"),
@@ -223,7 +223,7 @@ class RepairOptions:
 class RepairCommand(NamedTuple):
     """A run of the command: the table and the form of its output."""
 
-    run: Run
+    run: CommandContext
     name: str
     """The table as the user wrote it."""
     table: Table

@@ -14,7 +14,7 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.errors import UsageError
 from deltacli.core.units import format_size, plural
@@ -104,7 +104,7 @@ def restore(
       deltacli restore ./tbl --version 12 --from /backups/tbl  # missing files
       deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     if version is None and at_ms is None:
         raise UsageError(

@@ -21,7 +21,7 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.paimon import STYLES, is_told
 from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of, write_columns
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, quote_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
@@ -149,7 +149,7 @@ def schema_show(
       deltacli schema show ./tbl --version 12 --json
       deltacli schema show ./paimon_tbl --branch dev --schema-id 3
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     point = SchemaPoint(
         version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
     )
@@ -192,7 +192,7 @@ def schema_diff(
       deltacli schema diff ./paimon_tbl --to branch:dev
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
@@ -281,7 +281,7 @@ def schema_convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     point = SchemaPoint(
         version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
     )
@@ -315,7 +315,7 @@ class SchemaPoint:
     branch: str | None = None
     is_text: bool = False
 
-    def open(self, run: Run, table: str, use: Callable[[Handle], Answer]) -> Answer:
+    def open(self, run: CommandContext, table: str, use: Callable[[Handle], Answer]) -> Answer:
         """Return what `use` makes of the table. Raises UsageError for points that are invalid for it."""
         parse_moment_of(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
@@ -339,7 +339,7 @@ class SchemaPoint:
                 named[f"{kind}:" if self.is_text else option] = OF_PAIMON
         return named
 
-    def describe(self, run: Run, table: str) -> DescribedSchema:
+    def describe(self, run: CommandContext, table: str) -> DescribedSchema:
         """Return the schema at the point, or that in a file, in the columns of Paimon."""
         try:
             return self.open(run, table, lambda opened: opened.described(**vars(self)))
@@ -348,7 +348,7 @@ class SchemaPoint:
                 raise
             return self._of_file(run, table)
 
-    def _of_file(self, run: Run, path: str) -> DescribedSchema:
+    def _of_file(self, run: CommandContext, path: str) -> DescribedSchema:
         if self != SchemaPoint():
             raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
         directory, slash, name = path.rpartition("/")

@@ -11,7 +11,7 @@ from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
@@ -104,7 +104,7 @@ def stats(
     """
     from deltacli.cli.running.changing import Mode
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
@@ -124,7 +124,7 @@ def stats(
         _stats(run, tables[0], request, mode)
 
 
-def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
+def _stats(run: CommandContext, table: str, request: StatsRequest, mode: Mode) -> None:
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import Wording, run_change
 

@@ -13,7 +13,7 @@ from deltacli.cli.invocation import Exit, outside
 from deltacli.cli.options.values import make_choice_parser, make_text_parser
 from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.core.times import DAY_MS, UNITS_MS, format_duration, format_moment
@@ -106,7 +106,7 @@ def streams(
       deltacli streams ./tbl --restart-point ./chk/orders  # start over
       deltacli streams ./tbl --checkpoints './chk/*' --fail-on at-risk -q
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = StreamsRequest(checkpoints=tuple(checkpoints or ()), restart_point=restart_point)
     try:
         opened = [] if table is None else [run.open_table(table)]
@@ -124,7 +124,7 @@ def streams(
         run.say_next(command("vacuum", table=table, protect_streams=protected, dry_run=True))
 
 
-def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
+def _found(run: CommandContext, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
     """Yield the Delta tables at and below paths and patterns. Raises the first fault where a name has no table."""
     if not names:
         return

@@ -27,7 +27,7 @@ from deltacli.cli.render.columns import (
 )
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, line_of, surface_of
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
@@ -318,7 +318,7 @@ def undelete(
       deltacli undelete ./tbl --from /backups/tbl
       deltacli undelete s3://lake/events --prefix date=2026-01-01
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = UndeleteRequest(
         sources=tuple(sources or ()),
         version=version,
@@ -328,7 +328,7 @@ def undelete(
     undelete_files(run, table, request, dry_run=dry_run, yes=yes)
 
 
-def undelete_files(run: Run, table: str, request: UndeleteRequest, *, dry_run: bool, yes: bool) -> None:
+def undelete_files(run: CommandContext, table: str, request: UndeleteRequest, *, dry_run: bool, yes: bool) -> None:
     """Plan, ask, bring files back, and write the result."""
     from deltacli.operations.recover.undelete import Undelete
 

@@ -29,7 +29,7 @@ from deltacli.cli.options.values import (
     make_text_parser,
 )
 from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
 from deltacli.cli.terminal.shell import again_with
@@ -253,7 +253,7 @@ def vacuum(
     --skip-nested-tables. Of a Paimon table --schemas deletes schema files that nothing has
     needed since the retention began.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     how = VacuumOptions(
         files=files,
         save_plan=save_plan,
@@ -299,7 +299,7 @@ def vacuum(
     given = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     writes = not how.dry_run and how.save_plan is None and how.explain is None
 
-    def use(run: Run, table: str) -> None:
+    def use(run: CommandContext, table: str) -> None:
         ask(run, table, lambda opened: opened.vacuum(request, how), given=given, writes=writes)
 
     if not is_several(tables):

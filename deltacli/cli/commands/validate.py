@@ -43,7 +43,7 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.shared_options import TableFormat
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
@@ -125,7 +125,11 @@ class Checker:
     """One run over all tables."""
 
     def __init__(
-        self, run: Run, request: ValidateRequest, wanted: ValidateOptions, choose_rules: Callable[[], list[Rule]]
+        self,
+        run: CommandContext,
+        request: ValidateRequest,
+        wanted: ValidateOptions,
+        choose_rules: Callable[[], list[Rule]],
     ) -> None:
         self._run = run
         self._request = request
@@ -517,7 +521,7 @@ def validate(
     Nothing is changed. Of Paimon tables the schemas are checked, and whether all
     schemas exist that snapshots and data files name.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = ValidateRequest(
         level=level,
         sample=sample,
@@ -551,7 +555,7 @@ def validate(
         raise Exit(code)
 
 
-def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
+def _check(run: CommandContext, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
     trend = _open_trend(run, wanted)
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
@@ -571,7 +575,7 @@ def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: 
     return code
 
 
-def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
+def _open_trend(run: CommandContext, wanted: ValidateOptions) -> Trend | None:
     """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend_file is None:
         return None
@@ -584,7 +588,7 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     return Trend(wanted.trend_file)
 
 
-def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
+def _choose_rules(run: CommandContext, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
     known = _known_rules(run, request)
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
@@ -614,7 +618,7 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
     return rules
 
 
-def _known_rules(run: Run, request: ValidateRequest) -> Mapping[str, Rule]:
+def _known_rules(run: CommandContext, request: ValidateRequest) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
     names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
@@ -633,7 +637,7 @@ def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
     return EXIT_FINDINGS if any(table.fails for table in report.tables) and not is_accepted else 0
 
 
-def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport) -> None:
+def _say_what_next(run: CommandContext, request: ValidateRequest, report: ValidationReport) -> None:
     """Write the counts where the format has no place for them, or the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 

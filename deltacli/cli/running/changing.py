@@ -14,7 +14,7 @@ from deltacli.changing import change as changing
 from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Outcome, Result
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
@@ -30,7 +30,7 @@ _AHEAD_MS = 60_000
 
 
 def confirmed(
-    run: Run,
+    run: CommandContext,
     what: str,
     show_plan: Callable[[], None],
     *,
@@ -73,12 +73,12 @@ def confirmed(
     return True
 
 
-def now_is_ahead(run: Run) -> bool:
+def now_is_ahead(run: CommandContext) -> bool:
     """Return True where `--now` is later than the clock of this machine: only a dry run may use it."""
     return run.clock() > system_clock() + _AHEAD_MS
 
 
-def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
+def require_now_is_not_ahead(run: CommandContext, plan: str = "--dry-run") -> None:
     """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old; `plan`
     shows what would be done.
 
@@ -175,7 +175,9 @@ class Wording(Generic[P, O]):
     """Completes the refusal, or what says that something was left, with what this command can do about it."""
 
 
-def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> P | O:
+def run_change(
+    run: CommandContext, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode
+) -> P | O:
     """Carry out a change in one of its modes, and return its plan, or its outcome if it was executed.
 
     Raises what it raises, Refused without confirmation, and Exit for findings: `--check`, a change that is due.
@@ -221,7 +223,7 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
         raise
 
 
-def _end_plan(run: Run, plan: P, wording: Wording[P, O], mode: Mode) -> None:
+def _end_plan(run: CommandContext, plan: P, wording: Wording[P, O], mode: Mode) -> None:
     """Say what to run after a plan that is not executed. Raises Exit where `--check` found a change that is due."""
     if mode.check and not plan.is_noop:
         raise Exit(EXIT_FINDINGS)
@@ -237,7 +239,7 @@ class Pending(Generic[P, O]):
     """A change that is planned, and not executed yet."""
 
     def __init__(
-        self, run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P
+        self, run: CommandContext, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P
     ) -> None:
         self.run, self.table, self.change, self.mode = run, table, change, mode
         self.wording, self.plan = wording, plan
@@ -317,11 +319,11 @@ def _planned_amount(wording: Wording[P, O], plan: P) -> Amount | None:
     return None if wording.deed is None else wording.deed(plan)[1]
 
 
-def _write_plan(run: Run, wording: Wording[P, O], plan: P) -> None:
+def _write_plan(run: CommandContext, wording: Wording[P, O], plan: P) -> None:
     run.write(wording.planned(plan, True))
 
 
-def _note_after(run: Run, gates: list[Gate[P, O]], noted: int) -> None:
+def _note_after(run: CommandContext, gates: list[Gate[P, O]], noted: int) -> None:
     """Note what could not follow a commit."""
     for gate in gates:
         for caution in gate.plan.basis.cautions[noted:]:

@@ -12,7 +12,7 @@ from deltacli.cli.terminal.shell import again
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.sharing.client.addresses import ShareAddress
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
@@ -40,7 +40,7 @@ def _hint_for(table: str) -> str:
     return " ".join(["deltacli", *path_in(words), "--help"])
 
 
-def open_shared(run: Run, table: str) -> ShareStorage | DirectoryStorage:
+def open_shared(run: CommandContext, table: str) -> ShareStorage | DirectoryStorage:
     """Open a shared table with the retry budget of the run. Raises UsageError for a name that is not an address."""
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
@@ -52,7 +52,11 @@ def open_shared(run: Run, table: str) -> ShareStorage | DirectoryStorage:
 
 
 def rows_of_shared(
-    run: Run, store: ShareStorage | DirectoryStorage, request: ScanRequest, version: int | None, at_ms: int | None
+    run: CommandContext,
+    store: ShareStorage | DirectoryStorage,
+    request: ScanRequest,
+    version: int | None,
+    at_ms: int | None,
 ) -> Scan:
     """Return the scan of some rows of a shared table."""
     from deltacli.sharing.client.share_storage import ShareStorage
@@ -64,7 +68,7 @@ def rows_of_shared(
     return Scan(run.table_of(expecting).snapshot(), request)
 
 
-def open_shares(run: Run, profile: str) -> Transport:
+def open_shares(run: CommandContext, profile: str) -> Transport:
     """Open a profile with the retry budget of the run. Raises UsageError."""
     from deltacli.cli.running.run import Stores
     from deltacli.sharing.client.transport import open_profile

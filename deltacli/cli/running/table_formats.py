@@ -1,7 +1,8 @@
 """A table of either format for a command: the same operations on each.
 
 `ask` refuses the options of the other format. An operation that a format lacks is a method that raises `only_for`.
-A command that Paimon tables lack opens its table by `Run.open_table`; `cli/errors.py` says what does its work there.
+A command that Paimon tables lack opens its table by `CommandContext.open_table`; `cli/errors.py` says what does its
+work there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.paimon import PaimonHistoryResult
     from deltacli.cli.results import Result
     from deltacli.cli.running.changing import Mode
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.cli.running.vacuum import VacuumOptions
     from deltacli.core.alter_verbs import Details, Verb
     from deltacli.operations.change.widen_type import WidenRequest
@@ -57,7 +58,7 @@ _OF_PROPERTIES = {"set": "KEY=VALUE", "unset": "KEY"}
 class _Handle:
     """A table; `name` is the table as the user wrote it."""
 
-    def __init__(self, run: Run, name: str, storage: Storage) -> None:
+    def __init__(self, run: CommandContext, name: str, storage: Storage) -> None:
         self.run, self.name, self.storage = run, name, storage
 
     @property
@@ -334,13 +335,13 @@ class PaimonHandle(_Handle):
 Handle: TypeAlias = DeltaHandle | PaimonHandle
 
 
-def handle_of(run: Run, target: Target) -> Handle:
+def handle_of(run: CommandContext, target: Target) -> Handle:
     """Return a table whose format was found out before."""
     return (PaimonHandle if target.is_paimon else DeltaHandle)(run, target.name, target.storage)
 
 
 def ask(
-    run: Run,
+    run: CommandContext,
     table: str,
     use: Callable[[Handle], Answer],
     *,

@@ -11,7 +11,7 @@ from deltacli.changing.plan import NO_FILES, Amount
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import Outcome, Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import keep_retention, quote_table, quote_word
 from deltacli.core.errors import PaimonTable, PartlyDone, Refused
 from deltacli.core.units import format_size, plural
@@ -47,7 +47,7 @@ class VacuumOptions:
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
 
 
-def vacuum_schemas(run: Run, name: str, table: Paimon, asked: VacuumRequest, options: VacuumOptions) -> None:
+def vacuum_schemas(run: CommandContext, name: str, table: Paimon, asked: VacuumRequest, options: VacuumOptions) -> None:
     """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
     from deltacli.cli.render.paimon import schema_vacuum_wording
     from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
@@ -65,7 +65,7 @@ def vacuum_schemas(run: Run, name: str, table: Paimon, asked: VacuumRequest, opt
 
 
 def _carry_out(
-    run: Run,
+    run: CommandContext,
     table: TableHandle,
     change: Change[P, O],
     wording: Wording[P, O],
@@ -90,7 +90,7 @@ def _deleted_files(result: VacuumResult) -> tuple[int, int]:
 class VacuumCommand(NamedTuple):
     """A run of the command: the table and the form of its output."""
 
-    run: Run
+    run: CommandContext
     name: str
     """The table as the user wrote it."""
     table: Table

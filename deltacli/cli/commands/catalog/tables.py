@@ -14,7 +14,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.render.columns import Column, Section, refused
 from deltacli.cli.results import Emit, Listing, Outcome, emit_lines
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
@@ -60,7 +60,7 @@ def catalog_status(
       deltacli catalog status uc://prod.sales.orders
       deltacli catalog status uc://prod.sales.orders --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     found = _open_managed(run, table).status_catalog()
     for note in found.notes:
         run.note(f"note: {note}")
@@ -87,7 +87,7 @@ def catalog_staged(
       deltacli catalog staged uc://prod.sales.orders
       deltacli catalog staged uc://prod.sales.orders --format csv
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     run.write(staged_result(_open_managed(run, table).staged_catalog()))
 
 
@@ -120,7 +120,7 @@ def catalog_publish(
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.catalog import Publish
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     opened = _open_managed(run, table, writes=not dry_run)
     name = table
     wording: Wording[PublishPlan, PublishOutcome] = Wording(
@@ -133,7 +133,7 @@ def catalog_publish(
     run_change(run, opened, Publish(), wording, Mode(dry_run, yes))
 
 
-def _open_managed(run: Run, table: str, *, writes: bool = False) -> Table:
+def _open_managed(run: CommandContext, table: str, *, writes: bool = False) -> Table:
     """Open a table that a catalog manages. Raises UsageError for another, with what it is by its address."""
     from deltacli.operations.catalog import not_managed
     from deltacli.table.handle import managed_store
@@ -178,7 +178,7 @@ def catalog_ls(
     """
     from deltacli.catalogs.unity.addresses import SCHEME, is_root, parse_container
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if is_root(catalog):
         names = run.open_catalog().list_catalogs()
         run.write(catalogs_result(SCHEME, names))

@@ -12,7 +12,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import again_with, again_without, fill_hint, quote_table
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
 from deltacli.storage.base import StoreWithGrant, no_atomic_create
@@ -58,7 +58,7 @@ def doctor_access(
     """
     from deltacli.cli.render.doctor import access_result
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     storage = run.open_other(table)
     is_managed = managed_store(storage) is not None
     if is_managed and yes:
@@ -125,7 +125,7 @@ def doctor_storage(
     from deltacli.operations.doctor.storage import plan_probes, probe_storage, require_directory
     from deltacli.storage.probing.opening import subject_of
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     opened = run.open_other(table, writes=not dry_run)
     if managed_store(opened) is not None:
         raise Refused(
@@ -158,7 +158,7 @@ def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFindi
     return [finding._replace(next=fill_hint(finding.next, table)) for finding in findings]
 
 
-def _show(run: Run, report: StorageReport) -> None:
+def _show(run: CommandContext, report: StorageReport) -> None:
     from deltacli.cli.render.doctor import storage_result
 
     run.write(storage_result(report))

@@ -14,7 +14,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
 
@@ -76,7 +76,7 @@ def doctor_table(
     from deltacli.cli.render.doctor import table_result
     from deltacli.operations.doctor.table import examine_table
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = DoctorRequest(listing=not no_listing)
 
     if html is not None:

@@ -14,7 +14,7 @@ from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOp
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
@@ -67,7 +67,7 @@ def clone(
     """
     from deltacli.operations.clone import Clone
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if deep:
         given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
         if other := next((name for name, value in given.items() if value is not None), None):

@@ -14,7 +14,7 @@ from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
@@ -129,7 +129,7 @@ def convert(
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if sources:
         others = given_options(context, *_REQUEST_OPTIONS)
         if others:

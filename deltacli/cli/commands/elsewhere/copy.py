@@ -14,7 +14,7 @@ from deltacli.cli.options.values import make_choice_parser, make_duration_parser
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import EXIT_FINDINGS
@@ -121,7 +121,7 @@ def copy(
       deltacli copy s3://lake/events gs://safe/events --replica
       deltacli copy s3://lake/events gs://safe/events --check --level data
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = CopyRequest(
         versions=versions,
         newest=newest,
@@ -136,7 +136,7 @@ def copy(
     copy_table(run, src, dst, request, dry_run=dry_run)
 
 
-def copy_table(run: Run, src: str, dst: str, request: CopyRequest, *, dry_run: bool) -> None:
+def copy_table(run: CommandContext, src: str, dst: str, request: CopyRequest, *, dry_run: bool) -> None:
     """Copy a table, or compare it with its copy, and write the result."""
     from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
 

@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.render.columns import Section, refused
 from deltacli.cli.results import Outcome
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.units import format_count, plural
 
@@ -66,7 +66,7 @@ def manifest(
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.change.manifest import Manifests
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not (check or dry_run))
     uri = opened.uri
     wording: Wording[ManifestsPlan, ManifestsOutcome] = Wording(

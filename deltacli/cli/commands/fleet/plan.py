@@ -18,7 +18,7 @@ from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, Only
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.results import JSON, open_sink
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.lock_free_property import cached_property
@@ -281,7 +281,7 @@ def fleet_plan(
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.running.journal import Journal
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     choice = FleetChoice(only=tuple(only or ()), state=state)
 
     most = settle_limit(run, limit)
@@ -317,7 +317,7 @@ _ExactPlans = Mapping[tuple[str, str], JsonObject]
 """Table and step -> the fields of the document of the step, or the error instead."""
 
 
-def _add_exact_plans(run: Run, plan: FleetPlan, directory: str | None) -> _ExactPlans:
+def _add_exact_plans(run: CommandContext, plan: FleetPlan, directory: str | None) -> _ExactPlans:
     """Return the exact plan of each destructive step, and save it in a directory if one is given. Raises UsageError."""
     if directory is not None:
         _make(directory)
@@ -351,7 +351,7 @@ def _file_name(table: TablePlan, kind: str) -> str:
     return f"{last}-{digest}.{kind}{'.parquet' if kind == 'vacuum' else '.json'}"
 
 
-def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
+def _plan_vacuum(_: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.operations.vacuum.rechecking import with_past
     from deltacli.operations.vacuum.saved import save_plan
 
@@ -363,7 +363,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
     return {**plan.as_json(), "savedAs": path}
 
 
-def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
+def _plan_expiry(run: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.changing.change import plan_change
     from deltacli.cli.render.log_files import expiry_result
 

@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, fleet_command
 from deltacli.cli.render.fleet.check import policy_check_result
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.starting_file import (
     find_tables,
     in_comment,
@@ -61,7 +61,7 @@ def fleet_init(
     """
     from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
@@ -100,7 +100,7 @@ def fleet_check(
     """
     from deltacli.fleet.policy_file.init_and_check import check_fleet_file
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     found = check_fleet_file(file)
     run.write(policy_check_result(found))
     if found.errors:

@@ -14,7 +14,7 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.changing import require_now_is_not_ahead
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.documents import dumps
@@ -105,7 +105,7 @@ def fleet_run(
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.monitoring import make_sender
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = FleetRunRequest(
         only=tuple(only or ()),
         state=state,
@@ -138,7 +138,7 @@ def fleet_run(
         raise Exit(report.exit_code or StorageFailed.exit_code)
 
 
-def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> FleetSession:
+def _make_session(run: CommandContext, found: FleetFile, request: FleetRunRequest) -> FleetSession:
     from deltacli.fleet.running.run import FleetSession
 
     on_tables = run.throttled(found.settings.calls_per_second)
@@ -161,7 +161,7 @@ def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> Fleet
 
 
 def _cluster_of(
-    run: Run, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
+    run: CommandContext, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
 ) -> FleetCluster | None:
     if not run.engine.may_repeat:
         return None
@@ -175,7 +175,7 @@ def _cluster_of(
     )
 
 
-def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
+def _send(run: CommandContext, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
     """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True

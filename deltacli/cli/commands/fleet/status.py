@@ -15,7 +15,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.results import has_stdout, open_sink, require_target
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
@@ -131,7 +131,7 @@ def fleet_status(
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.status import read_status
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     choice = FleetChoice(only=tuple(only or ()), state=state)
     files = StatusFiles(
         html=html,
@@ -166,13 +166,13 @@ def fleet_status(
         raise Exit(known.exit_code)
 
 
-def _note_files(run: Run, *files: str | None) -> None:
+def _note_files(run: CommandContext, *files: str | None) -> None:
     for file in files:
         if file not in (None, "-"):
             run.note(f"wrote {file}")
 
 
-def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
+def _write_files(run: CommandContext, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
     if files.metrics is not None:
         from deltacli.fleet.reporting.monitoring import fleet_metrics
 
@@ -190,7 +190,9 @@ def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFi
             sink.write(status_page(known, str(found.path), run.clock(), linked, faults).encode())
 
 
-def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str, html: str) -> dict[str, str]:
+def _write_pages(
+    run: CommandContext, known: FleetStatus, found: FleetFile, directory: str, html: str
+) -> dict[str, str]:
     """Write the page of each table, which links to the page `html` of all. Return the tables that cannot be examined,
     by their shown names, each with the reason, and note them. Raises UsageError.
     """
@@ -220,7 +222,7 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
     return faults
 
 
-def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
+def _serve(run: CommandContext, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
     """Answer requests until a signal. The policy file and the journal are read again for each answer."""
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.monitoring import MetricsServer, fleet_metrics, parse_address

@@ -10,7 +10,7 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.units import format_size, plural
 
@@ -55,7 +55,7 @@ def log_backup(
     from deltacli.cli.render.log_files import backup_result
     from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     opened, destination = run.open_table(table), run.open_other(dest, writes=not dry_run)
     wording: Wording[BackupPlan, BackupResult] = Wording(
         question=None,
@@ -100,7 +100,7 @@ def log_restore(
     from deltacli.cli.render.log_files import log_restore_result
     from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
     validate = f"deltacli validate {quote_table(table)}"
     wording: Wording[LogRestorePlan, LogRestored] = Wording(

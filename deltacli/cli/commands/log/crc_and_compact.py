@@ -14,7 +14,7 @@ from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.core.documents import dumps
 from deltacli.core.units import format_count, format_size, plural
@@ -55,7 +55,7 @@ def log_crc(
     """
     from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
@@ -121,7 +121,7 @@ def log_compact(
     """
     from deltacli.operations.log.crc_and_compact import LogCompaction
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     wording: Wording[Compaction, Compaction] = Wording(
         question=None,

@@ -14,7 +14,7 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.share import ConfigurationOption, read_shares
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_choice_parser
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.starting_file import (
     configuration_result,
     find_tables,
@@ -74,7 +74,7 @@ def share_init(
     from deltacli.sharing.configuration.file_schema import shares_schema
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
@@ -138,7 +138,7 @@ def share_check(
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.configuration.share_check import check_configuration
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     file = configuration.recipients_file
     recipients = read_recipients(file) if file is not None and file.exists() else None
@@ -186,7 +186,7 @@ def share_key_rotate(
     from deltacli.sharing.configuration.secrets import locked
     from deltacli.sharing.signing.keys import ServerKeys
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     configuration = read_shares(config)
     file, now_ms = _key_file_of(configuration), run.clock()
     lifetimes = (

@@ -12,7 +12,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
 from deltacli.cli.options.tables import TimestampOption, VersionOption
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.shared_tables import open_shared, open_shares
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import EXIT_FINDINGS
@@ -35,7 +35,7 @@ def share_profile_show(
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     found = read_profile(Path(profile))
     run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
 
@@ -59,7 +59,7 @@ def share_profile_check(
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     found = read_profile(Path(profile))
     problems = problems_of(found, run.clock())
     run.write(profile_result(found, problems, run.clock()))
@@ -87,7 +87,7 @@ def share_ls(
     from deltacli.sharing.client.addresses import split_profile
     from deltacli.sharing.client.table_requests import list_entries
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     profile, names = split_profile(shares)
     entries = list_entries(open_shares(run, profile), names)
     run.write(listing_result(profile, entries))
@@ -118,7 +118,7 @@ def share_schema(
     from deltacli.cli.render.schemas.tree import SchemaResult
     from deltacli.sharing.client.share_storage import ShareStorage
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     shared = open_shared(run, table)
     assert isinstance(shared, ShareStorage)

@@ -19,7 +19,7 @@ from deltacli.cli.options.share import SharedTableArgument
 from deltacli.cli.options.tables import DryRunOption, RowIdsOption, TimestampOption, VersionOption, WhereOption
 from deltacli.cli.options.values import make_choice_parser, make_columns_parser, parse_whole_number
 from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
-from deltacli.cli.running.run import Run, note_rows, require_all_columns
+from deltacli.cli.running.run import CommandContext, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import open_shared, rows_of_shared
 from deltacli.cli.shared_options import ColourChoice
 from deltacli.cli.terminal.shell import again, again_with, again_without, quote_word
@@ -129,7 +129,7 @@ def share_pull(
     cannot be decoded. --where, --columns and --limit choose rows, so they cannot be
     used for a Delta table.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     chosen = form or _form_of(to)
     at_ms = parse_moment_of(version, timestamp)
     if limit is not None and limit < 1:
@@ -176,7 +176,15 @@ def _require_fitting(form: PullForm, row_options: list[str], *, resume: bool, is
 
 
 def _pull_table(
-    run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
+    run: CommandContext,
+    table: str,
+    to: str,
+    *,
+    version: int | None,
+    at_ms: int | None,
+    resume: bool,
+    dry_run: bool,
+    decodes: bool,
 ) -> None:
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
@@ -214,7 +222,7 @@ def _next(result: PullResult) -> str:
     )
 
 
-def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
+def _pull_rows(run: CommandContext, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
     from deltacli.cli.render.sharing import rows_outcome
 
     if os.path.isfile(to) and not force:
@@ -235,7 +243,13 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 
 def _write_rows(
-    run: Run, shared: ShareStorage | DirectoryStorage, table: str, to: str, request: RowRequest, *, dry_run: bool
+    run: CommandContext,
+    shared: ShareStorage | DirectoryStorage,
+    table: str,
+    to: str,
+    request: RowRequest,
+    *,
+    dry_run: bool,
 ) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise.
 
@@ -281,7 +295,7 @@ def _require_place(to: str, form: str) -> str | None:
     return directory
 
 
-def _write_file(run: Run, uri: str, scan: Scan, to: str, form: str) -> int:
+def _write_file(run: CommandContext, uri: str, scan: Scan, to: str, form: str) -> int:
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
     rows = 0

@@ -20,7 +20,7 @@ from deltacli.cli.options.share import (
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.units import plural
 
@@ -65,7 +65,7 @@ def share_recipient_add(
     """
     from deltacli.sharing.configuration.recipients import add_recipient, parse_grant
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
     file = recipients_file_of(configuration)
@@ -95,7 +95,7 @@ def share_recipient_list(
     from deltacli.cli.render.sharing import recipients_result
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     shown = known.items if recipient is None else (find_recipient(known, recipient),)
@@ -125,7 +125,7 @@ def share_recipient_remove(
     from deltacli.cli.render.sharing import what_of
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     what = f"remove the recipient {found.name} with {what_of(found)}"
@@ -155,7 +155,7 @@ def share_recipient_grant(
     """
     from deltacli.sharing.configuration.recipients import grant_to, parse_grant
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
     file = recipients_file_of(configuration)
@@ -195,7 +195,7 @@ def share_recipient_revoke(
         revoke_from,
     )
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     dropped = [parse_old_grant(text, found) for text in grants]
@@ -210,7 +210,7 @@ def share_recipient_revoke(
 
 
 def _apply(
-    run: Run, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
+    run: CommandContext, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
 ) -> Recipient:
     after = _change(file, change, may_create=action == "add").find(recipient)
     assert after is not None
@@ -218,7 +218,7 @@ def _apply(
     return after
 
 
-def _say_how_to_create_a_token(run: Run, recipient: str) -> None:
+def _say_how_to_create_a_token(run: CommandContext, recipient: str) -> None:
     run.say_next(f"deltacli share token create {quote_word(recipient)} --profile {quote_word(f'{recipient}.share')}")
 
 
@@ -229,7 +229,9 @@ def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipien
     return change_recipients(file, change, may_create=may_create)
 
 
-def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None) -> None:
+def _show(
+    run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None
+) -> None:
     from deltacli.cli.render.sharing import recipients_result
 
     run.write(recipients_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

@@ -17,7 +17,7 @@ from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.share import SHARES
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.running.run import Run, note_staged
+from deltacli.cli.running.run import CommandContext, note_staged
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
@@ -113,7 +113,7 @@ def share_serve(
     """
     from deltacli.sharing.server.serving import require_server
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
@@ -148,7 +148,7 @@ def _refuse_with_directories(config: str | None, host: str | None, admin_port: i
             )
 
 
-def _try_out(run: Run, directories: list[str], port: int, workers: int, profile: str | None) -> None:
+def _try_out(run: CommandContext, directories: list[str], port: int, workers: int, profile: str | None) -> None:
     """Serve local tables on loopback, with one token."""
     from deltacli.sharing.configuration.starting import catalog_of
     from deltacli.sharing.server.services import TryOut
@@ -164,7 +164,7 @@ def _try_out(run: Run, directories: list[str], port: int, workers: int, profile:
         _serve(make, lambda: make, Sockets(bound), workers, run)
 
 
-def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
+def _serve_configuration(run: CommandContext, config: str, overrides: Overrides, workers: int) -> None:
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of
@@ -187,7 +187,9 @@ def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: i
         sockets.close()
 
 
-def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: Run) -> None:
+def _serve(
+    make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: CommandContext
+) -> None:
     """Answer requests until a signal. `following` returns the service of the next worker."""
     import logging
 
@@ -205,7 +207,7 @@ def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Soc
         raise
 
 
-def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int) -> None:
+def _announce(run: CommandContext, configuration: Configuration, sockets: Sockets, workers: int) -> None:
     from deltacli.sharing.server.serving import address_of
 
     for note in configuration.notes:
@@ -224,7 +226,7 @@ def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers:
     run.say_next(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
 
 
-def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
+def _hand_out(run: CommandContext, endpoint: str, token: str, path: str | None) -> None:
     """Write the profile to a file of the user's, or to stdout. Raises UsageError."""
     document = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
     text = json.dumps(document).encode() + b"\n"
@@ -245,7 +247,7 @@ def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
         ) from fault
 
 
-def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
+def _introduce(run: CommandContext, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
     tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
     run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
     width = max(len(table.full_name) for table in tables[:_MOST_NAMED])

@@ -36,7 +36,7 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.times import parse_duration
@@ -100,7 +100,7 @@ class TestOptions:
 class ConformanceChecker:
     """One run over a server."""
 
-    def __init__(self, run: Run, wanted: TestOptions, rules: Sequence[Rule]) -> None:
+    def __init__(self, run: CommandContext, wanted: TestOptions, rules: Sequence[Rule]) -> None:
         self._run = run
         self._wanted = wanted
         self._rules = {rule.id: rule for rule in rules}
@@ -336,7 +336,7 @@ def share_test(
     """
     from deltacli.sharing.conformance.run import conformance_rules
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     wanted = TestOptions(
         profile=profile,
         level=level,
@@ -380,7 +380,7 @@ def share_test(
         raise Exit(PartlyDone.exit_code)
 
 
-def _say_what_next(run: Run, report: ValidationReport) -> None:
+def _say_what_next(run: CommandContext, report: ValidationReport) -> None:
     """Note what was left out, the counts where the format has no place for them, and the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 

@@ -26,7 +26,7 @@ from deltacli.cli.options.share import (
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.results import require_directory, require_target
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import UsageError
 from deltacli.core.times import format_duration, parse_duration
@@ -65,7 +65,7 @@ def share_token_create(
     """
     from deltacli.sharing.configuration.recipients import add_token
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     configuration = read_shares(config)
     now_ms = run.clock()
     expires_ms = parse_lifetime(expires, now_ms)
@@ -95,7 +95,7 @@ def share_token_list(
     """
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
@@ -134,7 +134,7 @@ def share_token_revoke(
         revoke_tokens,
     )
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
     file = recipients_file_of(read_shares(config))
@@ -184,7 +184,7 @@ def share_token_rotate(
     """
     from deltacli.sharing.configuration.recipients import Recipients, find_recipient, read_recipients, rotate_tokens
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     configuration = read_shares(config)
     file = recipients_file_of(configuration)
     now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")
@@ -203,7 +203,12 @@ def share_token_rotate(
 
 
 def _create(
-    run: Run, configuration: Configuration, recipient: str, action: str, profile: str | None, creation: Creation
+    run: CommandContext,
+    configuration: Configuration,
+    recipient: str,
+    action: str,
+    profile: str | None,
+    creation: Creation,
 ) -> None:
     """Store a new token, and show it or write its profile."""
     from deltacli.cli.render.sharing import tokens_result
@@ -250,7 +255,9 @@ def _create(
     run.say_next(f"deltacli share profile check {quote_word(profile)}")
 
 
-def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:
+def _show(
+    run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None
+) -> None:
     from deltacli.cli.render.sharing import tokens_result
 
     run.write(tokens_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

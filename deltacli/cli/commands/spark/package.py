@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)
@@ -38,7 +38,7 @@ def spark_package(
     """
     from deltacli.engine.spark.cluster import write_package
 
-    run: Run = context.obj
+    run: CommandContext = context.obj
     try:
         path = write_package(to)
     except OSError as fault:
