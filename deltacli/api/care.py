@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.core.units import short_repr
-from deltacli.table.api_arguments import named, optional_version, version_number
+from deltacli.table.api_arguments import require_optional_version, require_version
+from deltacli.table.api_errors import api_method
 from deltacli.table.handle import TableHandle
 
 # -- planning and execution --------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ else:
 class BeforeChange(TableHandle):
     """The part of a table handle that compares and explains; nothing is changed."""
 
-    @named
+    @api_method
     @takes(DiffRequest)
     def diff(self, request: DiffRequest) -> TableDiff:
         """Return what differs between two versions, or between this table and another one.
@@ -105,7 +106,7 @@ class BeforeChange(TableHandle):
 
         return diff_tables(self, request)
 
-    @named
+    @api_method
     @takes(ReachRequest)
     def reach(self, request: ReachRequest) -> TableReach:
         """Return which versions can be read, by what, and until when; nothing is changed.
@@ -121,7 +122,7 @@ class BeforeChange(TableHandle):
 
         return find_reach(self, request)
 
-    @named
+    @api_method
     @takes(StreamsRequest)
     def streams(self, request: StreamsRequest) -> StreamsReport:
         """Return the queries of Spark that read this table, and whether each can continue; nothing is changed.
@@ -138,7 +139,7 @@ class BeforeChange(TableHandle):
 
         return find_streams(request, [self], self.open_other, self.engine, is_one_table=True, progress=self.progress)
 
-    @named
+    @api_method
     @takes(ExplainRequest)
     def explain(self, request: ExplainRequest) -> Explanation:
         """Return which clients read and write the newest version, what stops the others, and the ways out.
@@ -155,7 +156,7 @@ class BeforeChange(TableHandle):
 
         return explain(self, request)
 
-    @named
+    @api_method
     @takes(DoctorRequest)
     def doctor(self, request: DoctorRequest) -> TableReport:
         """Return the state of the newest version in numbers, and advice, what saves most first; nothing is changed.
@@ -211,7 +212,7 @@ class LogCare(Changes):
     `execute_…` are their two halves.
     """
 
-    @named
+    @api_method
     @takes(CheckpointRequest)
     def checkpoint(self, request: CheckpointRequest) -> CheckpointResult:
         """Write a checkpoint of the newest version, or of `version`, and return what was done.
@@ -240,7 +241,7 @@ class LogCare(Changes):
             return write_checkpoint(plan, dry_run=True)
         return carry_out(Checkpoint(request), self, plan=plan)
 
-    @named
+    @api_method
     @takes(CheckpointRequest)
     def plan_checkpoint(self, request: CheckpointRequest) -> CheckpointPlan:
         """Return the plan of `checkpoint` with the same parameters; its `refusal` is what `force` accepts. Raises as it
@@ -250,14 +251,14 @@ class LogCare(Changes):
 
         return self._plan(Checkpoint(request))
 
-    @named
+    @api_method
     def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
         """Write a planned checkpoint of this table. Raises as `checkpoint` does."""
         from deltacli.operations.checkpoint.checkpoint import Checkpoint
 
         return self._execute(Checkpoint(plan.request), plan)
 
-    @named
+    @api_method
     @takes(ExpiryRequest)
     def expire_log(self, request: ExpiryRequest) -> ExpiryResult:
         """Delete, at once, the files of the log that no kept version needs; `dry_run=True` returns the plan.
@@ -279,7 +280,7 @@ class LogCare(Changes):
         is_executed = not (request.dry_run or plan.is_noop)
         return ExpiryResult(plan, carry_out(change, self, plan=plan) if is_executed else None)
 
-    @named
+    @api_method
     @takes(ExpiryRequest)
     def plan_expire_log(self, request: ExpiryRequest) -> ExpiryPlan:
         """Return what `expire_log` would do with the same parameters; refusals are in the plan. Raises as it does."""
@@ -287,14 +288,14 @@ class LogCare(Changes):
 
         return self._plan(LogExpiry(request))
 
-    @named
+    @api_method
     def execute_expire_log(self, plan: ExpiryPlan) -> ExpiryResult:
         """Delete the files of a plan of this table. Raises as `expire_log` does."""
         from deltacli.operations.log.expire import LogExpiry
 
         return ExpiryResult(plan, self._execute(LogExpiry(plan.request), plan))
 
-    @named
+    @api_method
     def compact_log(self, first: int, last: int, *, dry_run: bool = False) -> Compaction:
         """Write a log compaction of the commits `first` to `last`, both included, and return what was written.
 
@@ -306,21 +307,23 @@ class LogCare(Changes):
         """
         from deltacli.operations.log.crc_and_compact import LogCompaction
 
-        return self._made(LogCompaction(version_number(first, "first"), version_number(last, "last")), dry_run=dry_run)
+        return self._made(
+            LogCompaction(require_version(first, "first"), require_version(last, "last")), dry_run=dry_run
+        )
 
-    @named
+    @api_method
     def plan_compact_log(self, first: int, last: int) -> Compaction:
         """Return what `compact_log` would write. Raises as it does."""
         return self.compact_log(first, last, dry_run=True)
 
-    @named
+    @api_method
     def execute_compact_log(self, plan: Compaction) -> Compaction:
         """Write a planned compaction of this table. Raises as `compact_log` does."""
         from deltacli.operations.log.crc_and_compact import LogCompaction
 
         return self._execute(LogCompaction(plan.first, plan.last), plan)
 
-    @named
+    @api_method
     def write_checksum(self, *, version: int | None = None, dry_run: bool = False) -> ChecksumReport:
         """Write the checksum file of the newest version, or of `version`, where it is missing; return its state.
 
@@ -332,21 +335,21 @@ class LogCare(Changes):
         """
         from deltacli.operations.log.crc_and_compact import Checksum
 
-        return self._made(Checksum(optional_version(version, "version")), dry_run=dry_run)
+        return self._made(Checksum(require_optional_version(version, "version")), dry_run=dry_run)
 
-    @named
+    @api_method
     def plan_write_checksum(self, *, version: int | None = None) -> ChecksumReport:
         """Return what `write_checksum` would find or write. Raises as it does."""
         return self.write_checksum(version=version, dry_run=True)
 
-    @named
+    @api_method
     def execute_write_checksum(self, plan: ChecksumReport) -> ChecksumReport:
         """Write a planned checksum file of this table. Raises as `write_checksum` does."""
         from deltacli.operations.log.crc_and_compact import Checksum
 
         return self._execute(Checksum(plan.version), plan)
 
-    @named
+    @api_method
     def backup_log(self, destination: str, *, full: bool = False, dry_run: bool = False) -> BackupResult:
         """Copy the log to a directory (a path or URI) that a later run adds to, and return what was copied.
 
@@ -363,7 +366,7 @@ class LogCare(Changes):
             return planned_backup(self.plan_backup_log(destination, full=full))
         return carry_out(LogBackup(self.open_other(destination), full), self)
 
-    @named
+    @api_method
     def plan_backup_log(self, destination: str, *, full: bool = False) -> BackupPlan:
         """Return what `backup_log` would copy. Raises as it does."""
         from deltacli.changing.change import plan_change
@@ -371,14 +374,14 @@ class LogCare(Changes):
 
         return plan_change(LogBackup(self.open_other(destination), full), self)
 
-    @named
+    @api_method
     def execute_backup_log(self, plan: BackupPlan) -> BackupResult:
         """Copy the files of a plan of this table. Raises as `backup_log` does."""
         from deltacli.operations.log.log_backup import LogBackup
 
         return self._execute(LogBackup(plan.destination, plan.full), plan, writes=False)
 
-    @named
+    @api_method
     def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
         """Add, at once, the files of a backup that the log lacks; `dry_run=True` returns the plan.
 
@@ -398,14 +401,14 @@ class LogCare(Changes):
         carry_out(LogRestore(plan.source, replace), self, plan=plan)
         return RestoreResult(plan, was_executed=True)
 
-    @named
+    @api_method
     def plan_restore_log(self, source: str, *, replace: bool = False) -> LogRestorePlan:
         """Return what `restore_log` would write. Raises as it does."""
         from deltacli.operations.log.log_restore import LogRestore
 
         return self._plan(LogRestore(self.open_other(source), replace))
 
-    @named
+    @api_method
     def execute_restore_log(self, plan: LogRestorePlan) -> RestoreResult:
         """Write the files of a plan of this table. Raises as `restore_log` does."""
         from deltacli.operations.log.log_restore import LogRestore
@@ -413,7 +416,7 @@ class LogCare(Changes):
         self._execute(LogRestore(plan.source, plan.replaces), plan)
         return RestoreResult(plan, was_executed=not plan.is_noop)
 
-    @named
+    @api_method
     def manifest(self, *, dry_run: bool = False) -> ManifestsOutcome:
         """Write the symlink manifests of the newest version at once; `dry_run=True` only compares.
 
@@ -427,21 +430,21 @@ class LogCare(Changes):
 
         return self._done(Manifests(), dry_run=dry_run)
 
-    @named
+    @api_method
     def plan_manifest(self) -> ManifestsPlan:
         """Return how the manifests differ from the newest version; its refusals are in the plan."""
         from deltacli.operations.change.manifest import Manifests
 
         return self._plan(Manifests())
 
-    @named
+    @api_method
     def execute_manifest(self, plan: ManifestsPlan) -> ManifestsOutcome:
         """Write the manifests of a plan of this table. Raises as `manifest` does."""
         from deltacli.operations.change.manifest import Manifests
 
         return self._execute(Manifests(), plan)
 
-    @named
+    @api_method
     @takes(ConvertRequest)
     def convert(self, request: ConvertRequest) -> ConvertPlan:
         """Make a Delta table of the Parquet files of this directory at once; `dry_run=True` only plans.
@@ -459,7 +462,7 @@ class LogCare(Changes):
 
         return self._made(Convert(request), dry_run=request.dry_run)
 
-    @named
+    @api_method
     @takes(ConvertRequest)
     def plan_convert(self, request: ConvertRequest) -> ConvertPlan:
         """Return what `convert` with the same parameters would do; its refusals are in the plan. Raises as it does."""
@@ -467,7 +470,7 @@ class LogCare(Changes):
 
         return self._plan(Convert(request))
 
-    @named
+    @api_method
     def execute_convert(self, plan: ConvertPlan) -> ConvertPlan:
         """Commit a plan of this directory. Raises as `convert` does."""
         from deltacli.operations.change.convert import Convert
@@ -488,7 +491,7 @@ else:
 class Elsewhere(Changes):
     """The methods of a table that make one in another place of it."""
 
-    @named
+    @api_method
     @takes(CopyRequest)
     def copy(self, request: CopyRequest) -> CopyResult:
         """Copy the table to the directory `target`, and return what was copied; `dry_run=True` copies nothing.
@@ -515,7 +518,7 @@ class Elsewhere(Changes):
             return CopyResult(self.plan_copy(**vars(request)), dry_run=True)
         return carry_out(change, self)
 
-    @named
+    @api_method
     @takes(CopyRequest)
     def plan_copy(self, request: CopyRequest) -> CopyPlan:
         """Return what `copy` with the same parameters would copy; its refusals are in the plan. Raises as it does."""
@@ -524,7 +527,7 @@ class Elsewhere(Changes):
 
         return plan_change(Copy(self.open_other(request.target), request), self)
 
-    @named
+    @api_method
     def execute_copy(self, plan: CopyPlan) -> CopyResult:
         """Copy the files of a plan of this table. Raises as `copy` does."""
         from deltacli.operations.copy.execute import Copy
@@ -551,7 +554,7 @@ else:
 class Undo(Changes):
     """The methods of a table that take changes back."""
 
-    @named
+    @api_method
     @takes(UndeleteRequest)
     def undelete(self, request: UndeleteRequest) -> UndeleteResult:
         """Bring back lost files of the newest version, or of `version`, at once; `dry_run=True` returns the plan.
@@ -575,7 +578,7 @@ class Undo(Changes):
         change = Undelete(request)
         return UndeleteResult(self._plan(change), None) if request.dry_run else self._carry_out(change)
 
-    @named
+    @api_method
     @takes(UndeleteRequest)
     def plan_undelete(self, request: UndeleteRequest) -> UndeletePlan:
         """Return what `undelete` with the same parameters would do; its refusals are in the plan. Raises as it does."""
@@ -583,14 +586,14 @@ class Undo(Changes):
 
         return self._plan(Undelete(request))
 
-    @named
+    @api_method
     def execute_undelete(self, plan: UndeletePlan) -> UndeleteResult:
         """Put the files of a plan of this table in their places. Raises as `undelete` does."""
         from deltacli.operations.recover.undelete import Undelete
 
         return self._execute(Undelete(plan.request), plan)
 
-    @named
+    @api_method
     @takes(RestoreRequest)
     def restore(self, request: RestoreRequest) -> RestoreOutcome:
         """Bring the table back to an earlier version at once, in one commit; `dry_run=True` returns the plan.
@@ -610,7 +613,7 @@ class Undo(Changes):
 
         return self._done(Restore(request), dry_run=request.dry_run)
 
-    @named
+    @api_method
     @takes(RestoreRequest)
     def plan_restore(self, request: RestoreRequest) -> RestorePlan:
         """Return what `restore` with the same parameters would do; its refusals are in the plan. Raises as it does."""
@@ -618,7 +621,7 @@ class Undo(Changes):
 
         return self._plan(Restore(request))
 
-    @named
+    @api_method
     def execute_restore(self, plan: RestorePlan, *, may_plan_again: bool = False) -> RestoreOutcome:
         """Commit a plan of this table.
 
@@ -630,7 +633,7 @@ class Undo(Changes):
 
         return self._execute(Restore(plan.request), plan, may_plan_again=may_plan_again)
 
-    @named
+    @api_method
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:
         """Delete, at once, older files of this table from a quarantine; `dry_run=True` returns the plan.
 
@@ -647,17 +650,17 @@ class Undo(Changes):
         change = _purge(quarantine, older_ms)
         return PurgeResult(self._plan(change), None) if dry_run else self._carry_out(change)
 
-    @named
+    @api_method
     def plan_purge_quarantine(self, quarantine: str, *, older_ms: int) -> PurgePlan:
         """Return what `purge_quarantine` would delete; its refusals are in the plan. Raises as it does."""
         return self._plan(_purge(quarantine, older_ms))
 
-    @named
+    @api_method
     def execute_purge_quarantine(self, plan: PurgePlan) -> PurgeResult:
         """Delete what a plan of this table says. Raises as `purge_quarantine` does."""
         return self._execute(_purge(plan.quarantine, max(0, plan.basis.now_ms - plan.cutoff_ms)), plan)
 
-    @named
+    @api_method
     @takes(RepairRequest)
     def repair(self, request: RepairRequest) -> RepairOutcome:
         """Recover and rebuild at once, and give up only what no source has; `dry_run=True` returns the plan.
@@ -676,7 +679,7 @@ class Undo(Changes):
 
         return self._done(Repair(request), dry_run=request.dry_run)
 
-    @named
+    @api_method
     @takes(RepairRequest)
     def plan_repair(self, request: RepairRequest) -> RepairPlan:
         """Return what `repair` with the same parameters would do; its refusals are in the plan. Raises as it does."""
@@ -684,14 +687,14 @@ class Undo(Changes):
 
         return self._plan(Repair(request))
 
-    @named
+    @api_method
     def execute_repair(self, plan: RepairPlan) -> RepairOutcome:
         """Make the changes of a plan of this table, and what follows from them. Raises as `repair` does."""
         from deltacli.operations.repair.repair import Repair
 
         return self._execute(Repair(plan.request), plan)
 
-    @named
+    @api_method
     def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:
         """Put back, at once, the files that a repair replaced or moved; `dry_run=True` returns the plan.
 
@@ -705,14 +708,14 @@ class Undo(Changes):
         change = Undo(backup)
         return self._plan(change).amount if dry_run else self._carry_out(change)
 
-    @named
+    @api_method
     def plan_undo_repair(self, backup: str) -> UndoPlan:
         """Return what `undo_repair` of a backup would put back; `amount` is how much. Raises as it does."""
         from deltacli.operations.repair.backup import Undo
 
         return self._plan(Undo(backup))
 
-    @named
+    @api_method
     def execute_undo_repair(self, plan: UndoPlan) -> PutBack:
         """Put back what a plan of this table says. Raises as `undo_repair` does."""
         from deltacli.operations.repair.backup import Undo
@@ -729,7 +732,7 @@ if TYPE_CHECKING:
 class InCatalog(Changes):
     """The part of a table handle that compares log and catalog, and publishes commits."""
 
-    @named
+    @api_method
     def status_catalog(self) -> CatalogStatus:
         """Return how far the catalog and the log are, what the catalog permits, and what differs between both.
 
@@ -740,7 +743,7 @@ class InCatalog(Changes):
 
         return catalog_status(self)
 
-    @named
+    @api_method
     def staged_catalog(self) -> StagedFiles:
         """Return the staged commits with what became of each: ratified, lost to another one, or unknown. None is
         deleted. Raises as `status_catalog`.
@@ -749,7 +752,7 @@ class InCatalog(Changes):
 
         return staged_files(self)
 
-    @named
+    @api_method
     def publish_catalog(self, *, dry_run: bool = False) -> PublishOutcome:
         """Copy the ratified commits that are not published into the log, in order, compare them, and report them;
         `dry_run` only plans.
@@ -762,14 +765,14 @@ class InCatalog(Changes):
 
         return self._done(Publish(), dry_run=dry_run)
 
-    @named
+    @api_method
     def plan_publish_catalog(self) -> PublishPlan:
         """Return what `publish_catalog` would do; its refusal is in the plan. Raises as it does."""
         from deltacli.operations.catalog import Publish
 
         return self._plan(Publish())
 
-    @named
+    @api_method
     def execute_publish_catalog(self, plan: PublishPlan) -> PublishOutcome:
         """Publish what a plan of this table names. Raises as `publish_catalog` does."""
         from deltacli.operations.catalog import Publish

@@ -17,7 +17,8 @@ from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import count_number, name_table, named, text_of, wrong_kind
+from deltacli.table.api_arguments import require_count, require_path_text, wrong_argument
+from deltacli.table.api_errors import api_method, name_table
 
 if TYPE_CHECKING:
     from deltacli.operations.explain import Explanation
@@ -44,7 +45,7 @@ def open_paimon(
     """
     from deltacli.api.table import retry_of
 
-    name = text_of(uri)
+    name = require_path_text(uri)
     shown = without_secrets(name)
     try:
         storage = open_storage(name, options=storage_options, retry=retry_of(name, retry_budget))
@@ -68,17 +69,17 @@ class Paimon(Changes):
         """Return the path and the branch; reads nothing."""
         return f"Paimon({without_secrets(self.storage.uri)!r}, branch={self.branch!r})"
 
-    @named
+    @api_method
     def history(self, *, limit: int = 0, with_manifests: bool = True) -> PaimonHistory:
         """Return the newest `limit` schemas and snapshots (0: all), newest first. The manifests name the users of
         schemas; where they are Avro and fastavro is missing, the result has a note and no users. Raises NotATable.
         """
         from deltacli.operations.paimon.facts import read_paimon_history
 
-        most = count_number(limit, "limit")
+        most = require_count(limit, "limit")
         return read_paimon_history(self, self.branch, limit=most, with_manifests=with_manifests)
 
-    @named
+    @api_method
     def snapshot(
         self, *, schema_id: int | None = None, snapshot_id: int | None = None, tag: str | None = None
     ) -> PaimonSnapshot:
@@ -91,7 +92,7 @@ class Paimon(Changes):
             raise UsageError("schema_id, snapshot_id and tag exclude each other")
         return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
 
-    @named
+    @api_method
     def explain(self, *, clients: Sequence[str] = ()) -> Explanation:
         """Return which clients read the newest snapshot and append to it, and what stops the others since which schema;
         `clients` are names (`pypaimon`, `pypaimon=2.1.0`; default: all that are known).
@@ -103,7 +104,7 @@ class Paimon(Changes):
 
         return explain_paimon(self, ExplainRequest(clients=clients), self.branch)
 
-    @named
+    @api_method
     def validate(
         self,
         *,
@@ -126,7 +127,7 @@ class Paimon(Changes):
         request = ValidateRequest(select=select, ignore=ignore, max_findings=max_findings)
         return validate_paimon_table(self, request, profile=Profile(profile), with_manifests=with_manifests)
 
-    @named
+    @api_method
     def alter(
         self,
         changes: Iterable[SchemaChange | JsonObject],
@@ -150,7 +151,7 @@ class Paimon(Changes):
         alteration = self._alteration(changes, allow_lossy, with_options, min_paimon)
         return self._made(alteration, dry_run=dry_run)
 
-    @named
+    @api_method
     def plan_alter(
         self,
         changes: Iterable[SchemaChange | JsonObject],
@@ -162,7 +163,7 @@ class Paimon(Changes):
         """Return what `alter` with the same parameters would do; a refusal is in the plan. Raises as it does."""
         return self._plan(self._alteration(changes, allow_lossy, with_options, min_paimon))
 
-    @named
+    @api_method
     def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
         """Create the version of a plan of this table. If another writer was first, it is made again, and created if its
         changes are the same; else ConflictLost is raised. Raises as `alter` does.
@@ -183,7 +184,7 @@ class Paimon(Changes):
         request = AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
         return SchemaAlteration(request)
 
-    @named
+    @api_method
     def widen_type(
         self,
         *changes: tuple[str, str],
@@ -197,7 +198,7 @@ class Paimon(Changes):
         requested = widening([word for change in changes for word in change])
         return self.alter(requested, allow_lossy=allow_lossy, min_paimon=min_paimon, dry_run=dry_run)
 
-    @named
+    @api_method
     def vacuum(
         self,
         *,
@@ -222,7 +223,7 @@ class Paimon(Changes):
         change = self._vacuum(retention_ms, allow_retention_below_ms, keep_last)
         return SchemaVacuumResult(self._plan(change), None) if dry_run else self._carry_out(change)
 
-    @named
+    @api_method
     def plan_vacuum(
         self,
         *,
@@ -233,7 +234,7 @@ class Paimon(Changes):
         """Return what `vacuum` with the same parameters would do; refusals are in the plan. Raises as it does."""
         return self._plan(self._vacuum(retention_ms, allow_retention_below_ms, keep_last))
 
-    @named
+    @api_method
     def execute_vacuum(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
         """Delete what a plan of this table says, if nothing needs it by now. Raises as `vacuum` does."""
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
@@ -253,6 +254,6 @@ def _as_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaCha
     found = []
     for number, change in enumerate(changes, 1):
         if not isinstance(change, Mapping | SchemaChange):
-            raise wrong_kind(change, f"change {number}", "a SchemaChange or its JSON object")
+            raise wrong_argument(change, f"change {number}", "a SchemaChange or its JSON object")
         found.append(change_of(number, change) if isinstance(change, Mapping) else change)
     return tuple(found)

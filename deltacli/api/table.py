@@ -17,7 +17,8 @@ from deltacli.delta.log.actions import NO_METADATA
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET, is_of_this_process
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import name_table, named, text_of
+from deltacli.table.api_arguments import require_path_text
+from deltacli.table.api_errors import api_method, name_table
 from deltacli.table.version import Snapshot
 from deltacli.work.task import read_prefixes
 
@@ -78,7 +79,7 @@ def open_table(
     bucket, and a catalog or name that is not known; CatalogDenied, CatalogUnavailable, CatalogAnswerInvalid; for a
     shared table what its server is asked raises.
     """
-    name = text_of(uri)
+    name = require_path_text(uri)
     shown = without_secrets(name)
     try:
         allowed = _prefixes(allow_external)
@@ -163,7 +164,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         seen = "" if self.newest_seen is None else f", newest_seen={self.newest_seen}"
         return f"Table({without_secrets(self.uri)!r}{seen})"
 
-    @named
+    @api_method
     @takes(HistoryRequest)
     def history(self, request: HistoryRequest) -> History:
         """Return the newest `limit` commits (0: all) newest first, of a range where an end is given: `from_version`, or
@@ -175,10 +176,9 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         from deltacli.operations.read.history import read_history
         from deltacli.table.rebuild import commits_between
 
-        first, last = request.ends
         between = None
-        if first is not None or last is not None:
-            between = partial(commits_between, self, first=first, last=last)
+        if request.first is not None or request.last is not None:
+            between = partial(commits_between, self, first=request.first, last=request.last)
         found = read_history(
             self.storage,
             self.engine,
@@ -191,7 +191,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
             self.note_version(found.items[0].version if found.items else None)
         return found
 
-    @named
+    @api_method
     def snapshot(
         self, *, version: int | None = None, timestamp: datetime | date | None = None, timestamp_ms: int | None = None
     ) -> Snapshot:
@@ -205,7 +205,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
 
-    @named
+    @api_method
     def clone(
         self,
         target: str | os.PathLike[str],
@@ -229,7 +229,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         plan = self.plan_clone(target, version=version, timestamp=timestamp, unprotected=unprotected)
         return plan if dry_run else carry_out(plan.change, plan.basis.table, plan=plan)
 
-    @named
+    @api_method
     def plan_clone(
         self,
         target: str | os.PathLike[str],
@@ -243,9 +243,9 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         from deltacli.operations.clone import Clone
 
         snapshot = self.held().snapshot(version=version, timestamp=timestamp)
-        return plan_change(Clone(snapshot, protects=not unprotected), self.beside(text_of(target)))
+        return plan_change(Clone(snapshot, protects=not unprotected), self.beside(require_path_text(target)))
 
-    @named
+    @api_method
     def execute_clone(self, plan: ClonePlan) -> ClonePlan:
         """Create a planned clone of this table. Raises as `clone` does."""
         from deltacli.changing.change import execute_plan
@@ -253,7 +253,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         self._require_own(plan.source.table.uri)
         return execute_plan(plan.change, plan.basis.table, plan, may_plan_again=False)
 
-    @named
+    @api_method
     @takes(ChangesRequest)
     def changes(self, request: ChangesRequest) -> Changes:
         """Return the changes of rows of the versions from `from_version` to `to_version` (None: the newest), both
@@ -272,7 +272,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return read_changes(self, request)
 
-    @named
+    @api_method
     @takes(ValidateRequest)
     def validate(self, request: ValidateRequest) -> Validation:
         """Check the table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are
@@ -286,7 +286,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return validate_table(self, request)
 
-    @named
+    @api_method
     def widen_type(
         self,
         *changes: tuple[str, str],
@@ -318,7 +318,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         )
         return self._made(Widening(request), dry_run=dry_run)
 
-    @named
+    @api_method
     def plan_widen_type(
         self,
         *changes: tuple[str, str],
@@ -337,7 +337,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
             dry_run=True,
         )
 
-    @named
+    @api_method
     def execute_widen_type(self, plan: WideningOutcome) -> WideningOutcome:
         """Commit a plan of this table. If another writer was first, it is planned again, and committed if the effects
         are the same; else ConflictLost is raised. Raises as `widen_type` does.
@@ -346,7 +346,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._execute(Widening(plan.request), plan)
 
-    @named
+    @api_method
     @takes(AlterationRequest)
     def alter(self, request: AlterationRequest) -> AlterationOutcome:
         """Make changes of columns and of what describes the table in one commit, and return the outcome.
@@ -364,7 +364,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._made(Alteration(request), dry_run=request.dry_run)
 
-    @named
+    @api_method
     @takes(AlterationRequest)
     def plan_alter(self, request: AlterationRequest) -> AlterationOutcome:
         """Return what `alter` with the same parameters would do; its refusals are in the plan. Raises as it does."""
@@ -372,7 +372,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._plan(Alteration(request))
 
-    @named
+    @api_method
     def execute_alter(self, plan: AlterationOutcome) -> AlterationOutcome:
         """Commit a plan of this table. If another writer was first, it is made again, and committed if it comes to the
         same; else ConflictLost is raised. Raises as `alter` does.
@@ -381,7 +381,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._execute(Alteration(plan.request), plan)
 
-    @named
+    @api_method
     @takes(VacuumRequest)
     def vacuum(self, request: VacuumRequest) -> VacuumResult:
         """Delete, at once, the files that no retained version needs; `dry_run=True` returns the plan.
@@ -411,7 +411,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
             return VacuumResult(plan_change(VacuumChange(request), self), None)
         return vacuum(self, request)
 
-    @named
+    @api_method
     @takes(VacuumRequest)
     def plan_vacuum(self, request: VacuumRequest) -> VacuumPlan:
         """Return what `vacuum` with the same parameters would delete, with its refusals. Raises as it does."""
@@ -420,7 +420,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return plan_change(VacuumChange(request), self)
 
-    @named
+    @api_method
     def execute_vacuum(
         self,
         plan: VacuumPlan,
@@ -443,7 +443,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         request = VacuumRequest(threads=threads, rate=rate, log_entries=log_entries, commit_metadata=commit_metadata)
         return vacuum(self, request, plan, accept_copy=accept_copy)
 
-    @named
+    @api_method
     @takes(OptimizeRequest)
     def optimize(self, request: OptimizeRequest) -> OptimizeOutcome:
         """Compact small files and purge deleted rows at once; `dry_run=True` returns the plan.
@@ -468,7 +468,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._done(Optimize(request), dry_run=request.dry_run)
 
-    @named
+    @api_method
     @takes(OptimizeRequest)
     def plan_optimize(self, request: OptimizeRequest) -> OptimizePlan:
         """Return what `optimize` with the same parameters would do. Raises as it does."""
@@ -476,7 +476,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._plan(Optimize(request))
 
-    @named
+    @api_method
     def execute_optimize(self, plan: OptimizePlan) -> OptimizeOutcome:
         """Rewrite and commit a plan of this table. Files that were touched since are left alone. Raises as `optimize`
         does.
@@ -485,7 +485,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._execute(Optimize(plan.request), plan)
 
-    @named
+    @api_method
     @takes(StatsRequest)
     def stats(self, request: StatsRequest) -> StatsOutcome:
         """Compute the statistics of live files and commit them at once; `dry_run=True` returns the plan.
@@ -505,7 +505,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._done(ComputeStats(request), dry_run=request.dry_run)
 
-    @named
+    @api_method
     @takes(StatsRequest)
     def plan_stats(self, request: StatsRequest) -> StatsPlan:
         """Return what `stats` with the same parameters would read. Raises as it does."""
@@ -513,14 +513,14 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._plan(ComputeStats(request))
 
-    @named
+    @api_method
     def execute_stats(self, plan: StatsPlan) -> StatsOutcome:
         """Read and commit the statistics of a plan of this table. Raises as `stats` does."""
         from deltacli.operations.change.stats import ComputeStats
 
         return self._execute(ComputeStats(plan.request), plan)
 
-    @named
+    @api_method
     def set_properties(
         self,
         values: Mapping[str, str],
@@ -546,7 +546,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         edits = PropertyEdits(dict(values), (), force, commit_metadata, upgrade_protocol)
         return self._change_properties(edits, dry_run=dry_run)
 
-    @named
+    @api_method
     def unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> PropertiesOutcome:
@@ -562,7 +562,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._made(PropertiesChange(edits), dry_run=dry_run, refuses=True)
 
-    @named
+    @api_method
     def plan_set_properties(
         self,
         values: Mapping[str, str],
@@ -576,14 +576,14 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
             values, force=force, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata, dry_run=True
         )
 
-    @named
+    @api_method
     def plan_unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
     ) -> PropertiesOutcome:
         """Return the plan of `unset_properties`, for `execute_properties`. Raises as it does."""
         return self.unset_properties(keys, commit_metadata=commit_metadata, dry_run=True)
 
-    @named
+    @api_method
     def execute_properties(self, plan: PropertiesOutcome) -> PropertiesOutcome:
         """Commit a plan of `set_properties` or `unset_properties`. If another writer was first, it is made again, and
         committed if the changes are the same; else ConflictLost is raised. Raises as they do.
@@ -592,7 +592,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._execute(PropertiesChange(plan.edits), plan)
 
-    @named
+    @api_method
     def add_features(
         self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> FeaturesOutcome:
@@ -604,21 +604,21 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
 
         return self._made(FeaturesAddition(names, commit_metadata), dry_run=dry_run, refuses=True)
 
-    @named
+    @api_method
     def plan_add_features(
         self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
     ) -> FeaturesOutcome:
         """Return what `add_features` with the same parameters would do. Raises as it does."""
         return self.add_features(names, commit_metadata=commit_metadata, dry_run=True)
 
-    @named
+    @api_method
     def execute_add_features(self, plan: FeaturesOutcome) -> FeaturesOutcome:
         """Commit a plan of `add_features`; raise ConflictLost where it would add others by now. Raises as it does."""
         from deltacli.operations.change.properties_and_features import FeaturesAddition
 
         return self._execute(FeaturesAddition(plan.names, plan.commit_metadata), plan)
 
-    @named
+    @api_method
     def drop_features(
         self,
         name: str,
@@ -652,7 +652,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         )
         return self._made(DropFeature(name, truncate_history, commit_metadata, streams), dry_run=dry_run)
 
-    @named
+    @api_method
     def plan_drop_features(
         self,
         name: str,
@@ -674,7 +674,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
             dry_run=True,
         )
 
-    @named
+    @api_method
     def execute_drop_features(self, plan: FeatureDrop) -> FeatureDrop:
         """Carry out a plan of `drop_features`, or raise ConflictLost where its steps are others by now. Raises as it
         does.

@@ -41,7 +41,8 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
+from deltacli.table.api_arguments import VersionEnds
+from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Spelling, narrow_keys
@@ -385,7 +386,7 @@ class RowDiff:
             with errors_about(name):
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
-            pieces = named_items(plan_row_pieces(scan.data_files()), name)
+            pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
             found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))

@@ -47,7 +47,7 @@ from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
-from deltacli.table.api_arguments import optional_count
+from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
@@ -73,7 +73,7 @@ class ReachRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""
-        object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))
+        object.__setattr__(self, "retention_ms", require_optional_count(self.retention_ms, "retention_ms"))
 
 
 # -- the commits, oldest first -----------------------------------------------------------------------------------------

@@ -44,7 +44,8 @@ from deltacli.delta.schema.types import NameIndex, StructField, StructType, reco
 from deltacli.engine.base import Engine
 from deltacli.storage.base import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import VersionEnds, count_number, named_items, optional_count
+from deltacli.table.api_arguments import VersionEnds, require_count, require_optional_count
+from deltacli.table.api_errors import iterate_naming_table
 from deltacli.work.rows.data_files import DataFile, ReadSpec, row_id_fields, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.task import TableFiles
@@ -73,7 +74,7 @@ class ScanRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for a limit that is not a number of rows."""
-        object.__setattr__(self, "limit", optional_count(self.limit, "limit"))
+        object.__setattr__(self, "limit", require_optional_count(self.limit, "limit"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +107,7 @@ class HistoryRequest(VersionEnds):
         super().__post_init__()
         if self.from_version is not None and self.to_version is not None and self.to_version < self.from_version:
             raise UsageError(f"to_version {self.to_version} is before from_version {self.from_version}")
-        object.__setattr__(self, "limit", count_number(self.limit, "limit"))
+        object.__setattr__(self, "limit", require_count(self.limit, "limit"))
 
 
 # -- reading the rows of a version -------------------------------------------------------------------------------------
@@ -381,7 +382,7 @@ class Scan(ArrowRows):
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         table = self._snapshot.table
         batches = stream_files(table.engine, self._files, self._wanted, self.data_files(), progress=table.progress)
-        return named_items(first_rows(batches, self._limit), table.name)
+        return iterate_naming_table(first_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
         return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
@@ -406,7 +407,9 @@ class Scan(ArrowRows):
         """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
         the `reason` where it is skipped: `partition` or `statistics`.
         """
-        yield from named_items(self._snapshot.file_actions.map_actions("add", self._judged), self._snapshot.table.name)
+        yield from iterate_naming_table(
+            self._snapshot.file_actions.map_actions("add", self._judged), self._snapshot.table.name
+        )
 
     def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         kept, by_partition = self._pruned(adds)

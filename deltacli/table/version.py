@@ -38,7 +38,7 @@ from deltacli.delta.log.segment import (
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import named, named_items
+from deltacli.table.api_errors import api_method, iterate_naming_table
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import LogTail, replay_batches, whole_batch
@@ -157,7 +157,7 @@ class Snapshot:
             protocol=self.protocol, metadata=self.metadata, schema=self.schema, older_metadata=self._older_metadata
         )
 
-    @named
+    @api_method
     @takes(ScanRequest)
     def scan(self, request: ScanRequest) -> Scan:
         """Return the rows of this version as an iterable of Arrow batches in the table's exact schema.
@@ -173,11 +173,11 @@ class Snapshot:
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""
-        return named_items(self.file_actions.map_actions("add", _same), self.name)
+        return iterate_naming_table(self.file_actions.map_actions("add", _same), self.name)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the removes of this state, expired ones included, as batches of the action's own fields, unordered."""
-        return named_items(self.file_actions.map_actions("remove", _same), self.name)
+        return iterate_naming_table(self.file_actions.map_actions("remove", _same), self.name)
 
     @property
     def file_actions(self) -> FileActions:
@@ -246,7 +246,7 @@ class Snapshot:
         """Return when the log was listed, by the monotonic clock of this process."""
         return self._log.listed_at
 
-    @named
+    @api_method
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
         """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
         (default: the table's clock).

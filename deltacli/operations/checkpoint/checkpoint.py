@@ -54,7 +54,7 @@ from deltacli.table.ambiguous_files import (
     find_files_live_otherwise,
     find_reading_refusal,
 )
-from deltacli.table.api_arguments import optional_version
+from deltacli.table.api_arguments import require_optional_version
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
@@ -120,7 +120,7 @@ class CheckpointRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for a version that is no number, and for an unknown word."""
-        object.__setattr__(self, "version", optional_version(self.version, "version"))
+        object.__setattr__(self, "version", require_optional_version(self.version, "version"))
         for words, name in ((Layout, "layout"), (TopFile, "v2_top"), (StatsForm, "stats")):
             if getattr(self, name) is not None or words is not Layout:
                 require_known_word(getattr(self, name), name, words)

@@ -65,7 +65,7 @@ from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, v
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import checksum_of
-from deltacli.table.api_arguments import optional_count, version_number
+from deltacli.table.api_arguments import require_optional_count, require_version
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
@@ -128,9 +128,11 @@ class ExpiryRequest:
         settled = {
             "protect_streams": tuple(self.protect_streams),
             "allow_stream_loss": tuple(self.allow_stream_loss),
-            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
-            "retention_ms": optional_count(self.retention_ms, "retention_ms"),
-            "allow_retention_below_ms": optional_count(self.allow_retention_below_ms, "allow_retention_below_ms"),
+            "keep_versions": tuple(require_version(version, "keep_versions") for version in self.keep_versions),
+            "retention_ms": require_optional_count(self.retention_ms, "retention_ms"),
+            "allow_retention_below_ms": require_optional_count(
+                self.allow_retention_below_ms, "allow_retention_below_ms"
+            ),
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)

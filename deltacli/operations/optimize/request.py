@@ -9,7 +9,7 @@ from deltacli.core.errors import UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.units import format_limit, parse_size, plural, require_share
 from deltacli.delta.log.actions import NO_METADATA
-from deltacli.table.api_arguments import count_number
+from deltacli.table.api_arguments import require_count
 
 _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
 """What chooses files one by one; files that are sorted together are chosen for their order."""
@@ -76,7 +76,7 @@ class OptimizeRequest:
                 raise UsageError(f"{parameter(f'optimize.{name}')} {given} is not a size of at least one byte")
             object.__setattr__(self, name, size)
         _require_plausible(self.target_size)
-        if count_number(self.min_files, "min_files") < 2:
+        if require_count(self.min_files, "min_files") < 2:
             raise UsageError(f"{parameter('optimize.min_files')} {self.min_files} is less than 2")
         require_share(self.purge_ratio, parameter("optimize.purge_ratio"))
         if self.time_budget_ms is not None and self.time_budget_ms < 0:

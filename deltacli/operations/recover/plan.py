@@ -19,7 +19,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import format_ranges, named_ranges, ranges_of, short_repr
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
-from deltacli.table.api_arguments import optional_version, version_number
+from deltacli.table.api_arguments import require_optional_version, require_version
 from deltacli.table.live_files import whole
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ ACCEPT_COMMITS = Option(
 
 def accepted_versions(versions: Iterable[object]) -> tuple[int, ...]:
     """Return the versions of `accept_commits`. Raises UsageError."""
-    return tuple(version_number(version, parameter("undelete.accept_commits")) for version in versions)
+    return tuple(require_version(version, parameter("undelete.accept_commits")) for version in versions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class UndeleteRequest:
         if any(not source for source in self.sources):
             raise UsageError(f"{parameter('undelete.sources')} is empty")
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
-        optional_version(self.version, parameter("undelete.version"))
+        require_optional_version(self.version, parameter("undelete.version"))
         if self.prefix is not None:
             require_path(self.prefix, parameter("undelete.prefix"))
             parts = [part for part in self.prefix.split("/") if part not in ("", ".")]

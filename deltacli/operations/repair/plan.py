@@ -35,7 +35,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed, is_address_of
 from deltacli.storage.local_write import replacement
-from deltacli.table.api_arguments import version_number
+from deltacli.table.api_arguments import require_version
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
@@ -122,7 +122,7 @@ class RepairRequest:
             object.__setattr__(self, name, tuple(value))
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
         name = parameter("repair.accept_empty_commits")
-        accepted = tuple(version_number(version, name) for version in self.accept_empty_commits)
+        accepted = tuple(require_version(version, name) for version in self.accept_empty_commits)
         object.__setattr__(self, "accept_empty_commits", accepted)
         require_share(self.max_missing, parameter("repair.max_missing"))
 

@@ -55,7 +55,7 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.operations.restore.spellings import find_spelling_refusals
 from deltacli.rules.framework.repairs import may_keep
-from deltacli.table.api_arguments import moment_ms, version_number
+from deltacli.table.api_arguments import require_timestamp_ms, require_version
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, Mask, PartitionCondition, chosen_actions, marked_actions, removes_of
 from deltacli.table.rebuild import find_snapshot, read_snapshot
@@ -112,10 +112,10 @@ class RestoreRequest:
                 facts={"expected": f"{names.replace(' and ', ' or ')}"},
                 hint=None if given else command("history"),
             )
-        if self.version is not None and version_number(self.version, "version") < 0:
+        if self.version is not None and require_version(self.version, "version") < 0:
             raise UsageError(f"{parameter('restore.version')} {self.version} is negative")
         if self.timestamp is not None:
-            object.__setattr__(self, "timestamp_ms", moment_ms(self.timestamp, "timestamp"))
+            object.__setattr__(self, "timestamp_ms", require_timestamp_ms(self.timestamp, "timestamp"))
             object.__setattr__(self, "timestamp", None)
 
 

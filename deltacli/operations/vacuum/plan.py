@@ -28,7 +28,8 @@ from deltacli.core.units import format_duration, format_size, format_timestamp, 
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.table.api_arguments import name_table, version_number
+from deltacli.table.api_arguments import require_version
+from deltacli.table.api_errors import name_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -167,7 +168,7 @@ class VacuumRequest:
         settled = {
             "mode": Mode(self.mode),
             "prefix": None if self.prefix is None else _directory(self.prefix),
-            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
+            "keep_versions": tuple(require_version(version, "keep_versions") for version in self.keep_versions),
             "protect_from": tuple(self.protect_from),
             "protect_streams": tuple(self.protect_streams),
             "allow_stream_loss": tuple(self.allow_stream_loss),
