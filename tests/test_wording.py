@@ -17,7 +17,6 @@ CUTTING = {"endswith", "find", "index", "partition", "removeprefix", "removesuff
 PATTERNS = {"findall", "fullmatch", "match", "search"}
 OF_OTHERS = {
     "cli/usage.py": {"_meant", "_value_for"},  # click
-    "core/request_fields.py": {"call"},  # Python, of a call with an unknown field
     "delta/log/actions.py": {"is_cut_off"},  # Python's decoder
     "engine/spark/cluster.py": {"explain", "is_too_large"},
     "fleet/policy_file/reading.py": {"_parse"},  # tomllib, the line

@@ -3,17 +3,15 @@ parameters of the Python API and the keys of fleet policies are made from them."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import field, fields
+from collections.abc import Iterable
+from dataclasses import field
 from enum import Enum, StrEnum
-from functools import wraps
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from deltacli.core.errors import UsageError, nearest_name
 
 if TYPE_CHECKING:
-    from inspect import Signature
+    pass
 
 Fields = ParamSpec("Fields")
 Request = TypeVar("Request")
@@ -103,86 +101,12 @@ def shared(option: Option, default: Any = None) -> Any:  # Any: a field of any t
     return field(default=default, metadata=metadata)
 
 
-class Lazy:
-    """A request that is imported when it is first made: a start of the process that makes none need not build it."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self._module, self.__name__ = module, name
-
-    def load(self) -> Callable[..., Any]:  # Any: a request
-        found: Callable[..., Any] = getattr(import_module(self._module), self.__name__)
-        return found
-
-    def __call__(self, *arguments: object, **fields: object) -> Any:  # Any: a request
-        return self.load()(*arguments, **fields)
-
-
-class _Fields:
-    """The signature of a method that takes the fields of a request, for `inspect`."""
-
-    def __init__(self, request: Callable[..., object], method: Callable[..., object]) -> None:
-        self._request, self.__wrapped__ = request, method
-
-    @property
-    def annotations(self) -> dict[str, object]:
-        request = self._request.load() if isinstance(self._request, Lazy) else self._request
-        return {one.name: one.type for one in fields(request)}  # type: ignore[arg-type]
-
-    @property
-    def __signature__(self) -> Signature:
-        from inspect import signature
-
-        request = self._request.load() if isinstance(self._request, Lazy) else self._request
-        own, made = signature(self.__wrapped__), signature(request)
-        first = next(iter(own.parameters.values()))
-        is_plan = self.__wrapped__.__name__.startswith("plan_")  # which changes nothing, whatever `dry_run` is
-        others = (one for one in made.parameters.values() if not (is_plan and one.name == "dry_run"))
-        return own.replace(parameters=[first, *others])
-
-
-def takes(
-    request: Callable[Fields, Request],
-) -> Callable[[Callable[[Self, Request], Result]], Callable[Concatenate[Self, Fields], Result]]:
-    """Let a method that takes a request take the fields of the request instead."""
-
-    def with_fields(method: Callable[[Self, Request], Result]) -> Callable[Concatenate[Self, Fields], Result]:
-        @wraps(method)
-        def call(self: Self, /, *arguments: Fields.args, **fields: Fields.kwargs) -> Result:
-            try:
-                asked = request(*arguments, **fields)
-            except TypeError as fault:  # an unknown field; the caller knows the method, not the request
-                own = f"{request.__name__}.__init__"
-                if own not in str(fault):
-                    raise
-                raise TypeError(str(fault).replace(own, f"{type(self).__name__}.{method.__name__}")) from None
-            _settle(asked)
-            return method(self, asked)
-
-        vars(call)["__wrapped__"] = _Fields(request, method)
-        return call
-
-    return with_fields
-
-
 def spellings_of(name: str, option: Option) -> list[str]:
     """Return the names of a field on the command line."""
     if option.spelled is not None:
         return option.spelled.split()
     word = name.removesuffix("s") if option.kind is Kind.VERSIONS else name.removesuffix("_ms")
     return [f"--{'no-' if option.kind is Kind.OPPOSITE else ''}{word.replace('_', '-')}"]
-
-
-def _settle(request: object) -> None:
-    """Bring flags, which may be 0 or 1, to one form. Raise UsageError for a number that is less than its field takes;
-    the parser of the command line does it there.
-    """
-    for one in fields(request):  # type: ignore[arg-type]
-        shown, value = one.metadata.get("option"), getattr(request, one.name)
-        if one.type == "bool":
-            object.__setattr__(request, one.name, bool(value))
-        least = None if shown is None else 1 if shown.kind is Kind.COUNT else shown.least
-        if least is not None and isinstance(value, int) and value < least:
-            raise UsageError(f"{one.name} is {value}", facts={"expected": f"at least {least}"})
 
 
 def require_known_word(value: object, name: str, words: Iterable[str]) -> None:

@@ -171,7 +171,7 @@ def require_path_text(uri: str | os.PathLike[str], what: str = "the table") -> s
         what: What is at the path, for the message.
 
     Raises:
-        UsageError: If it is neither text nor a path of `pathlib`.
+        UsageError: If it is neither text nor a path object.
     """
     text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(text, str):
@@ -306,6 +306,17 @@ def signature_of(function: Callable[..., object]) -> Signature:
     return signature(function)
 
 
+def accepts_arguments(
+    method: Callable[..., object], arguments: tuple[object, ...], options: Mapping[str, object]
+) -> bool:
+    """Return False for a call with unknown, repeated, missing or too many arguments, besides the first parameter."""
+    try:
+        signature_of(method).bind(None, *arguments, **options)
+    except TypeError:
+        return False
+    return True
+
+
 def check_arguments(
     method: Callable[..., object], arguments: tuple[object, ...], options: Mapping[str, object]
 ) -> tuple[tuple[object, ...], dict[str, object]]:
@@ -316,7 +327,7 @@ def check_arguments(
 
     Args:
         method: The method. Its first parameter is not part of the call.
-        arguments: The positional arguments.
+        arguments: The positional arguments. The method accepts them (`accepts_arguments`).
         options: The keyword arguments.
 
     Returns:
@@ -325,12 +336,7 @@ def check_arguments(
     Raises:
         UsageError: If an argument is of another kind than its annotation, with the name of the parameter.
     """
-    try:
-        call = signature_of(method).bind(None, *arguments, **options)
-    except TypeError:
-        # The call that follows raises it with the name of the method.
-        return arguments, dict(options)
-
+    call = signature_of(method).bind(None, *arguments, **options)
     parameters = [*signature_of(method).parameters.values()][1:]
     for parameter in parameters:
         if parameter.name not in call.arguments:

@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from deltacli.core import errors
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import check_arguments, is_integer, require_kind, signature_of
+from deltacli.table.api_arguments import accepts_arguments, check_arguments, is_integer, require_kind, signature_of
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
@@ -47,6 +47,8 @@ def api_method(
         if method.__name__.startswith("plan_"):
             # A plan changes nothing, whatever `dry_run` says. Callers pass the arguments of the change on.
             options.pop("dry_run", None)
+        if not accepts_arguments(method, arguments, options):
+            _raise_type_error(method, self, arguments, options)
         try:
             checked, checked_options = check_arguments(method, arguments, options)
             return cast("Callable[..., Result]", method)(self, *checked, **checked_options)
@@ -90,6 +92,20 @@ def api_function(function: Callable[Arguments, Result]) -> Callable[Arguments, R
             raise
 
     return call
+
+
+def _raise_type_error(
+    method: Callable[..., object], table: object, arguments: tuple[object, ...], options: Mapping[str, object]
+) -> None:
+    """Raise the TypeError of Python for a call that does not fit a method.
+
+    Python names the class that has the method. Callers know `Table`, not the classes that it inherits from.
+    """
+    try:
+        method(table, *arguments, **options)
+    except TypeError as error:
+        known_name = f"{type(table).__name__}.{method.__name__}"
+        raise TypeError(str(error).replace(method.__qualname__, known_name)) from None
 
 
 def iterate_naming_table(items: Iterator[Item], name: str | None) -> Iterator[Item]:

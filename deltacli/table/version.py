@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
@@ -49,10 +48,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.scan import Scan, ScanRequest
+    from deltacli.table.scan import Scan
     from deltacli.work.checkpoints.reading import CheckpointPiece
-else:
-    ScanRequest = Lazy("deltacli.table.scan", "ScanRequest")
 
 
 Batch = TypeVar("Batch")
@@ -158,17 +155,33 @@ class Snapshot:
         )
 
     @api_method
-    @takes(ScanRequest)
-    def scan(self, request: ScanRequest) -> Scan:
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        row_ids: bool = False,
+        limit: int | None = None,
+    ) -> Scan:
         """Return the rows of this version as an iterable of Arrow batches in the table's exact schema.
 
-        `columns` are names of top-level columns, in the order wanted (None: all), `where` is a condition in SQL, and
-        at most `limit` rows are read. With `row_ids`, `_row_id` and `_row_commit_version` follow. Raises UsageError for
-        invalid columns and conditions, Refused (`rowtracking.not-enabled`) for row ids of a version without, and
-        Unreadable for an unsupported type; iterating raises DataUnreadable.
-        """
-        from deltacli.table.scan import Scan
+        Iterating raises DataUnreadable for a missing or damaged file.
 
+        Args:
+            columns: Names of top-level columns, in the order wanted. None: all columns.
+            where: A condition in SQL that the rows have to meet. None: all rows.
+            row_ids: True to add the columns `_row_id` and `_row_commit_version` behind the others. `where` may use
+                them.
+            limit: The largest number of rows. None: all rows.
+
+        Raises:
+            UsageError: If columns or the condition are invalid.
+            Refused: If the version has no row ids (`rowtracking.not-enabled`).
+            Unreadable: If the type of a column is not supported.
+        """
+        from deltacli.table.scan import Scan, ScanRequest
+
+        request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
         return Scan(self, request)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:

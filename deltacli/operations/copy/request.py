@@ -9,6 +9,7 @@ from enum import StrEnum
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import parse_size
+from deltacli.table.api_arguments import require_at_least
 
 _LEAST_RATE = 1 << 10
 """Bytes per second. A number without its unit is less, and the copy would seem to hang."""
@@ -37,7 +38,7 @@ class CopyRequest:
         "Keep the table id and every commit; run again to bring the target up to date.", default=False
     )
     check: bool = option("Compare the target with the source; copy nothing.", default=False)
-    level: CopyLevel = option(
+    level: str = option(
         "What to compare with the source.  [default: storage]", choices=CopyLevel, default=CopyLevel.STORAGE
     )
     keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
@@ -50,6 +51,7 @@ class CopyRequest:
 
     def __post_init__(self) -> None:
         """Bring the values to one form. Raises UsageError."""
+        require_at_least(1, self.threads, "threads")
         rate = self.rate
         if isinstance(rate, str):
             rate = parse_size(rate.strip().removesuffix("/s"), parameter("copy.rate"))

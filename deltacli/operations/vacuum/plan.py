@@ -28,7 +28,7 @@ from deltacli.core.units import format_duration, format_size, format_timestamp, 
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.table.api_arguments import require_version
+from deltacli.table.api_arguments import require_at_least, require_version
 from deltacli.table.api_errors import name_table
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class VacuumRequest:
     def __post_init__(self) -> None:
         """Bring the texts to one form. Raises UsageError, also for fields that exclude each other."""
         require_known_word(self.mode, "mode", Mode)
+        require_at_least(1, self.threads, "threads")
         if self.quarantine is not None and not self.quarantine.strip():
             raise UsageError(f"{parameter('vacuum.quarantine')} is empty")
         if self.prefix is not None and self.where is not None:
