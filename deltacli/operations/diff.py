@@ -62,10 +62,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffRequest(VersionEnds):
-    """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
+    """Two versions to compare, each by its number or by a time at which it was the newest.
 
-    `other` is the table of the second version, where that is another one. With `rows`, rows are compared by the columns
-    `key`.
+    Attributes:
+        other: The table of the second version, if it is another one.
+        rows: True to compare the rows, too. It needs `key`.
+        key: Columns that identify a row.
+        temp_dir: Directory for temporary files of compared rows. None: that of the system.
     """
 
     other: TableHandle | None = None

@@ -63,7 +63,12 @@ from deltacli.work.commits.reading import is_large
 
 @dataclass(frozen=True, kw_only=True)
 class ReachRequest:
-    """What is asked: with `retention_ms` also what a log expiry and a vacuum with this retention would delete."""
+    """What to find out about the versions that can be read.
+
+    Attributes:
+        retention_ms: A retention, in milliseconds, whose effects are to be shown: what a log expiry and a
+            vacuum would delete. None: no effects are shown.
+    """
 
     retention_ms: int | None = option(
         "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",

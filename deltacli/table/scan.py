@@ -63,8 +63,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """Which rows: top-level columns in the order wanted (None: all), a condition in SQL, and how many at most; with
-    `row_ids` the columns `_row_id` and `_row_commit_version` follow, which the condition may use.
+    """Which rows of a version to read.
+
+    Attributes:
+        columns: Names of top-level columns, in the order wanted. None: all columns.
+        where: A condition in SQL that the rows have to meet. None: all rows.
+        row_ids: True to add the columns `_row_id` and `_row_commit_version` behind the others. `where` may use
+            them.
+        limit: The largest number of rows. None: all rows.
     """
 
     columns: Sequence[str] | None = option("Show only these columns, in this order.", "A,B,…", Kind.NAMES)
@@ -79,8 +85,10 @@ class ScanRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesRequest(ScanRequest, VersionEnds):
-    """Which changes of rows: those of a range of versions, both ends included. An end is a version, or a time: the
-    first version committed at or after it, the last one at or before it. Without an end, the newest version.
+    """Which changes of rows to read: those of a range of versions, both ends included.
+
+    Attributes:
+        columns: Names of top-level columns of the table. None: all of them. Those of the change follow.
     """
 
     columns: Sequence[str] | None = option(
@@ -97,7 +105,12 @@ class ChangesRequest(ScanRequest, VersionEnds):
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRequest(VersionEnds):
-    """Which commits: the newest `limit` (0: all) of a range with both ends, and whether their files are counted."""
+    """Which commits to list, and whether their files are counted.
+
+    Attributes:
+        limit: The number of commits, the newest of the range. 0: all of them.
+        counts: True to count the files and bytes that each commit adds and removes.
+    """
 
     limit: int = 0
     counts: bool = False

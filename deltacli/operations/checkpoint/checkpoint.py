@@ -96,7 +96,20 @@ open files is 256.
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointRequest:
-    """A request for a checkpoint. `if_behind`: only after this many commits since the last checkpoint."""
+    """Which checkpoint to write, and when.
+
+    Attributes:
+        version: The version. None: the newest one.
+        layout: `classic`, `multi-part` or `v2`. None: as in the policy of the table.
+        parts: The number of files of a multi-part checkpoint.
+        rows_per_file: The number of actions per sidecar or part.
+        v2_top: The format of the main file of a V2 checkpoint: `json` or `parquet`.
+        stats: The columns of statistics: `json`, `struct`, `both`, or `keep` for those that the properties ask
+            for, or else the last checkpoint has.
+        if_behind: Write nothing unless this many commits were made since the last checkpoint.
+        force: True to write the checkpoint even if a complete one of this version and layout exists.
+        dry_run: True to plan only, and change nothing.
+    """
 
     version: int | None = None
     layout: str | None = option(

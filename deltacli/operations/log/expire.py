@@ -98,8 +98,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRequest:
-    """A request for an expiry. `keep_versions` must remain reconstructable, whatever their age;
-    `allow_retention_below_ms` is the table's own retention, named to allow a shorter one.
+    """Which files of the log to delete.
+
+    Attributes:
+        retention_ms: Commits that are older, in milliseconds, are not kept. None: the retention of the table's
+            property, or 30 days.
+        keep_versions: Versions that remain readable, whatever their age.
+        allow_retention_below_ms: The table's own retention, to allow a shorter one.
+        protect_streams: Patterns of checkpoint directories of Spark queries. What these queries still need is
+            kept.
+        ignore_streams_older_ms: Nothing is kept for a query that is behind and whose checkpoint is older than
+            this, in milliseconds. None: for every query that matches.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that need not be able to continue.
+        dry_run: True to plan only, and change nothing.
     """
 
     retention_ms: int | None = option(

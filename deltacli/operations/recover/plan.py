@@ -44,12 +44,16 @@ def accepted_versions(versions: Iterable[object]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class UndeleteRequest:
-    """What to bring back, and from where.
+    """Which lost files to bring back, and from where.
 
-    `sources` are `versions` (what the store keeps of deleted objects; the default), or directories and URIs with the
-    same paths below them: a backup, a copy, a clone, a quarantine. `version` is the one whose files are needed (None:
-    the newest), `prefix` limits its data files to a directory. `accept_commits` are versions that a copy may bring
-    although nothing proves that they are of this table.
+    Attributes:
+        sources: Where files are looked for: `versions` (what the store keeps of deleted objects), and paths or
+            URIs of copies of the table. The first that has a file as the log describes it is its source. Empty:
+            `versions`.
+        version: The version whose files are needed. None: the newest one.
+        prefix: A directory of the table. Only data files below it are brought back.
+        accept_commits: Versions that a copy may bring although nothing proves that they are of this table.
+        dry_run: True to plan only, and change nothing.
     """
 
     sources: Sequence[str] = option(

@@ -56,12 +56,21 @@ IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
 class RepairRequest:
     """Which findings of a validation to act on, and what is allowed.
 
-    `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_commits` are versions
-    that a copy may bring although nothing proves that they are of this table. `accept_empty_commits` are versions whose
-    commit has 0 bytes and is written as one that changed nothing. `accept_loss` allows steps that
-    give up rows, `max_missing` is the share of the live files above which none of these is made. `allow_in_use` allows
-    steps that commit or replace files although others committed lately (`IN_USE`). `quarantine` is a directory outside
-    of all tables for the backup, and for rows of damaged files that can still be read.
+    Attributes:
+        level: The level of the validation whose findings are repaired: `log`, `storage`, `footers` or `data`.
+        select: Globs over the ids of rules to act on. Empty: all rules.
+        sources: Where lost files are looked for: `versions` (what the store keeps of deleted objects), and
+            paths or URIs of copies of the table.
+        accept_commits: Versions that a copy may bring although nothing proves that they are of this table.
+        accept_empty_commits: Versions whose commit has 0 bytes, to write as versions that changed nothing.
+        accept_loss: True to allow steps that give up rows which no source has.
+        partition_values: Partition values that neither the log nor the path of a file has, as `COL=VALUE` or,
+            for paths that match, `COL=VALUE @ GLOB`.
+        allow_in_use: True to repair a table that others committed to lately.
+        max_missing: The share of the live files above which no file is given up.
+        quarantine: A directory outside of all tables for the backup, and for readable rows of damaged files.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     level: str = option(

@@ -51,7 +51,15 @@ class StreamProtection:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectionRequest:
-    """The options of a command that deletes parts of a log, and has no other options about age."""
+    """Which streaming queries to protect from a command that deletes parts of a log and has no retention.
+
+    Attributes:
+        protect_streams: Patterns of checkpoint directories of Spark queries. What these queries still need is
+            kept.
+        ignore_streams_older_ms: Nothing is kept for a query that is behind and whose checkpoint is older than
+            this, in milliseconds. None: for every query that matches.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that need not be able to continue.
+    """
 
     protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
     ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
