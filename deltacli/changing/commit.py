@@ -84,7 +84,7 @@ def require_text(new: Mapping[str, object], before: object) -> None:
             return  # nested too deeply to be written at all, which the encoder refuses
         for place, text in texts:
             if not known.issuperset(_halves(text)):
-                raise errors.not_text(text, f"{place} is not text: it holds half a character") from None
+                raise errors.build_text_error(text, f"{place} is not text: it holds half a character") from None
 
 
 def _schema_of(metadata: object) -> object:

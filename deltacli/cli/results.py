@@ -41,7 +41,7 @@ from deltacli.cli.terminal.term import Cleaning, Style, Terminal, cells, encoded
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import without_middle
+from deltacli.core.units import cut_middle
 
 if TYPE_CHECKING:
     import pyarrow
@@ -253,9 +253,11 @@ class BatchGrid(NamedTuple):
 
 def grid_of(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, null: str = "") -> BatchGrid:
     """Return batches with columns of these names as a grid; formats for people write null values as `null`."""
-    from deltacli.arrow.batches import pieces
+    from deltacli.arrow.batches import split_batches
 
-    return BatchGrid(names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in pieces(batches)))
+    return BatchGrid(
+        names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in split_batches(batches))
+    )
 
 
 class ReportedResult(Protocol):
@@ -435,7 +437,7 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
     if errors_follow(sink):
         sections = without_repetition(sections)
     sections = [
-        section._replace(lines=[without_middle(invocation.with_catalog_names(line)) for line in section.lines])
+        section._replace(lines=[cut_middle(invocation.with_catalog_names(line)) for line in section.lines])
         for section in sections
     ]
     if terminal.is_drawn:

@@ -31,7 +31,7 @@ class Verb(StrEnum):
     MAPPING = "mapping"
 
 
-def left_out(form: str, words: Sequence[str]) -> list[str]:
+def find_missing_words(form: str, words: Sequence[str]) -> list[str]:
     """Return the words of a form, such as `COLUMN TYPE`, that follow the given ones, unless they have choices."""
     missing = [word.removesuffix("...") for word in form.split()[len(words) :]]
     return missing if all(re.fullmatch("[A-Z]+(=[A-Z]+)?", word) for word in missing) else []

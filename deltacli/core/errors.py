@@ -95,10 +95,10 @@ def nearest_directory(path: str) -> str | None:
 
 _MOST_NEIGHBOURS = 1_000
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-TABLE = "{table}"
+TABLE_PLACEHOLDER = "{table}"
 SHELL_ONLY = frozenset({"explain", "format", "master", "remote", "save_plan", "spark_conf", "verify", "write_baseline"})
 """Parameters without which a command is another one, and which no method has."""
-NEEDLESS = frozenset({"json", "schema", "yes"})
+OMITTED_OPTIONS = frozenset({"json", "schema", "yes"})
 """Options that methods do without."""
 _OF_PAIMON = "paimon"
 """What is True for an operation on a Paimon table, which Python opens by another function."""
@@ -136,7 +136,7 @@ _OPTIONS = {
 """Options that are not named like the parameter."""
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """Return a word quoted for a shell; `$'…'` if it has characters that must not reach a terminal."""
     if not re.search(_UNPRINTABLE, word):
         is_plain = "'" in word and not re.search(r"""["$`\\!]""", word)
@@ -154,9 +154,9 @@ def _bytes_of(match: re.Match[str]) -> str:
     return "".join(f"\\x{byte:02x}" for byte in data)
 
 
-def quoted_table(table: str) -> str:
+def quote_table(table: str) -> str:
     """Return a table as an argument: a path that begins with a dash must not be read as an option."""
-    return quoted(f"./{table}" if table.startswith("-") else table)
+    return quote_word(f"./{table}" if table.startswith("-") else table)
 
 
 def is_shared(table: str) -> bool:
@@ -164,14 +164,14 @@ def is_shared(table: str) -> bool:
     return re.search(r"#[^#/.]+(?:\.[^#/.]+){2}\Z", table) is not None
 
 
-def in_backticks(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Return the name of a column as SQL and conditions take it literally."""
     return f"`{name.replace('`', '``')}`"
 
 
-def sql_name(name: str) -> str:
+def format_sql_name(name: str) -> str:
     """Return the name of a column for SQL, in backticks where it is not a plain word."""
-    return name if name.isascii() and name.isidentifier() else in_backticks(name)
+    return name if name.isascii() and name.isidentifier() else quote_identifier(name)
 
 
 class DoubleQuoted(str):
@@ -180,13 +180,13 @@ class DoubleQuoted(str):
     __slots__ = ()
 
 
-class Duration(str):
+class DurationArgument(str):
     """A duration as a shell takes it, such as 7d, which Python shows as its milliseconds."""
 
     __slots__ = ("milliseconds",)
     milliseconds: int
 
-    def __new__(cls, text: str, milliseconds: int) -> Duration:
+    def __new__(cls, text: str, milliseconds: int) -> DurationArgument:
         found = super().__new__(cls, text)
         found.milliseconds = milliseconds
         return found
@@ -223,32 +223,32 @@ class Command(str):
         return found
 
     def with_options(self, **options: object) -> Command:
-        return spelling().command(self.operation, self.table, self.arguments, {**self.options, **options})
+        return get_spelling().command(self.operation, self.table, self.arguments, {**self.options, **options})
 
 
-def method_of(operation: str) -> str:
+def method_name(operation: str) -> str:
     """Return the method of a table for an operation."""
     return "_".join(reversed(operation.split())).replace("-", "_")
 
 
-class Adding(str):
+class ParameterHint(str):
     """A hint to repeat a call with more parameters, each as its caller writes it."""
 
     __slots__ = ("parameters",)
     parameters: tuple[str, ...]
 
-    def __new__(cls, text: str, parameters: tuple[str, ...] = ()) -> Adding:
+    def __new__(cls, text: str, parameters: tuple[str, ...] = ()) -> ParameterHint:
         found = super().__new__(cls, text)
         found.parameters = parameters
         return found
 
 
-def adding(*parameters: str, also: str = "") -> Adding:
+def suggest_parameters(*parameters: str, also: str = "") -> ParameterHint:
     """Return the hint to add parameters, as `parameter` returns them, with what else is to be said."""
-    return Adding(f"add {' '.join(parameters)}{also}", parameters)
+    return ParameterHint(f"add {' '.join(parameters)}{also}", parameters)
 
 
-def option_of(hint: str | None, name: str) -> object:
+def get_command_option(hint: str | None, name: str) -> object:
     """Return an option of a next command; None for another hint, and without it."""
     return hint.options.get(name) if isinstance(hint, Command) else None
 
@@ -262,7 +262,7 @@ PLACEHOLDERS = frozenset(
 """Words of hints in whose place users write their own."""
 
 
-def is_whole(line: str, typed: Iterable[str]) -> bool:
+def is_complete_command(line: str, typed: Iterable[str]) -> bool:
     """Return whether a command can run as it is: it has no placeholder, except words of the command that was typed."""
     return not any(
         PLACEHOLDERS & {*re.split(r"[=,@]", word)} for word in shlex.split(line, comments=True) if word not in typed
@@ -295,12 +295,14 @@ class Spelling:
         if is_of_shell or not SHELL_ONLY.isdisjoint(options):
             return Command("")
         of_opening = {name: options[name] for name in _OF_OPENING if name in options}
-        rest = {name: value for name, value in options.items() if name not in (*_OF_OPENING, *NEEDLESS, _OF_PAIMON)}
+        rest = {
+            name: value for name, value in options.items() if name not in (*_OF_OPENING, *OMITTED_OPTIONS, _OF_PAIMON)
+        }
         if operation == "read":
             of_version = {name: rest.pop(name) for name in list(rest) if name in ("version", "timestamp")}
             method = f"snapshot({_shown((), of_version)}).scan"
         else:
-            method = method_of(operation)
+            method = method_name(operation)
         opened = _shown((), of_opening)
         place = table if table is None or _is_template(table) else repr(table)
         function = "open_paimon" if _OF_PAIMON in options else "open_table"
@@ -311,13 +313,13 @@ class Spelling:
         """Fill the table into a hint, where it says `{table}`, `{table}/NAME` or `{parent}`."""
         if _has_no_place(hint):
             return hint
-        if isinstance(hint, Command) and hint.table == TABLE:
+        if isinstance(hint, Command) and hint.table == TABLE_PLACEHOLDER:
             return self.command(hint.operation, table, hint.arguments, hint.options)
         if "deltacli " in hint:  # of a layer that does not call `command` yet
             return fill_hint(hint, table)
         if below := re.search(r"\{table\}(/[^)]*)", hint):
             return hint.replace(below[0], repr(table.rstrip("/") + below[1]))
-        return hint.replace("{parent}", repr(_parent(table))).replace(TABLE, repr(table))
+        return hint.replace("{parent}", repr(_parent(table))).replace(TABLE_PLACEHOLDER, repr(table))
 
 
 class ShellSpelling(Spelling):
@@ -342,7 +344,7 @@ class ShellSpelling(Spelling):
         """Return a command line, in which the table follows the words of the command."""
         words = operation.split()
         length = 2 if words[0] in _GROUPS else 1
-        place = [] if table is None else [table if _is_template(table) else quoted_table(table)]
+        place = [] if table is None else [table if _is_template(table) else quote_table(table)]
         if words[0] in _WITHOUT_TABLE:
             place = []
         given = [
@@ -366,17 +368,17 @@ def _word(value: object, place: str = "VALUE") -> str:
         return " ".join(map(_word, value))
     if isinstance(value, Mapping):
         return " ".join(_pair(key, inner) for key, inner in value.items())
-    return f'"{value}"' if isinstance(value, DoubleQuoted) else quoted(str(value))
+    return f'"{value}"' if isinstance(value, DoubleQuoted) else quote_word(str(value))
 
 
 def _pair(key: str, value: object) -> str:
     if value is ...:
         return f"{key}=VALUE"
-    return f"{key}={quoted(value)}" if isinstance(value, str) and " " in value else quoted(f"{key}={value}")
+    return f"{key}={quote_word(value)}" if isinstance(value, str) and " " in value else quote_word(f"{key}={value}")
 
 
 def _is_template(table: str) -> bool:
-    return table in (TABLE, "{parent}") or table.startswith("{table}/")
+    return table in (TABLE_PLACEHOLDER, "{parent}") or table.startswith("{table}/")
 
 
 def _shown(arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
@@ -387,13 +389,13 @@ def _shown(arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
 _chosen = [Spelling()]
 
 
-def spelling() -> Spelling:
+def get_spelling() -> Spelling:
     """Return how this process names parameters and commands, for others that work for it."""
     return _chosen[-1]
 
 
 @contextmanager
-def spelled(chosen: Spelling) -> Iterator[None]:
+def use_spelling(chosen: Spelling) -> Iterator[None]:
     """Name parameters and commands in this way; a process does it for the whole of its work."""
     _chosen.append(chosen)
     try:
@@ -408,30 +410,30 @@ def parameter(name: str, value: object = None) -> str:
     `name` is `OPERATION.NAME`, with `open_table` for what all operations share, or `storage_options.NAME`.
     """
     operation, _, last = name.partition(".")
-    return spelling().parameter(operation, last, value)
+    return get_spelling().parameter(operation, last, value)
 
 
-def command(operation: str, *arguments: object, table: str | None = TABLE, **options: object) -> str:
+def command(operation: str, *arguments: object, table: str | None = TABLE_PLACEHOLDER, **options: object) -> str:
     """Return a next command: an operation with the words and the options of its command line; empty where the caller
     has none. `...` stands for what the user fills in, on a command line a word of PLACEHOLDERS. `table=None` leaves the
     table out of a sentence.
     """
-    return spelling().command(operation, table, arguments, options)
+    return get_spelling().command(operation, table, arguments, options)
 
 
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this installation."""
-    from deltacli.core.installation import adding_extra
+    from deltacli.core.installation import build_install_command
 
-    return adding_extra(extra)
+    return build_install_command(extra)
 
 
-def command_of_paimon(operation: str) -> str:
+def paimon_command(operation: str) -> str:
     """Return an operation on a Paimon table as a next command."""
-    return spelling().command(operation, TABLE, (), {_OF_PAIMON: True})
+    return get_spelling().command(operation, TABLE_PLACEHOLDER, (), {_OF_PAIMON: True})
 
 
-class Worded:
+class LazyText:
     """A sentence that is written before it is known who reads it: `{}` stands for a parameter or a command, which is
     spelled when the sentence is read.
     """
@@ -454,8 +456,8 @@ def fill_hint(hint: str, table: str | None) -> str:
     if table is None:
         return hint.replace("{table}", "TABLE").replace("{parent}", "TABLE")
     if below := re.search(r"\{table\}/(.*)\Z", hint, re.DOTALL):
-        return hint[: below.start()] + quoted_table(f"{table.rstrip('/')}/{below[1]}")
-    return hint.replace("{table}", quoted_table(table)).replace("{parent}", quoted_table(_parent(table)))
+        return hint[: below.start()] + quote_table(f"{table.rstrip('/')}/{below[1]}")
+    return hint.replace("{table}", quote_table(table)).replace("{parent}", quote_table(_parent(table)))
 
 
 def _has_no_place(hint: str) -> bool:
@@ -521,7 +523,7 @@ class DeltacliError(Exception):
     """What failed, the facts that show it, and the next command.
 
     `code` is the rule id of `validate` if one fits. `facts` are printed one per line, in order. `table` is set by the
-    operation if the code that raised the error does not know it. The message is `reason`, behind what is `said_first`:
+    operation if the code that raised the error does not know it. The message is `reason`, behind what is `preamble`:
     NOTHING_CHANGED, what failed for this reason, or nothing.
     """
 
@@ -532,14 +534,14 @@ class DeltacliError(Exception):
         self,
         message: str,
         *,
-        said_first: str = "",
+        preamble: str = "",
         code: str | None = None,
         facts: Mapping[str, str] | None = None,
         hint: str | None = None,
         table: str | None = None,
     ) -> None:
-        super().__init__(said_first + message)
-        self.said_first, self.reason = said_first, message
+        super().__init__(preamble + message)
+        self.preamble, self.reason = preamble, message
         self.code = code or type(self).code
         self.facts: dict[str, str] = dict(facts or {})
         self.hint = hint or None  # a caller may have no command for it
@@ -551,29 +553,29 @@ class DeltacliError(Exception):
 
     @property
     def message(self) -> str:
-        return self.said_first + self.reason
+        return self.preamble + self.reason
 
     @message.setter
     def message(self, message: str) -> None:
-        self.said_first, self.reason = "", message
+        self.preamble, self.reason = "", message
 
-    def asking(self, written: str, near: str | None, question: str = "; did you mean {}?") -> Self:
+    def suggest(self, written: str, near: str | None, question: str = "; did you mean {}?") -> Self:
         """Return the error with a question for what was probably meant instead of a word; None: nothing."""
         if near is not None:
             self.written, self.near = written, near
             self.reason += question.format(near)
         return self
 
-    def meaning(self, written: str, near: str | None) -> Self:
+    def suggest_as_fact(self, written: str, near: str | None) -> Self:
         """Return the error with a fact about what was probably meant instead of a word; None: nothing."""
         if near is not None:
             self.facts.setdefault("did you mean", near)
-        return self.asking(written, near, "")
+        return self.suggest(written, near, "")
 
     @property
-    def without_outcome(self) -> str:
+    def message_without_outcome(self) -> str:
         """The message, without what it says of the table."""
-        return self.reason if self.said_first == NOTHING_CHANGED else self.message
+        return self.reason if self.preamble == NOTHING_CHANGED else self.message
 
     def __str__(self) -> str:
         """Return the message behind the table, as the command line shows them."""
@@ -596,7 +598,7 @@ class Unreadable(DeltacliError):
     code = "table.unreadable"
 
 
-QUOTED = "; did you mean {!r}?"
+QUOTED_SUGGESTION = "; did you mean {!r}?"
 """The question about a word that an error has in quotes."""
 
 
@@ -714,7 +716,7 @@ class Refused(DeltacliError):
         facts: Mapping[str, str] | None = None,
         hint: str | None = None,
         *,
-        said_first: str = NOTHING_CHANGED,
+        preamble: str = NOTHING_CHANGED,
     ) -> Refused:
         """Return the error for the refusals of a plan: the first one is the message, the codes of the others a fact.
         Facts and hint are those of the first one, where no others are given.
@@ -723,7 +725,7 @@ class Refused(DeltacliError):
         also = {"also": ", ".join(one.code for one in others)} if others else {}
         found = cls(
             first.message,
-            said_first=said_first,
+            preamble=preamble,
             code=first.code,
             facts={**(first.facts if facts is None else facts), **also},
             hint=first.hint if hint is None else hint,
@@ -766,7 +768,7 @@ class PartlyDone(DeltacliError):
     def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
         """Return the error for one that came after something was done: under its code, with what was done so far."""
         facts = {**cause.facts, "so far": so_far}
-        found = cls(cause.without_outcome, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+        found = cls(cause.message_without_outcome, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
         found.cause_exit = cause.exit_code
         return found
 
@@ -853,7 +855,7 @@ _SHOWN = 120
 def require_path(text: str, name: str) -> None:
     """Raise UsageError for a text that cannot be a path: with a NUL, or half a surrogate pair that is no byte."""
     if "\0" in text:
-        raise not_text(text, f"{name} holds a NUL character")
+        raise build_text_error(text, f"{name} holds a NUL character")
     require_bytes_or_text(text, name)
 
 
@@ -863,9 +865,9 @@ def require_bytes_or_text(text: str, name: str) -> None:
         try:
             text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise not_text(text, f"{name} is not text: it holds half a character") from None
+            raise build_text_error(text, f"{name} is not text: it holds half a character") from None
 
 
-def not_text(text: str, message: str) -> UsageError:
+def build_text_error(text: str, message: str) -> UsageError:
     """Return the error for a text that cannot be stored."""
     return UsageError(message, code=NOT_UNICODE, facts={"found": ascii(text)[:_SHOWN], "expected": "a text in UTF-8"})

@@ -8,7 +8,7 @@ import shlex
 import sys
 
 
-def adding_extra(extra: str) -> str:
+def build_install_command(extra: str) -> str:
     """Return the command that adds an extra to this installation: by uv or pipx for their tools, else by pip, of a
     checkout from its directory: an index may not have it.
     """
@@ -16,7 +16,7 @@ def adding_extra(extra: str) -> str:
     for receipt, install in by_tool.items():
         if os.path.exists(os.path.join(sys.prefix, receipt)):
             apart = _SPARKS - {extra} if extra in _SPARKS else set()
-            present = {name for name, is_present in extras().items() if is_present}  # uv removes packages of others
+            present = {name for name, is_present in find_extras().items() if is_present}  # uv removes others
             wanted = ",".join(sorted({extra} | present - apart))
             return f"{install} {shlex.quote(f'{_installed_from()[0]}[{wanted}]')}"
     origin, directory = _installed_from()
@@ -29,7 +29,7 @@ _SPARKS = {"spark", "spark-local"}
 """Extras of which one environment can have one only."""
 
 
-def extras() -> dict[str, bool]:
+def find_extras() -> dict[str, bool]:
     """Return the extras of deltacli, and whether the packages of each are installed."""
     from importlib.metadata import PackageNotFoundError, requires
 

@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Condition
 from typing import Generic, TypeVar
 
-from deltacli.core.machine import POLL_SECONDS, is_collecting
+from deltacli.core.garbage_collection import POLL_SECONDS, is_collecting_garbage
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -22,7 +22,7 @@ class ThreadPool(ThreadPoolExecutor):
         self.shutdown(cancel_futures=kind is not None)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        abandoned = is_collecting()
+        abandoned = is_collecting_garbage()
         super().shutdown(wait=wait and not abandoned, cancel_futures=cancel_futures or abandoned)
 
 
@@ -53,8 +53,11 @@ class TaskTracker(Generic[Piece, Result]):
                 self._changed.notify_all()
 
     def wait_idle(self) -> None:
-        """Wait until no task is running. No further task starts. A finalizer does not wait (`is_collecting`)."""
+        """Wait until no task is running, and let no further task start.
+
+        A finalizer does not wait: see `is_collecting_garbage`.
+        """
         with self._changed:
             self._is_over = True
-            while self._running and not is_collecting():
+            while self._running and not is_collecting_garbage():
                 self._changed.wait(POLL_SECONDS)

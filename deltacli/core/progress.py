@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TypeVar, runtime_checkable
 
-from deltacli.core.units import format_duration, format_size
-
 Item = TypeVar("Item")
 
 
@@ -43,7 +41,7 @@ class WeighingProgress(Progress, Protocol):
         """Start a step of `total` parts that weigh so much together."""
 
 
-class Plan(Protocol):
+class ProgressPlan(Protocol):
     """The steps of a whole operation, by name, in the order in which they end: one bar over all of them."""
 
     def expect(self, what: str, units: float) -> None:
@@ -56,7 +54,7 @@ class Plan(Protocol):
 class PlanningProgress(Progress, Protocol):
     """A progress that shows the steps of a plan as one bar, whose half is half of the time."""
 
-    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
+    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[ProgressPlan]:
         """Start an operation: names of steps -> seconds per unit, as measured elsewhere; this run corrects them."""
 
 
@@ -67,7 +65,7 @@ class _Unplanned:
         pass
 
 
-def planned(progress: Progress, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
+def start_plan(progress: Progress, what: str, costs: Mapping[str, float]) -> AbstractContextManager[ProgressPlan]:
     """Start an operation whose steps are known beforehand. A progress without plans shows each for itself."""
     return progress.plan(what, costs) if isinstance(progress, PlanningProgress) else nullcontext(_Unplanned())
 
@@ -84,7 +82,7 @@ class _Unweighed:
 
 
 @contextmanager
-def weighed(progress: Progress, what: str, *, unit: str, total: int, weight: int) -> Iterator[WeighedStep]:
+def weighed_step(progress: Progress, what: str, *, unit: str, total: int, weight: int) -> Iterator[WeighedStep]:
     """Start a step whose parts have different weights. A progress without weights counts them."""
     if isinstance(progress, WeighingProgress):
         with progress.weighed_step(what, unit=unit, total=total, weight=weight) as step:
@@ -114,7 +112,7 @@ class _Silent:
 SILENT: Progress = _Silent()
 
 
-def reported(
+def report_items(
     items: Iterator[Item], progress: Progress, what: str, *, unit: str, total: int | None = None, every: int = 1
 ) -> Iterator[Item]:
     """Pass items on as one step, reporting every `every` items; the same iterator if there is no listener."""
@@ -147,7 +145,7 @@ def _report(
             step.advance(untold)
 
 
-def reported_weighed(
+def report_weighed_items(
     items: Iterator[Item],
     progress: Progress,
     what: str,
@@ -160,7 +158,7 @@ def reported_weighed(
     if progress is SILENT:
         return items
     if shows_nothing(progress):
-        with weighed(progress, what, unit=unit, total=len(weights), weight=sum(weights)):
+        with weighed_step(progress, what, unit=unit, total=len(weights), weight=sum(weights)):
             return items
     return _report_weighed(items, progress, what, unit, weights, weight_of)
 
@@ -173,66 +171,7 @@ def _report_weighed(
     weights: list[int],
     weight_of: Callable[[Item], int],
 ) -> Iterator[Item]:
-    with weighed(progress, what, unit=unit, total=len(weights), weight=sum(weights)) as step:
+    with weighed_step(progress, what, unit=unit, total=len(weights), weight=sum(weights)) as step:
         for item in items:
             yield item
             step.advance(weight=weight_of(item))
-
-
-# -- steps that take long in this process ------------------------------------------------------------------------------
-
-LONG_SECONDS = 1_800.0
-"""From this estimate on, the engine is named: a cluster needs about a minute for its start and its first jobs."""
-
-_HOURS_FROM = 7_200
-"""Estimates are given in hours from so many seconds on, below in minutes."""
-
-
-UNIT_COSTS: Mapping[tuple[str, str], tuple[float, float]] = {
-    ("reading footers", "files"): (8e-5, 2.5e-3),
-    ("reading rows", "bytes"): (2e-9, 1e-8),
-    ("rewriting files", "bytes"): (1e-8, 1.5e-8),
-    ("deleting", "files"): (5e-6, 6e-5),
-    ("counting files", "rows"): (4e-7, 4e-7),
-    ("reading the checkpoint", "rows"): (9e-7, 9e-7),
-    ("writing file actions", "rows"): (2e-6, 2e-6),
-    ("writing the checkpoint", "rows"): (2e-6, 2e-6),
-}
-"""Name of a step and its unit -> seconds per unit of its total, or per byte of its weight, on a disk and in a
-remote store. The figures are those of docs/performance.md, with two cores; those of a remote store assume 40 ms per
-request, 16 requests at once, and 100 MB per second. Other steps are not estimated: they are short, or have no known
-total.
-"""
-
-
-class LongJobs:
-    """A progress that passes everything on, and calls `suggest` once with what takes long and how long."""
-
-    def __init__(self, inner: Progress, suggest: Callable[[str], None], *, is_far: bool) -> None:
-        self._inner, self._suggest, self._is_far = inner, suggest, is_far
-        self._is_done = False
-        self.shows_nothing = inner is SILENT
-
-    def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
-        self._look(what, f"{total or 0:,} {unit}", unit, total or 0)
-        return self._inner.step(what, unit=unit, total=total)
-
-    def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[WeighedStep]:
-        """Start a step of the listener, with weights where it receives them."""
-        self._look(what, f"{total:,} {unit}", unit, total)
-        self._look(what, f"{total:,} {unit} ({format_size(weight)})", "bytes", weight)
-        return weighed(self._inner, what, unit=unit, total=total, weight=weight)
-
-    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
-        return planned(self._inner, what, costs)
-
-    def _look(self, what: str, amount: str, unit: str, total: int) -> None:
-        cost = UNIT_COSTS.get((what, unit))
-        if cost is None or self._is_done:
-            return
-        seconds = total * cost[self._is_far]
-        if seconds >= LONG_SECONDS:
-            self._is_done = True
-            unit_s = 60 if seconds < _HOURS_FROM else 3_600
-            time = format_duration(round(seconds / unit_s) * unit_s * 1_000)
-            self._suggest(f"{what}: {amount} take about {time} in this process")

@@ -144,4 +144,4 @@ def require_known_word(value: object, name: str, words: Iterable[str]) -> None:
         return
     expected = ", ".join(known_words)
     error = UsageError(f"{name} is {value!r}, expected {expected}", facts={"expected": expected})
-    raise error.asking(str(value), nearest_name(str(value), known_words))
+    raise error.suggest(str(value), nearest_name(str(value), known_words))

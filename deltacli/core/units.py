@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.core.errors import Duration, UsageError, nearest_name, require_path
+from deltacli.core.errors import DurationArgument, UsageError, nearest_name, require_path
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -32,7 +32,7 @@ _AGES = (
 CLOCK_SKEW_MS = 5 * 60_000
 "Correctly set clocks (of the store, of a writer, of this machine) differ by less."
 
-OLDEST_MS = 100_000_000_000
+EARLIEST_PLAUSIBLE_MS = 100_000_000_000
 "3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
 
 WRITER_SKEW_MS = 60 * 60_000
@@ -49,7 +49,7 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes:,} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
-def format_limit(size_bytes: int) -> str:
+def format_size_limit(size_bytes: int) -> str:
     """Format a whole limit in bytes for people: `64 MiB`."""
     return format_size(size_bytes).replace(".0 ", " ")
 
@@ -57,7 +57,7 @@ def format_limit(size_bytes: int) -> str:
 _BEFORE_UNIT = re.compile(r"(?<![\w.,])(\d[\d.,]*) (?=(?:[KMGTPE]i?B|B|ms|s|min|h|d|%)(?!\w))")
 
 
-def with_units(text: str, blank: str) -> str:
+def keep_units_together(text: str, blank: str) -> str:
     """Return a text in which `blank` is between a number and its unit, so that they stay on one line."""
     return _BEFORE_UNIT.sub(rf"\1{blank}", text) if " " in text else text
 
@@ -80,12 +80,12 @@ def count_with_verb(count: int, noun: str, verb: str) -> str:
     return f"{plural(count, noun)} {_SINGULAR[verb] if count == 1 else verb}"
 
 
-def with_article(noun: str) -> str:
+def add_article(noun: str) -> str:
     """Return a noun with its indefinite article: `a Delta`, `an Iceberg`, `an int`."""
     return f"{'an' if noun[:1].lower() in 'aeio' and noun else 'a'} {noun}"
 
 
-def epoch_ms(moment: datetime, *, begins: bool = False) -> int:
+def to_epoch_ms(moment: datetime, *, begins: bool = False) -> int:
     """Return epoch milliseconds, the precision of commits: rounded down, which is where a range ends and a version is
     looked for; rounded up where a range `begins`, which a commit before the moment is not in.
     """
@@ -118,7 +118,7 @@ def format_age(timestamp_ms: int, now_ms: int) -> str:
 
 
 _WEEK_HOURS, _MONTH_HOURS = 168, 720
-LONGEST_MS = 365_000 * DAY_MS
+LONGEST_DURATION_MS = 365_000 * DAY_MS
 """What is subtracted from a time is one afterwards."""
 
 
@@ -138,11 +138,11 @@ def parse_duration(text: str, where: str, unit: str | None = None) -> int:
             code="usage.duration",
             facts={"expected": f"a number and one of {', '.join(DURATIONS_MS)}, as in 30d or 168h"},
         )
-        raise unknown.meaning(text, f"{text}{unit}" if is_number else _near_duration(text))
-    duration = int(match[1]) * DURATIONS_MS[match[2]]
-    if duration > LONGEST_MS:
+        raise unknown.suggest_as_fact(text, f"{text}{unit}" if is_number else _near_duration(text))
+    duration_argument = int(match[1]) * DURATIONS_MS[match[2]]
+    if duration_argument > LONGEST_DURATION_MS:
         raise UsageError(f"{where}: {text!r} is longer than a thousand years", code="usage.duration")
-    return duration
+    return duration_argument
 
 
 def _near_duration(text: str) -> str | None:
@@ -170,7 +170,7 @@ def parse_names(text: str, where: str, part: re.Pattern[str] | None = None, **er
     if not all(part.sub(lambda found: found[0].strip() and "-", text).split(",")):
         facts = {"did you mean": ",".join(names)} | error.pop("facts", {})
         empty = UsageError(f"{where}: a name is empty", facts=facts, **error | {"hint": None})
-        raise empty.meaning(text, facts["did you mean"])
+        raise empty.suggest_as_fact(text, facts["did you mean"])
     return names
 
 
@@ -188,11 +188,11 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-SHARE_CODE = "usage.share"
+FRACTION_CODE = "usage.share"
 """The code of the error for a value that is not a share."""
 
 
-def parse_share(text: str) -> float:
+def parse_percentage(text: str) -> float:
     """Return a share of something, `5%` or `0.5%`, as a number from 0 to 1. Raises ValueError."""
     match = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?) ?%", text.strip())
     if match is None or not 0 <= float(match[1]) <= 100:
@@ -200,11 +200,11 @@ def parse_share(text: str) -> float:
     return float(match[1]) / 100
 
 
-def require_share(share: object, where: str) -> None:
+def require_fraction(share: object, where: str) -> None:
     """Raise UsageError, which names the parameter in `where`, unless a value is a number from 0 to 1."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise UsageError(
-            f"{where} {share!r} is not a share", code=SHARE_CODE, facts={"expected": "a number from 0 to 1"}
+            f"{where} {share!r} is not a share", code=FRACTION_CODE, facts={"expected": "a number from 0 to 1"}
         )
 
 
@@ -230,18 +230,18 @@ def format_duration(duration_ms: int) -> str:
     return f"{duration_ms // DURATIONS_MS[unit]}{unit}"
 
 
-def duration(milliseconds: int) -> Duration:
+def duration_argument(milliseconds: int) -> DurationArgument:
     """Return a duration as the value of a parameter in a hint."""
-    return Duration(format_duration(milliseconds), milliseconds)
+    return DurationArgument(format_duration(milliseconds), milliseconds)
 
 
-def some_of(names: Sequence[str], most: int, separator: str = ", ") -> str:
+def summarize_names(names: Sequence[str], most: int, separator: str = ", ") -> str:
     """Return the first names, and how many more there are."""
     return separator.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    return format_spans(ranges_of(numbers))
+    return format_spans(find_ranges(numbers))
 
 
 def format_spans(spans: Iterable[tuple[int, int]]) -> str:
@@ -249,13 +249,13 @@ def format_spans(spans: Iterable[tuple[int, int]]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
 
 
-def named_ranges(noun: str, numbers: Iterable[int]) -> str:
+def name_ranges(noun: str, numbers: Iterable[int]) -> str:
     """Format numbers as ranges after their noun: `commit 12`, `commits 0-9, 12`."""
     found = list(numbers)
     return f"{noun}{'' if len(found) == 1 else 's'} {format_ranges(found)}"
 
 
-def gaps_in(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, int]]:
+def find_gaps(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, int]]:
     """Return the runs of missing numbers between `first` and `last`, both included, as (first, last).
 
     The time depends on the existing numbers, not on the missing ones: a version may be 2^60.
@@ -268,7 +268,7 @@ def gaps_in(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, in
     return [*gaps, (first, last)] if first <= last else gaps
 
 
-def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+def find_ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Return the maximal runs of consecutive numbers, ascending, as (first, last)."""
     runs: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
@@ -279,14 +279,14 @@ def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-class Window(NamedTuple):
+class DailyWindow(NamedTuple):
     """A part of every day, in milliseconds since midnight UTC; it may reach beyond midnight."""
 
     begin_ms: int
     end_ms: int
 
     @classmethod
-    def of(cls, text: str) -> Window:
+    def of(cls, text: str) -> DailyWindow:
         """Read `22:00-06:00`. Raises ValueError."""
         found = re.fullmatch(_WINDOW, text.strip())
         if found is None:
@@ -327,7 +327,7 @@ def require_word(word: str) -> None:
     require_path(word, "an argument")
 
 
-def has_bytes(text: str) -> bool:
+def is_utf8_encodable(text: str) -> bool:
     """Return False for a text with half a surrogate pair, which UTF-8, and therefore Arrow, cannot hold."""
     try:
         text.encode()
@@ -336,7 +336,7 @@ def has_bytes(text: str) -> bool:
     return True
 
 
-def without_middle(text: str) -> str:
+def cut_middle(text: str) -> str:
     """Return a text without its middle where nobody reads it whole, such as a path of megabytes in a hostile log."""
     if len(text) <= _LONGEST_TEXT:
         return text

@@ -514,7 +514,7 @@ class Publish:
                     is_there = require_publishable(managed.inner, commit, is_first=not items)
                 except Refused as fault:
                     refusal = Refused(
-                        fault.reason, said_first=NOTHING_CHANGED, code=fault.code, facts=fault.facts, hint=fault.hint
+                        fault.reason, preamble=NOTHING_CHANGED, code=fault.code, facts=fault.facts, hint=fault.hint
                     )
             age_ms = max(now_ms - commit.timestamp_ms, 0)
             items.append(ToPublish(version, staged_path(commit), commit.size_bytes, age_ms, is_there))

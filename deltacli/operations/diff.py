@@ -433,7 +433,7 @@ def _named(name: str, *schemas: StructType) -> str:
             near = nearest_name(name, names)
             facts = {} if near else {"columns": ", ".join(names)}
             what = f"{parameter('diff.key', name)}: a version has no such column"
-            raise UsageError(what, code="usage.column", facts=facts).meaning(name, near)
+            raise UsageError(what, code="usage.column", facts=facts).suggest_as_fact(name, near)
         found = schema.fields[places[0]].name
     return found
 

@@ -19,7 +19,7 @@ from reprlib import Repr
 from typing import NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.units import epoch_ms, require_number
+from deltacli.core.units import require_number, to_epoch_ms
 
 # Values are repeated in messages. A caller may have passed a whole file.
 _shortened = Repr()
@@ -89,7 +89,7 @@ def require_timestamp_ms(value: object, name: str, *, begins: bool = False) -> i
                 code="usage.timestamp",
                 facts={"expected": "a datetime with a time zone, as in datetime.now(timezone.utc)"},
             )
-        return epoch_ms(value, begins=begins)
+        return to_epoch_ms(value, begins=begins)
     if isinstance(value, date):
         midnight = datetime(value.year, value.month, value.day, tzinfo=UTC)
         return require_timestamp_ms(midnight, name)

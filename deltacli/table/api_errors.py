@@ -138,10 +138,10 @@ def name_table(error: errors.DeltacliError, name: str | None) -> None:
         return
     error.table = error.table or name
     if error.hint is not None:
-        error.hint = errors.spelling().fill(error.hint, error.table)
+        error.hint = errors.get_spelling().fill(error.hint, error.table)
     for key, value in error.facts.items():
-        if errors.TABLE in value:
-            error.facts[key] = errors.spelling().fill(value, error.table)
+        if errors.TABLE_PLACEHOLDER in value:
+            error.facts[key] = errors.get_spelling().fill(value, error.table)
 
 
 def _open_as_paimon(error: errors.DeltacliError) -> None:
@@ -155,7 +155,7 @@ def _open_as_paimon(error: errors.DeltacliError) -> None:
 
 def _add_dry_run(hint: errors.Command, table_class: type) -> errors.Command:
     """Return a hint with `dry_run=True` if its method has that parameter: who only plans is not told to act."""
-    method = getattr(table_class, errors.method_of(hint.operation), None)
+    method = getattr(table_class, errors.method_name(hint.operation), None)
     if method is None or "dry_run" in hint.options or "dry_run" not in signature_of(method).parameters:
         return hint
     return hint.with_options(dry_run=True)
@@ -179,7 +179,7 @@ def _correct_call(
     if error.code == "table.path-missing" and not error.hint and not os.path.exists(table.name):
         nearest = errors.nearest_directory(table.name)
         if nearest:
-            error.hint = errors.spelling().command(method, nearest, arguments, options)
+            error.hint = errors.get_spelling().command(method, nearest, arguments, options)
         return
 
     by_key: dict[str | int, object] = dict(enumerate(arguments))
@@ -195,7 +195,7 @@ def _correct_call(
         version = getattr(table, "version", None)
         if version != getattr(table, "newest_version", None):
             named["version"] = version
-    error.hint = errors.spelling().command(method, table.name, words, named) or error.hint
+    error.hint = errors.get_spelling().command(method, table.name, words, named) or error.hint
 
 
 def _correct_arguments(error: errors.DeltacliError, by_key: Mapping[Key, object]) -> dict[Key, object] | None:
@@ -228,7 +228,7 @@ def _find_suggestion(error: errors.DeltacliError) -> tuple[object, object]:
         return error.wanted, error.nearest
     if error.code == "usage.where":
         return error.facts.get("where"), error.facts.get("meant")
-    return error.written, error.near
+    return error.wrong_word, error.suggestion
 
 
 def _call_in_spark(function: str, table: str, arguments: Mapping[str, object]) -> errors.CommandLine:

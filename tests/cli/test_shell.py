@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.cli.results import TABLE
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quoted
+from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quote_word
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
@@ -31,10 +31,10 @@ ODD = [
 
 @pytest.mark.parametrize("word", ODD)
 def test_a_shell_reads_a_quoted_word_back(word: str) -> None:
-    read = subprocess.run(["bash", "-c", f"printf %s {quoted(word)}"], capture_output=True, check=True).stdout
+    read = subprocess.run(["bash", "-c", f"printf %s {quote_word(word)}"], capture_output=True, check=True).stdout
 
     assert word.encode("utf-8", "surrogateescape") == read
-    assert quoted(word).isprintable()
+    assert quote_word(word).isprintable()
 
 
 @pytest.mark.parametrize(

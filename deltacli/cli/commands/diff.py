@@ -16,7 +16,7 @@ from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misn
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Style, Terminal, cells
 from deltacli.core.documents import dumps, envelope
-from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quoted_table
+from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size, plural
@@ -287,7 +287,7 @@ def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:
     if is_of_two:
         return None if found.rows else again_with_flags(invocation.arguments, ["--rows", "--key", "COLUMN"])
     first, last = sorted((found.before.version, found.after.version))
-    return f"deltacli changes {quoted_table(table)} --from {first + 1} --to {last}"
+    return f"deltacli changes {quote_table(table)} --from {first + 1} --to {last}"
 
 
 def _chosen(

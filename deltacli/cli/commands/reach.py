@@ -12,7 +12,7 @@ from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.cli.running.run import Run, note_staged
 from deltacli.core import units
-from deltacli.core.errors import PathExternal, is_shared, quoted_table
+from deltacli.core.errors import PathExternal, is_shared, quote_table
 from deltacli.operations.reach import Cleanup, Part, Reached, ReachRange, ReachRequest, TableReach, find_reach
 
 # -- how far back a table can be read ----------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def reach(
 
         note_streams(run, opened, checkpoints)
     if run.is_on_screen and not is_shared(table):
-        run.say_next(_next(found, request, quoted_table(table)))
+        run.say_next(_next(found, request, quote_table(table)))
 
 
 def _next(found: TableReach, request: ReachRequest, name: str) -> str:
@@ -188,9 +188,9 @@ def _next(found: TableReach, request: ReachRequest, name: str) -> str:
             found.table.files().locate(found.outside[0])
         except PathExternal as refused:
             if refused.prefix is not None:
-                return f"deltacli reach {name} --allow-external {quoted_table(refused.prefix)}"
+                return f"deltacli reach {name} --allow-external {quote_table(refused.prefix)}"
     if found.newest_version not in found.readable:
         return f"deltacli validate {name} --level storage"
     if request.retention_ms is not None:
-        return f"deltacli vacuum {name} --retention {units.duration(request.retention_ms)} --dry-run"
+        return f"deltacli vacuum {name} --retention {units.duration_argument(request.retention_ms)} --dry-run"
     return f"deltacli vacuum {name} --dry-run" if found.next and found.next.lost else f"deltacli history {name}"

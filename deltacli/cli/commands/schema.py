@@ -16,7 +16,7 @@ from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid,
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
-from deltacli.cli.terminal.shell import again_with, quoted_table
+from deltacli.cli.terminal.shell import again_with, quote_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
@@ -135,7 +135,7 @@ def schema_show(run: Run, table: declared.TableArgument, *, point: SchemaPoint) 
       deltacli schema show ./paimon_tbl --branch dev --schema-id 3
     """
     run.write(point.open(run, table, lambda opened: opened.schema(**vars(point))))
-    run.say_next(f"deltacli schema convert {quoted_table(table)} --to ddl")
+    run.say_next(f"deltacli schema convert {quote_table(table)} --to ddl")
 
 
 Other = Annotated[str | None, declared.argument("Table to compare with.  [default: TABLE]", "[OTHER]")]

@@ -38,7 +38,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import option, shared
-from deltacli.core.units import plural, some_of
+from deltacli.core.units import plural, summarize_names
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place
 from deltacli.operations.validate.findings import (
     DEFAULT_MOST,
@@ -244,7 +244,7 @@ class Checker:
 
     def _note_lacks(self) -> None:
         for names in self._lacks.values():
-            self._run.note(f"note: not checked for lack of the package: {some_of(names, _NAMED_LACKS)}")
+            self._run.note(f"note: not checked for lack of the package: {summarize_names(names, _NAMED_LACKS)}")
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.render.validate.report import CheckedTable

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import again, again_with, quoted, without_value
+from deltacli.cli.terminal.shell import again, again_with, quote_word, without_value
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Toml
 from deltacli.core.units import parse_duration
@@ -162,7 +162,7 @@ def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageErro
     if near is not None:
         is_given = any(word.partition("=")[0] == "--profile-name" for word in invocation.arguments)
         hint = again_with(invocation.arguments, "--profile-name", near)
-        hint = hint if is_given else f"env {Variable.PROFILE}={quoted(near)} {again(invocation.arguments)}"
+        hint = hint if is_given else f"env {Variable.PROFILE}={quote_word(near)} {again(invocation.arguments)}"
     return UsageError(
         f"the configuration {path} has no profile {profile!r}" + ("" if near is None else f"; did you mean {near!r}?"),
         code="usage.config",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, pasted_lines, visible
 from deltacli.core.documents import dumps
-from deltacli.core.errors import QUOTED, UsageError, nearest_name
+from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, nearest_name
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_count, format_size, parse_names, plural, without_middle
+from deltacli.core.units import cut_middle, format_count, format_size, parse_names, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -161,8 +161,8 @@ def parse_column_names(wanted: str, known: Sequence[str]) -> list[str]:
 def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     """The error for a column nobody has, with the nearest one that exists."""
     nearest = nearest_name(name, known, ignores_case=True)
-    return UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known)}).asking(
-        name, nearest, QUOTED
+    return UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known)}).suggest(
+        name, nearest, QUOTED_SUGGESTION
     )
 
 
@@ -331,7 +331,7 @@ class Sheet:
 
     def text(self, value: str, style: Style = Style.PLAIN, **_: object) -> str:  # noqa: ARG002  (no colour)
         """Return a text with control characters as escapes."""
-        return visible(without_middle(value))
+        return visible(cut_middle(value))
 
     def joined(self, parts: Iterable[Any], **_: object) -> str:  # Any: a text, or one with a style
         return "".join(self.text(part if isinstance(part, str) else part[0]) for part in parts)

@@ -10,7 +10,7 @@ from deltacli.cli.results import Listing, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_count, format_limit, format_moment, format_size, plural, some_of
+from deltacli.core.units import format_count, format_moment, format_size, format_size_limit, plural, summarize_names
 from deltacli.operations.doctor.advice import Advice, Severity, StoreFinding, dollars, growth, numbers, saves
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _files(found: JsonObject) -> str:
     if found["count"]:
         said += f"; median {format_size(found['medianBytes'])}"
     if found["smallFiles"]:
-        limit = format_limit(found["smallBelowBytes"])
+        limit = format_size_limit(found["smallBelowBytes"])
         merged = "which optimize merges" if found["countAfter"] < found["count"] else "none of which optimize can merge"
         said += f"; {format_count(found['smallFiles'])} below {limit}, {merged}"
     return said
@@ -246,7 +246,7 @@ def _statistics(found: JsonObject) -> str:
     useful = found["usefulColumns"] - len(empty)
     said = f"{useful} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
     if empty:
-        said += f"; without bounds in any file: {some_of(empty, _NAMED)}"
+        said += f"; without bounds in any file: {summarize_names(empty, _NAMED)}"
     if found["filesWithout"]:
         said += f"; {plural(found['filesWithout'], 'file')} without statistics"
     return said

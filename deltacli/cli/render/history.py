@@ -27,7 +27,7 @@ from deltacli.cli.render.columns import (
     usual,
 )
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
-from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
+from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core import units
 from deltacli.core.documents import envelope
@@ -374,7 +374,7 @@ class HistoryResult(Result):
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield what is missing or omitted, and the next command."""
-        found, name = self.found, quoted_table(table)
+        found, name = self.found, quote_table(table)
         if self.no_room:
             yield self.no_room
         if found.asked and found.oldest and min(found.asked) < found.oldest:
@@ -407,7 +407,7 @@ _CHANGES_ROWS = frozenset({"DELETE", "UPDATE", "MERGE"})
 
 def _next_command(found: History, table: str) -> str:
     """Return the command that shows the newest version: which rows it changed, or what it has now."""
-    name, version = quoted_table(table), found.newest_readable
+    name, version = quote_table(table), found.newest_readable
     if version is None:
         return f"deltacli validate {name}"
     if not found.items:
@@ -443,7 +443,7 @@ def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock
             f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo",
             code="usage.column",
             facts={"columns": ", ".join(known)},
-        ).asking(absent[0], near)
+        ).suggest(absent[0], near)
     return HistoryResult(found, chosen if columns else available, bool(columns))
 
 
@@ -462,7 +462,7 @@ def _copied_at_once(items: Sequence[HistoryItem]) -> list[tuple[int, int]]:
         written = [at for item in same if type(at := (item.commit_info or {}).get("timestamp")) is int]
         if len(same) >= _COPIED and written and max(written) - min(written) >= _COPIED * 1_000:
             found += [item.version for item in same]
-    return units.ranges_of(found)
+    return units.find_ranges(found)
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:

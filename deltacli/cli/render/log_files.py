@@ -24,6 +24,7 @@ from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import (
+    find_ranges,
     format_count,
     format_duration,
     format_moment,
@@ -31,7 +32,6 @@ from deltacli.core.units import (
     format_size,
     format_spans,
     plural,
-    ranges_of,
 )
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | N
 def _strip(canvas: Surface, plan: ExpiryPlan) -> list[Labelled]:
     if not plan.lost_versions or not canvas.is_screen:
         return []
-    first, lost = plan.lost_versions[0], ranges_of(plan.lost_versions)
+    first, lost = plan.lost_versions[0], find_ranges(plan.lost_versions)
     return [("", version_strip(canvas, first, plan.newest_version, lost, label_cells=16))]
 
 

@@ -12,10 +12,10 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, Section, exactly, refused, usual
 from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.running.changing import Wording
-from deltacli.cli.terminal.shell import again_without_limit, quoted_table
+from deltacli.cli.terminal.shell import again_without_limit, quote_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
-from deltacli.core.errors import Unreadable, sql_name
+from deltacli.core.errors import Unreadable, format_sql_name
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import (
     format_age,
@@ -27,7 +27,7 @@ from deltacli.core.units import (
     format_spans,
     format_timestamp,
     plural,
-    some_of,
+    summarize_names,
 )
 from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.operations.paimon.facts import Event, PaimonHistory, PaimonSnapshot, SchemaVersion, SnapshotVersion
@@ -106,7 +106,7 @@ class PaimonHistoryResult(results.Result):
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield which files cannot be read, which are stray or omitted, and the next command."""
-        found, name = self.found, quoted_table(table)
+        found, name = self.found, quote_table(table)
         for schema_id in found.denied[:_NAMED]:
             yield f"note: schema {schema_id}: no permission to read the file, so its changes are unknown"
         for broken in found.broken[:_NAMED]:
@@ -387,7 +387,7 @@ def _has_row(data_type: DataType) -> bool:
 
 
 def _field_text(field: DataField, key: str | None) -> str:
-    text = f"{sql_name(field.name)}: {simple_text(field.type)}  [id {field.id}]"
+    text = f"{format_sql_name(field.name)}: {simple_text(field.type)}  [id {field.id}]"
     text += f"  ({key})" if key else ""
     text += f"  default {field.default_value}" if field.default_value is not None else ""
     return text + (f"  -- {field.description}" if field.description else "")
@@ -427,7 +427,7 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
 
 def _keys(label: str, names: Sequence[str], schema: Schema) -> list[Section]:
     known = {field.name for field in schema.fields}
-    shown = [sql_name(name) + ("" if name in known else " (no such column)") for name in names]
+    shown = [format_sql_name(name) + ("" if name in known else " (no such column)") for name in names]
     return [Section(label, [", ".join(shown)])] if names else []
 
 
@@ -560,7 +560,7 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
         ),
         lambda plan, is_dry: _SchemaVacuumShown(plan, None, is_dry, lists),
         lambda result: _SchemaVacuumShown(*result, dry_run=False, lists=lists),
-        lambda _: f"deltacli history {quoted_table(name)}",
+        lambda _: f"deltacli history {quote_table(name)}",
         deletes_by_age=True,
         deed=lambda plan: ("delete", plan.amount),
         achieved=_deleted_schemas,
@@ -647,7 +647,7 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
 
 def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOutcome]:
     """Return how a change of a Paimon schema is told; `command` was given: `alter` or `widen-type`."""
-    history = f"deltacli history {quoted_table(name)} --limit 5"
+    history = f"deltacli history {quote_table(name)} --limit 5"
     return Wording(
         question=lambda plan: f"change the schema of {plan.table}: {_in_words(plan.changes)}",
         planned=lambda plan, is_dry: _result(plan, command, is_dry=is_dry),
@@ -659,4 +659,4 @@ def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOut
 
 def _in_words(changes: Sequence[Change]) -> str:
     said = [sentence(change) for change in changes if change.kind is not ChangeKind.HIGHEST_FIELD_ID]
-    return some_of(said, 5, "; ")
+    return summarize_names(said, 5, "; ")

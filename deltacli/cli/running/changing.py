@@ -56,7 +56,7 @@ def confirmed(
         show_plan()
         raise Refused(
             f"confirmation is required to {what}",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
             hint=again_with(invocation.arguments, "--yes"),
@@ -88,7 +88,7 @@ def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
     if now_is_ahead(run):
         raise Refused(
             f"--now {format_timestamp(now_ms)} is later than the clock, so recent files would count as old",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="clock.ahead",
             facts={"clock": format_timestamp(true_ms)},
             hint=f"omit --now, or show the plan with {plan}",

@@ -9,7 +9,7 @@ from functools import reduce
 from itertools import pairwise
 from urllib.parse import quote
 
-from deltacli.core.errors import CommandLine, Refused, fill_hint, is_command, nearest_name, quoted, quoted_table
+from deltacli.core.errors import CommandLine, Refused, fill_hint, is_command, nearest_name, quote_table, quote_word
 from deltacli.storage.secrets import (
     holds_secret,
     is_secret_name,
@@ -89,8 +89,8 @@ __all__ = [
     "as_typed",
     "before_consent",
     "fill_hint",
-    "quoted",
-    "quoted_table",
+    "quote_table",
+    "quote_word",
     "without_option",
     "without_value",
 ]
@@ -101,7 +101,7 @@ def as_typed(text: str, arguments: Sequence[str]) -> str:
     if "file://" not in text:
         return text
     typed = {f"file://{quote(os.fsencode(os.path.abspath(word)))}": word for word in arguments if word}
-    return re.sub(r"file://[^\s'\"]+", lambda uri: quoted_table(typed[uri[0]]) if uri[0] in typed else uri[0], text)
+    return re.sub(r"file://[^\s'\"]+", lambda uri: quote_table(typed[uri[0]]) if uri[0] in typed else uri[0], text)
 
 
 def with_files(advice: str, arguments: Sequence[str]) -> str:
@@ -125,7 +125,7 @@ def with_files(advice: str, arguments: Sequence[str]) -> str:
     elif group == ["fleet"]:
         state = _given(arguments, "--state") if words[2] in ("run", "status") and "--state" not in words else []
         given = [word for last, word in pairwise(arguments) if word.endswith(".toml") and last != "--config"]
-        files = [*map(quoted, given[:1]), *state] if ".toml" not in line else state
+        files = [*map(quote_word, given[:1]), *state] if ".toml" not in line else state
     return CommandLine(" ".join([line, *files]) + comment + remark)
 
 
@@ -136,9 +136,9 @@ def _with_opening(advice: str, arguments: Sequence[str]) -> str:
     for (word, following), shown in zip(given, pairwise([*repeatable(arguments), ""]), strict=True):
         name, equals, value = word.partition("=")
         value = value if equals else following
-        is_new = f"{name} {quoted(value)}" not in line and f"{name}=" not in line
+        is_new = f"{name} {quote_word(value)}" not in line and f"{name}=" not in line
         if name in _OF_OPENING and is_new and shown[0 if equals else 1] == (word if equals else following):
-            line += f" {name} {quoted(value)}"
+            line += f" {name} {quote_word(value)}"
     return CommandLine(line + comment + remark)
 
 
@@ -156,9 +156,9 @@ _OF_OPENING = (
 def _given(arguments: Sequence[str], *names: str) -> list[str]:
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         if word in names:
-            return [names[0], quoted(following)]
+            return [names[0], quote_word(following)]
         if word.startswith(f"{names[0]}="):
-            return [names[0], quoted(word.partition("=")[2])]
+            return [names[0], quote_word(word.partition("=")[2])]
     return []
 
 
@@ -169,7 +169,7 @@ def again_without_limit(arguments: Sequence[str]) -> CommandLine:
 
 def again(arguments: Sequence[str]) -> CommandLine:
     """Return the current command line, without its secrets."""
-    return CommandLine(" ".join(["deltacli", *map(quoted, repeatable(arguments))]))
+    return CommandLine(" ".join(["deltacli", *map(quote_word, repeatable(arguments))]))
 
 
 def again_without(arguments: Sequence[str], flag: str) -> CommandLine:

@@ -178,9 +178,9 @@ def _cells_of(character: str) -> int:
 
 def glued(text: str) -> str:
     """Return a text in which a number and its unit are one word, until `unglued`."""
-    from deltacli.core.units import with_units
+    from deltacli.core.units import keep_units_together
 
-    return with_units(text, GLUE)
+    return keep_units_together(text, GLUE)
 
 
 def unglued(text: str) -> str:
@@ -263,9 +263,9 @@ def safe_text(text: str) -> str:
     text = without_secrets(text)
     if not invocation.directories or "deltacli " not in text:
         return text
-    from deltacli.core.errors import quoted
+    from deltacli.core.errors import quote_word
 
-    given = "".join(f"{AT} {quoted(directory)} " for directory in invocation.directories)
+    given = "".join(f"{AT} {quote_word(directory)} " for directory in invocation.directories)
     inserted = dumps(given).decode()[1:-1] if text.startswith("{") else given
     return re.sub(rf"(?<![\w./-])deltacli (?=(?:{_first_words()})(?![\w-]))", lambda found: found[0] + inserted, text)
 

@@ -33,9 +33,9 @@ from deltacli.core.errors import (
     FileMissing,
     Refused,
     UsageError,
+    get_spelling,
     install_command,
     parameter,
-    spelling,
 )
 from deltacli.core.machine import system_clock
 from deltacli.core.optional_packages import allow_optional_packages
@@ -80,7 +80,7 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
     """
     wanted = Fingerprint.of_this_process()
-    payload = pickle.dumps((location, seen_file, spelling()))
+    payload = pickle.dumps((location, seen_file, get_spelling()))
     sent_ms = system_clock()
     try:
         cluster.run(cluster.ship_package)

@@ -470,7 +470,7 @@ def choose_groups(file: model.FleetFile, only: Collection[str]) -> Sequence[mode
                 f"{errors.parameter('fleet plan.only', name)}: {file.path} has no such group",
                 code="fleet.group",
                 facts={"groups": ", ".join(known)},
-            ).asking(name, nearest, errors.QUOTED)
+            ).suggest(name, nearest, errors.QUOTED_SUGGESTION)
     return [group for group in file.groups if not only or group.name in only]
 
 

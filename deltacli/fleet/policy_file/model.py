@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json
-from deltacli.core.units import DAY_MS, UNITS_MS, Window
+from deltacli.core.units import DAY_MS, UNITS_MS, DailyWindow
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, Key, SentRuns
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -133,7 +133,7 @@ class OptimizePolicy(OptimizeRequest):
 
     every: int = DAY_MS
     small_files: float | None = None
-    window: Window | None = None
+    window: DailyWindow | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import UsageError, command, nearest_name
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.typing import Toml
 from deltacli.core.units import format_duration
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
@@ -215,7 +215,7 @@ def read_fleet_file(path: str | Path) -> model.FleetFile:
         elif isinstance(fault, IsADirectoryError):
             hint = command("fleet init", path)
         said = f"the policy file {path} cannot be read: {reason}"
-        raise UsageError(said, code=FAULT, hint=hint).meaning(str(path), near) from fault
+        raise UsageError(said, code=FAULT, hint=hint).suggest_as_fact(str(path), near) from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
     return _Reader(Path(path)).read(data)

@@ -8,7 +8,7 @@ from typing import Any
 
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json, Toml
-from deltacli.core.units import DURATIONS_MS, Window, format_duration, parse_duration, parse_share, parse_size
+from deltacli.core.units import DURATIONS_MS, DailyWindow, format_duration, parse_duration, parse_percentage, parse_size
 from deltacli.operations.vacuum.plan import DeletionLimit
 
 _LARGEST_INTEGER = (1 << 63) - 1
@@ -69,7 +69,7 @@ def parse_positive_share(value: Toml) -> float:
         ValueError: If it is not a share, or 0 %: an alert at 0 % would mean always, and a sample of 0 % nothing.
     """
     try:
-        share = parse_share(parse_text(value))
+        share = parse_percentage(parse_text(value))
     except UsageError:
         raise ValueError from None
     if not share:
@@ -85,10 +85,10 @@ def parse_deletion_limit(value: Toml) -> str:
         raise ValueError from None
 
 
-def parse_window(value: Toml) -> Window:
+def parse_window(value: Toml) -> DailyWindow:
     """Return a time of the day such as `22:00-06:00`. Raises ValueError."""
     try:
-        return Window.of(parse_text(value))
+        return DailyWindow.of(parse_text(value))
     except UsageError:
         raise ValueError from None
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import UsageError, command, is_command, parameter, quoted_table
+from deltacli.core.errors import UsageError, command, is_command, parameter, quote_table
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size
 from deltacli.fleet.policy_file.model import short_name, table_uri
@@ -187,7 +187,7 @@ def _remedies(cause: Cause, file: str) -> str:
 
 def _short(advice: str, table: str, file: str) -> str:
     """Return a command with the short name of its table, which leads to it from the directory of the policy file."""
-    return advice.replace(quoted_table(table), quoted_table(short_name(table, file)))
+    return advice.replace(quote_table(table), quote_table(short_name(table, file)))
 
 
 def _named(cause: Cause) -> Sequence[str]:

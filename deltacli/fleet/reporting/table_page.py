@@ -29,8 +29,8 @@ from deltacli.core.units import (
     format_moment,
     format_size,
     format_timestamp,
+    keep_units_together,
     plural,
-    with_units,
 )
 from deltacli.delta.schema.types import simple_name
 from deltacli.fleet.policy_file.model import plain_name
@@ -54,7 +54,7 @@ def text(given: str) -> str:
 
 def words(given: str) -> str:
     """Return a sentence as HTML in which no line ends between a number and its unit."""
-    return text(with_units(given, "\xa0"))
+    return text(keep_units_together(given, "\xa0"))
 
 
 def command_line(given: str) -> str:

@@ -33,7 +33,7 @@ from deltacli.core.errors import (
     Unreadable,
     command,
 )
-from deltacli.core.progress import weighed
+from deltacli.core.progress import weighed_step
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural, short_repr
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
@@ -224,7 +224,7 @@ class OptimizeOutcome:
 
         if self.versions:
             return Shortfall(code, message, facts, hint)
-        return Refused(message, said_first=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
+        return Refused(message, preamble=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class _Run:
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
         )
         try:
-            with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
+            with weighed_step(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
                     self._since = self._since if self._finished else table.machine.monotonic()

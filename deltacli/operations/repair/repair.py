@@ -250,7 +250,7 @@ def _judged(table: TableHandle, request: RepairRequest) -> tuple[Validation | No
             return validation, files
     raise Refused(
         "files of the log are replaced while they are validated",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code=OTHER_PAST,
         facts={"file": f"{LOG_DIRECTORY}/{moved[0]}"},
         hint=command("repair", dry_run=True),

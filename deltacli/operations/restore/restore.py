@@ -25,8 +25,8 @@ from deltacli.core.errors import (
     Refused,
     UsageError,
     command,
+    get_spelling,
     parameter,
-    spelling,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -260,7 +260,7 @@ class RestorePlan(OnTable):
 
     def filled(self, refusal: Refusal) -> str:
         """Return the way out of a refusal with the table in its place."""
-        return spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
+        return get_spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
 
 
 def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | None = None) -> RestorePlan:
@@ -703,7 +703,7 @@ class _Attempts:
         if plan.difference.added_amount.files and vacuum_is_running(plan.table, first):
             raise Refused(
                 "a vacuum has begun and not ended, and it may delete files that come back",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code="restore.vacuum-running",
                 facts={"way out": WAIT_FOR_VACUUM},
                 hint=command("history", limit=10),

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
-from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, adding, command, parameter, require_path
+from deltacli.core.errors import (
+    DeltacliError,
+    Refusal,
+    Refused,
+    UsageError,
+    command,
+    parameter,
+    require_path,
+    suggest_parameters,
+)
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
     ALLOW_STREAM_LOSS,
@@ -394,7 +403,7 @@ class VacuumPlan:
         if not self.refusals:
             return None
         first = self.refusals[0]
-        hint = adding(first.override) if first.override else first.hint
+        hint = suggest_parameters(first.override) if first.override else first.hint
         return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:

@@ -21,9 +21,9 @@ from deltacli.core.errors import (
     Refusal,
     Refused,
     StorageFailed,
-    adding,
     command,
     parameter,
+    suggest_parameters,
 )
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, plural, short_repr
@@ -96,7 +96,7 @@ def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) ->
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
             code="vacuum.quarantine-in-table",
             facts={"table": inside},
-            hint=adding(parameter("vacuum.quarantine", "DIRECTORY")),
+            hint=suggest_parameters(parameter("vacuum.quarantine", "DIRECTORY")),
         )
 
 
@@ -139,7 +139,7 @@ class Quarantine:
                 f"{self.uri} has the files of another table with the same id",
                 code="vacuum.quarantine-differs",
                 facts={"table there": address, "this table": self._table.uri},
-                hint=adding(parameter("vacuum.quarantine", "DIRECTORY")),
+                hint=suggest_parameters(parameter("vacuum.quarantine", "DIRECTORY")),
             )
         self._write_manifest(is_complete=False)
         paths = self._plan.candidates.column("path").combine_chunks()

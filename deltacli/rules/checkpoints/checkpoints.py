@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from deltacli.core.units import DAY_MS, format_age, format_ranges, format_size, named_ranges, plural, with_article
+from deltacli.core.units import DAY_MS, add_article, format_age, format_ranges, format_size, name_ranges, plural
 from deltacli.delta.checkpoint.layout import (
     ADDS,
     READERS_THAT_FAIL,
@@ -287,7 +287,7 @@ def checkpoints_fit_a_metadata_tree(view: ListingView) -> Iterator[Finding]:
         if any(is_in_force(view, feature, instance.version) for feature in ADAPTIVE_METADATA):
             yield AMT_CLASSIC.at(
                 view.place(instance.files[0].name, instance.version),
-                f"version {instance.version} has {with_article(str(instance.kind))} "
+                f"version {instance.version} has {add_article(str(instance.kind))} "
                 "although the table has a metadata tree",
                 seen=instance.kind,
                 expected="a checkpoint action in a commit, or a standalone checkpoint",
@@ -551,7 +551,7 @@ def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
                 view.place(instance.files[0].name, version),
                 f"the checkpoint of version {version} cannot be compared with the commits below it because they were "
                 "deleted",
-                seen=named_ranges("commit", commits),
+                seen=name_ranges("commit", commits),
             )
         previous = version
 

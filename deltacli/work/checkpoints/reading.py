@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.data_files import no_vector_ids, unique_id_column, without_empty, without_empty_vectors
@@ -255,7 +255,7 @@ def checkpoint_faults(path: str) -> Iterator[None]:
         rule = "sidecar.missing" if SIDECAR_DIRECTORY in path else "checkpoint.unreadable"
         raise CheckpointUnreadable(f"{path} does not exist", code=rule, facts={"file": path}) from fault
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
         raise CheckpointUnreadable(
             f"{path} cannot be read as a checkpoint", facts={"file": path, "reason": reason}

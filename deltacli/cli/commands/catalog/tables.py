@@ -15,7 +15,7 @@ from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_size, named_ranges, plural
+from deltacli.core.units import format_age, format_size, name_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -121,7 +121,7 @@ def _question(plan: PublishPlan, name: str) -> str:
     due = len(plan.items) - len(forgotten)
     parts = [f"publish {plural(due, 'commit')}"] if due else []
     if forgotten:
-        parts.append(f"propose {named_ranges('version', forgotten)} to the catalog again, which has forgotten it")
+        parts.append(f"propose {name_ranges('version', forgotten)} to the catalog again, which has forgotten it")
     return f"{' and '.join(parts)} of {name}"
 
 

@@ -10,7 +10,7 @@ from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
@@ -73,7 +73,7 @@ def clone(
         question=_question,
         planned=lambda plan, _: _result(plan),
         done=_result,
-        following=lambda _: f"deltacli read {quoted_table(dst)} --limit 10 --allow-external {quoted_table(src)}",
+        following=lambda _: f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}",
         notes=_notes,
         overrides={"clone.source-not-writable": "--unprotected"},
     )
@@ -92,7 +92,7 @@ def _notes(plan: ClonePlan) -> list[str]:
     notes = []
     if plan.note is None:
         notes.append(
-            f"a vacuum of the source keeps the files of the clone only with --protect-from {quoted_table(plan.target)}"
+            f"a vacuum of the source keeps the files of the clone only with --protect-from {quote_table(plan.target)}"
         )
     else:
         notes.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")

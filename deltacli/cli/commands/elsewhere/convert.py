@@ -9,7 +9,7 @@ from deltacli.cli.options.declared import Asked, DryRunOption, YesOption, argume
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Kind, Option
@@ -75,7 +75,7 @@ def convert(
         undelete(run, table, request=UndeleteRequest(sources=sources), dry_run=dry_run, yes=yes)
         return
     opened = run.open_table(table, writes=not dry_run)
-    uri, name = opened.uri, quoted_table(table)
+    uri, name = opened.uri, quote_table(table)
 
     wording: Wording[ConvertPlan, ConvertPlan] = Wording(
         question=lambda plan: (

@@ -10,7 +10,7 @@ from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import EXIT_FINDINGS
 from deltacli.core.units import plural
@@ -60,7 +60,7 @@ def copy(
         question=None,
         planned=lambda plan, is_plan: copy_result(CopyResult(plan, dry_run=is_plan)),
         done=copy_result,
-        following=lambda _: f"deltacli validate {quoted_table(dst)} --level storage",
+        following=lambda _: f"deltacli validate {quote_table(dst)} --level storage",
         repeats=True,
     )
     run_change(run, opened, Copy(target, request), wording, Mode(dry_run))

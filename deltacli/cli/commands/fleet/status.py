@@ -13,7 +13,7 @@ from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLi
 from deltacli.cli.results import FindingFormat, has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.term import Interrupted
-from deltacli.core.errors import DeltacliError, UsageError, adding
+from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
@@ -48,7 +48,7 @@ class StatusFiles:
         if self.pages is not None and self.html is None:
             raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
         if self.write_pages and self.pages is None:
-            raise UsageError("--write-pages needs the directory of the pages", hint=adding("--pages DIR"))
+            raise UsageError("--write-pages needs the directory of the pages", hint=suggest_parameters("--pages DIR"))
         if self.serve_metrics is not None and (self.html is not None or self.metrics is not None):
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
         for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):

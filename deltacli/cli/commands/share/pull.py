@@ -14,7 +14,7 @@ from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, 
 from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
 from deltacli.cli.running.run import Run, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
-from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
+from deltacli.cli.terminal.shell import again, again_with, again_without, quote_word
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.core.errors import Refused, StorageFailed, UsageError
 from deltacli.core.request_fields import Option
@@ -174,7 +174,7 @@ def _pull_table(
 
 
 def _next(result: PullResult) -> str:
-    directory = quoted(result.directory)
+    directory = quote_word(result.directory)
     if result.difference.removed:
         return f"deltacli vacuum {directory} --dry-run"
     return (
@@ -199,9 +199,9 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
     if dry_run:
         run.say_next(again_without(invocation.arguments, "--dry-run"))
     elif request.form == "parquet":
-        run.say_next(f"duckdb -c {quoted(f'FROM {written.pattern!r} LIMIT 10')}")
+        run.say_next(f"duckdb -c {quote_word(f'FROM {written.pattern!r} LIMIT 10')}")
     else:
-        run.say_next(f"head -n 3 {quoted(to)}")
+        run.say_next(f"head -n 3 {quote_word(to)}")
 
 
 def _write_rows(

@@ -13,13 +13,13 @@ from deltacli.cli.options import declared
 from deltacli.cli.results import require_directory, require_target
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted
+from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import UsageError
 from deltacli.core.units import format_duration, parse_duration, plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
 
     Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
@@ -211,7 +211,7 @@ def _create(
         run.note(
             f"note: the endpoint is {configuration.settings.base_url}; publicUrl in {configuration.path} changes it"
         )
-    run.say_next(f"deltacli share profile check {quoted(profile)}")
+    run.say_next(f"deltacli share profile check {quote_word(profile)}")
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:

@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import pieces
+from deltacli.arrow.batches import split_batches
 from deltacli.cli.render.columns import GAP, Column, Section, pad
 from deltacli.cli.results import (
     Document,
@@ -139,7 +139,7 @@ class RowsResult(FramedResult):
         """Write rows in screens of a thousand, each aligned by itself, into a pipe a column at a time."""
         columns = _screen_columns(self._rows)
         if terminal.width is None and not terminal.colour:
-            write_aligned(sink, columns, map(_texts, pieces(self._batches)), keep_empty=True)
+            write_aligned(sink, columns, map(_texts, split_batches(self._batches)), keep_empty=True)
             return
         shown = _write_screens(sink, terminal, columns, self._batches, self.written)
         footer = _footer(shown, self._rows, self.written)
@@ -155,7 +155,7 @@ class RowsResult(FramedResult):
 
 def json_blocks(batches: Iterable[pa.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
     """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
-    for piece in pieces(batches):
+    for piece in split_batches(batches):
         fields = list(zip(piece.schema.names, piece.columns, strict=True))
         yield block_of(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
 
@@ -207,7 +207,7 @@ def _write_screens(
         written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
 
     held: list[tuple[str | None, ...]] = []
-    for piece in pieces(batches):
+    for piece in split_batches(batches):
         for start in range(0, piece.num_rows, ROWS_PER_SCREEN):
             part = piece.slice(start, ROWS_PER_SCREEN)
             texts = [text_column(column).to_pylist() for column in part.columns]

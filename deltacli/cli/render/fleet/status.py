@@ -17,7 +17,7 @@ from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_f
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.core.errors import DeltacliError, is_command, quoted_table
+from deltacli.core.errors import DeltacliError, is_command, quote_table
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_age, format_size, plural
 from deltacli.delta.log.segment import Place
@@ -346,7 +346,7 @@ def _advice(causes: Sequence[Cause], file: str) -> list[str]:
     if os.path.dirname(os.path.abspath(file)) != os.getcwd():
         return without_shorter(advice for _, advice in named)
     return without_shorter(
-        advice.replace(quoted_table(table), quoted_table(short_name(table, file))) for table, advice in named
+        advice.replace(quote_table(table), quote_table(short_name(table, file))) for table, advice in named
     )
 
 

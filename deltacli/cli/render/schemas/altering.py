@@ -9,10 +9,10 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Labelled, Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Wording
-from deltacli.cli.terminal.shell import as_typed, quoted_table
+from deltacli.cli.terminal.shell import as_typed, quote_table
 from deltacli.cli.terminal.term import LEAST_ROOM, Style, cells
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import plural, some_of
+from deltacli.core.units import plural, summarize_names
 from deltacli.delta.log.state import read_protocol
 from deltacli.operations.change.widen_type import WideningOutcome
 from deltacli.table.known_clients import clients_after
@@ -33,7 +33,7 @@ def wording_of_alteration(
     name: str, streams: StreamsReport | None = None
 ) -> Wording[AlterationOutcome, AlterationOutcome]:
     """Return how changes of a table are told; `name` is as the user wrote it, `streams` are queries that may stop."""
-    history = f"deltacli history {quoted_table(name)} --limit 5"
+    history = f"deltacli history {quote_table(name)} --limit 5"
 
     def stopped(planned: AlterationOutcome) -> Iterable[str]:
         if streams is None or planned.is_noop:
@@ -58,7 +58,7 @@ def wording_of_alteration(
 
 def _question(planned: AlterationOutcome) -> str:
     due = planned.evolution.due
-    listed = some_of([_asked(effect) for effect in due], 5, "; ")
+    listed = summarize_names([_asked(effect) for effect in due], 5, "; ")
     return f"make {plural(len(due), 'change')} of {planned.table.uri}: {listed}"
 
 
@@ -156,7 +156,7 @@ def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Word
         name: The table as the user wrote it.
         streams: Queries that the change may stop; None if no checkpoint was named.
     """
-    checkpoint = f"deltacli checkpoint {quoted_table(name)}"
+    checkpoint = f"deltacli checkpoint {quote_table(name)}"
 
     def stopped(planned: WideningOutcome) -> Iterable[str]:
         metadata = planned.plan.metadata_after

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal import term
-from deltacli.core.units import without_middle
+from deltacli.core.units import cut_middle
 
 Labelled = tuple[str, "RenderableType"]
 """A value and the label before it."""
@@ -67,7 +67,7 @@ class Canvas:
 
     def plain(self, value: str) -> str:
         """Return the characters that `text` shows: plain text that is not megabytes long is returned unchanged."""
-        safe = term.for_screen(without_middle(value))
+        safe = term.for_screen(cut_middle(value))
         if safe.isascii():
             return safe
         if self.is_ascii:

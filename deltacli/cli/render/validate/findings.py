@@ -10,7 +10,7 @@ from deltacli.cli.render.validate.report import CheckedTable, Counts, Validation
 from deltacli.cli.results import write_with_total
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.core.typing import Json
-from deltacli.core.units import format_count, plural, some_of, without_middle
+from deltacli.core.units import cut_middle, format_count, plural, summarize_names
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.rules.framework import repairs
 from deltacli.rules.framework.base import Finding, Fix, Rule, Severity
@@ -93,7 +93,7 @@ def fix_sentence(fix: Fix, table: str = "TABLE") -> str:
 
 
 def _clean(text: str, terminal: Terminal) -> str:
-    text = without_middle(text)
+    text = cut_middle(text)
     return for_screen(text) if terminal.is_terminal else visible(text)
 
 
@@ -210,7 +210,7 @@ class TableVerdict(NamedTuple):
     def sentence(self) -> str:
         """The verdict for people, exact and short."""
         parts = [
-            f"{self._says(risk, rules)} ({some_of(list(rules), _NAMED)})"
+            f"{self._says(risk, rules)} ({summarize_names(list(rules), _NAMED)})"
             for risk, rules in self.risks.items()
             if rules.keys() != {self.unsupported}  # which is said already
         ]
