@@ -58,7 +58,7 @@ def test_columns_are_found_by_the_same_names(columns: list[str], group: int) -> 
 def test_a_setting_that_this_release_does_not_know_is_tried_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.BytesIO()
     pq.write_table(ROWS, file)
-    monkeypatch.setitem(arrow_parquet._OPTIONS, "no_such_setting", 1)
+    monkeypatch.setitem(arrow_parquet._READER_OPTIONS, "no_such_setting", 1)
 
     with pytest.raises(TypeError, match="no_such_setting"):
         ParquetReader(pa.BufferReader(file.getvalue()))

@@ -37,7 +37,7 @@ from deltacli.core.errors import (
     quote_identifier,
     use_spelling,
 )
-from deltacli.core.units import DAY_MS, duration_argument
+from deltacli.core.times import DAY_MS, duration_argument
 
 ROOT = Path(deltacli.__file__).parent
 SHELL, PYTHON = ShellSpelling(), Spelling()

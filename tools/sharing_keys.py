@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.core.units import format_duration, format_size_limit
+from deltacli.core.times import format_duration
+from deltacli.core.units import format_size_limit
 from deltacli.sharing.configuration.keys import LIMIT_KEYS, SERVER_KEYS, Keys, ShareKey
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.api.changeable_table import ChangeableTable
-from deltacli.core.units import short_repr
+from deltacli.core.short_repr import short_repr
 from deltacli.table.api_arguments import require_optional_version, require_version
 from deltacli.table.api_errors import api_method
 

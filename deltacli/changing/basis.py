@@ -14,7 +14,8 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
-from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
+from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
+from deltacli.core.units import format_size
 from deltacli.delta.log.segment import (
     BEYOND_LOG,
     LOG_DIRECTORY,

@@ -43,8 +43,9 @@ from deltacli.core.machine import Clock, fixed_clock, system_clock
 from deltacli.core.memory import build_memory_error, choose_allocator, is_out_of_memory, require_minimum_memory
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Option
+from deltacli.core.texts import require_word, summarize_names
 from deltacli.core.typing import JsonObject, Toml
-from deltacli.core.units import require_number, require_word, summarize_names
+from deltacli.core.units import require_number
 
 if TYPE_CHECKING:
     import typer

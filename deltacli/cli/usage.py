@@ -16,8 +16,8 @@ from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
 from deltacli.cli.terminal import shell
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
+from deltacli.core.texts import cut_middle
 from deltacli.core.typing import Click
-from deltacli.core.units import cut_middle
 from deltacli.storage import open_storage
 
 # -- names that commands, options and formats have in other programs ---------------------------------------------------

@@ -24,8 +24,9 @@ from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, Usage
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change

@@ -23,8 +23,8 @@ from deltacli.core.errors import (
     quote_table,
 )
 from deltacli.core.request_fields import OF_DELTA, Kind, option
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import LogListing

@@ -27,9 +27,11 @@ from deltacli.changing.plan import Amount
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
+from deltacli.core.ranges import find_ranges
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
-from deltacli.core.units import find_ranges, format_timestamp, short_repr
 from deltacli.delta.log.expiry import commit_expires_at_ms
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times

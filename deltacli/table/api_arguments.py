@@ -19,7 +19,9 @@ from reprlib import Repr
 from typing import NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.units import require_number, to_epoch_ms
+from deltacli.core.texts import require_bytes_or_text
+from deltacli.core.times import to_epoch_ms
+from deltacli.core.units import require_number
 
 # Values are repeated in messages. A caller may have passed a whole file.
 _shortened = Repr()
@@ -375,7 +377,7 @@ def require_kind(value: object, name: str, annotation: object) -> None:
     if isinstance(value, int | float):
         require_number(value, name)
     elif isinstance(value, str):
-        errors.require_bytes_or_text(value, name)
+        require_bytes_or_text(value, name)
     if kind.of_elements is not None:
         _require_kind_of_elements(value, name, kind.of_elements)
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.progress import report_items
-from deltacli.core.units import format_timestamp, name_ranges
+from deltacli.core.ranges import name_ranges
+from deltacli.core.times import format_timestamp
 from deltacli.delta.log.disputed_readings import (
     REPEATED_IN_CHECKPOINT,
     TWO_METADATA,

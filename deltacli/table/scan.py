@@ -22,8 +22,8 @@ from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, Unreadab
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import summarize_names
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES

@@ -934,7 +934,7 @@ def test_a_refused_profile_and_a_missing_source_are_answered_with_what_to_look_a
     Path("backup").mkdir()
     refused = StorageFailed("", code="share.access")
     missing = Unreadable("there is no directory bakup", code="recover.source-missing")
-    missing.written = "bakup"
+    missing.wrong_word = "bakup"
 
     assert "deltacli share profile check acme.share" == _hint(refused, ["share", "ls", "acme.share#sales"], None)
     assert "deltacli undelete t --from backup" == _hint(missing, ["undelete", "t", "--from", "bakup"], "t")

@@ -13,7 +13,7 @@ from jsonschema import Draft7Validator
 
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.fleet.policy_file.init_and_check import check_fleet_file, fleet_file_schema
 from deltacli.fleet.policy_file.keys import STEP_KEYS
 from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy

@@ -18,8 +18,9 @@ from deltacli.cli.terminal.term import Style, Terminal, cells
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.core.request_fields import Option
+from deltacli.core.times import format_moment
 from deltacli.core.typing import Json
-from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.operations.diff import Changed, DiffRequest, RowDiff, TableDiff, diff_tables
 from deltacli.operations.schemas.described import shown

@@ -25,9 +25,10 @@ from deltacli.cli.terminal.shell import again, again_with_flags, quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter
+from deltacli.core.ranges import format_ranges
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.streams.protection import ProtectionRequest
 

@@ -27,8 +27,9 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import Json, JsonObject, RecordBatch
-from deltacli.core.units import format_ranges, format_size, plural
+from deltacli.core.units import format_size, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.sources import Journal
 from deltacli.operations.recover.verify import other_size

@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, ge
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError, command, suggest_parameters
+from deltacli.core.ranges import parse_versions
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
-from deltacli.core.units import (
-    DAY_MS,
-    FRACTION_CODE,
-    parse_duration,
-    parse_names,
-    parse_percentage,
-    parse_versions,
-    to_epoch_ms,
-)
+from deltacli.core.texts import parse_names
+from deltacli.core.times import DAY_MS, parse_duration, to_epoch_ms
+from deltacli.core.units import FRACTION_CODE, parse_percentage
 from deltacli.storage import open_storage
 
 if TYPE_CHECKING:
@@ -216,7 +211,7 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bool = False) -> int:
-    """Return the value of an option as epoch milliseconds; `begins`: as in `epoch_ms`.
+    """Return the value of an option as epoch milliseconds; `begins`: as in `to_epoch_ms`.
 
     Raises UsageError, which names the option; for a text that is almost a time, the hint is the same command line with
     the corrected value.

@@ -32,7 +32,8 @@ from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, v
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.open_files import raise_open_file_limit
-from deltacli.core.units import format_size, plural, summarize_names
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern, note_backups

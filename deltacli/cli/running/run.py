@@ -36,7 +36,9 @@ from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError
 from deltacli.core.long_steps import LongStepAdvisor
 from deltacli.core.machine import Clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.units import cut_middle, format_size, format_timestamp, plural, summarize_names
+from deltacli.core.texts import cut_middle, summarize_names
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import (

@@ -16,8 +16,8 @@ from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.times import DAY_MS, UNITS_MS, DailyWindow
 from deltacli.core.typing import Json
-from deltacli.core.units import DAY_MS, UNITS_MS, DailyWindow
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, Key, SentRuns
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.optimize.request import OptimizeRequest

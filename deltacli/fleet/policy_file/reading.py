@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from deltacli.core.errors import UsageError, command, nearest_name
 from deltacli.core.hosts import is_loopback
+from deltacli.core.times import format_duration
 from deltacli.core.typing import Toml
-from deltacli.core.units import format_duration
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.policy_file import model
 from deltacli.fleet.policy_file.keys import (

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltacli.core.errors import UsageError
+from deltacli.core.times import DURATIONS_MS, DailyWindow, format_duration, parse_duration
 from deltacli.core.typing import Json, Toml
-from deltacli.core.units import DURATIONS_MS, DailyWindow, format_duration, parse_duration, parse_percentage, parse_size
+from deltacli.core.units import parse_percentage, parse_size
 from deltacli.operations.vacuum.plan import DeletionLimit
 
 _LARGEST_INTEGER = (1 << 63) - 1

@@ -188,7 +188,7 @@ def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     settings = policy.steps["optimize"]
     assert isinstance(settings, model.OptimizePolicy)
     if settings.window is not None:
-        settings = replace(settings, time_budget_ms=settings.window.left_ms(table.clock()))
+        settings = replace(settings, time_budget_ms=settings.window.remaining_ms(table.clock()))
     change = Optimize(settings)
     plan = changing.plan_change(change, table)
     small, files = plan.small_files, len(plan.live.keys)

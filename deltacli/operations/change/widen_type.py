@@ -15,8 +15,8 @@ from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts

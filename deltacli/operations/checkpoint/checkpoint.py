@@ -27,7 +27,8 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.request_fields import option, require_known_word
-from deltacli.core.units import plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,

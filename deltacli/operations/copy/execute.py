@@ -19,8 +19,9 @@ from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
 from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.progress import WeighedStep, weighed_step
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.delta.paths.spelling import key_text

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, fill_hint, get_spelling, parameter
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.times import format_duration
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_count, format_duration, format_size
+from deltacli.core.units import format_count, format_size
 from deltacli.storage import ReadStorage
 from deltacli.storage.retry import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
 

@@ -25,19 +25,11 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
-from deltacli.core.units import (
-    DAY_MS,
-    duration_argument,
-    find_ranges,
-    format_duration,
-    format_ranges,
-    format_size,
-    format_timestamp,
-    name_ranges,
-    plural,
-    short_repr,
-)
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_timestamp
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,

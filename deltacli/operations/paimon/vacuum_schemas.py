@@ -25,8 +25,11 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import duration_argument, format_duration, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import duration_argument, format_duration, format_ranges, format_timestamp, plural, short_repr
+from deltacli.core.units import plural
 from deltacli.operations.paimon import table_files
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.snapshots import MAIN_BRANCH, SCHEMA_DIRECTORY, SCHEMA_PREFIX, branch_root, number_of, schema_path

@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 from deltacli.changing.clone_notes import NOTES
 from deltacli.changing.file_owners import FileOwners
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter, require_path, suggest_parameters
+from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter, suggest_parameters
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import Kind, Option, option, shared
+from deltacli.core.short_repr import short_repr
+from deltacli.core.texts import require_path
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import find_ranges, format_ranges, name_ranges, short_repr
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
 from deltacli.table.api_arguments import require_optional_version, require_version

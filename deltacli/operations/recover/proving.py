@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from deltacli.changing.proofs import Accepted, Alone, AsLogged, Begun, Between, FilesAgree, Noted, Proof, SameObject
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
+from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import name_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import Action, read_actions

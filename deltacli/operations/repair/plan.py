@@ -25,8 +25,9 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import require_fraction, short_repr
+from deltacli.core.units import require_fraction
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import Place
 from deltacli.operations.recover.plan import ACCEPT_COMMITS, accepted_versions

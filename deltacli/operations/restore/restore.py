@@ -29,8 +29,10 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_size, format_timestamp, plural, short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files

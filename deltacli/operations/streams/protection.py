@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, shared
+from deltacli.core.times import duration_argument
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import duration_argument, format_size, plural
+from deltacli.core.units import format_size, plural
 
 
 class _Request(Protocol):

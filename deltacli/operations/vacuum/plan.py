@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
-from deltacli.core.errors import (
-    DeltacliError,
-    Refusal,
-    Refused,
-    UsageError,
-    command,
-    parameter,
-    require_path,
-    suggest_parameters,
-)
+from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
     ALLOW_STREAM_LOSS,
@@ -33,7 +24,10 @@ from deltacli.core.request_fields import (
     require_known_word,
     shared,
 )
-from deltacli.core.units import format_duration, format_size, format_timestamp, parse_size, plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.texts import require_path
+from deltacli.core.times import format_duration, format_timestamp
+from deltacli.core.units import format_size, parse_size, plural
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION

@@ -11,8 +11,9 @@ from deltacli.core.errors import DeltacliError, command, parameter
 from deltacli.core.hosts import is_loopback
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import Json
-from deltacli.core.units import format_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.log.state import CHANGE_FEED
 from deltacli.rules.framework.repairs import recover_command, row_of
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled

@@ -33,8 +33,8 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
+from deltacli.core.times import format_timestamp, to_epoch_ms
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_timestamp, to_epoch_ms
 from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features

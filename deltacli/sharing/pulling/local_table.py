@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
 
 from deltacli.core.errors import DeltacliError
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import Json
-from deltacli.core.units import summarize_names
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY

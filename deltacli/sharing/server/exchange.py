@@ -26,8 +26,8 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, Protocol
 
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.secrets import MODE
 from deltacli.sharing.configuration.settings import Audit
 from deltacli.sharing.model import Catalog, SharedTable

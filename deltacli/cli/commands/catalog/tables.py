@@ -14,8 +14,10 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
+from deltacli.core.ranges import name_ranges
+from deltacli.core.times import format_age
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_size, name_ranges, plural
+from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

@@ -22,7 +22,7 @@ from deltacli.cli.running.starting_file import (
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.request_fields import Option
-from deltacli.core.units import format_duration, parse_duration
+from deltacli.core.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.settings import Configuration

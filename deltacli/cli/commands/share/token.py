@@ -15,7 +15,8 @@ from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import UsageError
-from deltacli.core.units import format_duration, parse_duration, plural
+from deltacli.core.times import format_duration, parse_duration
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
