@@ -95,7 +95,7 @@ def calls() -> Iterator[Call]:
     """Yield every parameter of every public method."""
     for owner, kind in CLASSES.items():
         for method, function in inspect.getmembers(kind, inspect.isfunction):
-            if not method.startswith("_"):
+            if not method.startswith(("_", "prepare_")):  # those take what the others have checked
                 parameters = tuple(inspect.signature(function).parameters.values())[1:]
                 if all(one.name != "plan" for one in parameters):  # their arguments are those of a method without one
                     yield from (Call(owner, method, one, parameters) for one in parameters if any(_values_of(one)))
