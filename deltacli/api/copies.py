@@ -90,6 +90,7 @@ class CopyMethods(ChangeableTable):
             dry_run=dry_run,
         )
         store = self.open_other(request.target)
+        # A comparison changes nothing, so there is nothing to prepare.
         if request.check:
             return check_copy(self, store, request)
         change = self.prepare_copy(store, request)
@@ -136,6 +137,7 @@ class CopyMethods(ChangeableTable):
         """Return the change of `copy`, not planned yet. `target` is the store of the copy."""
         from deltacli.operations.copy.execute import Copy
 
+        # The source may be in a read-only store: it is only read.
         return self._prepare(Copy(target, request), writes_table=False)
 
     @api_method
@@ -171,6 +173,7 @@ class CopyMethods(ChangeableTable):
         plan = self.plan_clone(target, version=version, timestamp=timestamp, unprotected=unprotected)
         if dry_run:
             return plan
+        # The caller asked for a clone, not for this plan: behind another writer it may be planned again.
         return self._prepare_planned_clone(plan).execute(plan, may_plan_again=True)
 
     @api_method
@@ -239,7 +242,7 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def plan_manifest(self) -> ManifestsPlan:
-        """Return how the manifests differ from the newest version; refusals are in the plan."""
+        """Return the manifests that differ from the newest version; refusals are in the plan."""
         return self.prepare_manifest().plan()
 
     @api_method
@@ -255,7 +258,7 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def convert(
-        self,
+        self,  # arguments may be positional, as callers of earlier versions pass them
         partition: str | None = None,
         schema: str | None = None,
         like: str | None = None,

@@ -59,11 +59,11 @@ class DataFileMethods(ChangeableTable):
             where: A condition on partition columns. Delete only in matching partitions.
             keep_versions: Versions whose files are kept, whatever their age.
             protect_from: Paths or URIs of other tables, such as shallow clones, whose files are kept.
-            protect_streams: Patterns of checkpoint directories of Spark queries. What these queries still need
-                is kept.
-            ignore_streams_older_ms: Nothing is kept for a query that is behind and whose checkpoint is older
-                than this, in milliseconds. None: for every query that matches.
-            allow_stream_loss: Queries, by their ids or checkpoint directories, that need not be able to
+            protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still
+                need is kept.
+            ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not
+                protected if it is behind. None: every matching query is protected.
+            allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to
                 continue.
             inventory: Path or URI of a list of files that the store made, to use instead of a listing.
             max_delete: The share of the table, such as `50%`, or the size above which nothing is deleted.
@@ -117,6 +117,7 @@ class DataFileMethods(ChangeableTable):
         if request.dry_run:
             return VacuumResult(change.plan(), None)
         result = change.carry_out()
+        # A vacuum that found nothing was not executed. Mode `lite` continues behind the log that it has read.
         note_progress(result.plan)
         return result
 
@@ -246,6 +247,7 @@ class DataFileMethods(ChangeableTable):
     @api_method
     def execute_purge_quarantine(self, plan: PurgePlan) -> PurgeResult:
         """Delete what a plan of this table says. Raises as `purge_quarantine` does."""
+        # The plan has a time, and the request an age: that is measured from when the plan was made.
         age_ms = max(0, plan.basis.now_ms - plan.cutoff_ms)
         return self.prepare_purge_quarantine(plan.quarantine, older_ms=age_ms).execute(plan)
 
@@ -257,13 +259,15 @@ class DataFileMethods(ChangeableTable):
         Args:
             quarantine: The directory that a vacuum copied files to.
             older_ms: The age, in milliseconds, from which files are deleted.
-            dry_run: True if the plan is only shown. Directories that are not touched then count as refusals of all.
+            dry_run: True if the plan is only shown. It is then refused if a directory of the quarantine has to be
+                left alone. An execution leaves that one alone, and purges the others.
 
         Raises:
             UsageError: If the age is negative or not an integer.
         """
         from deltacli.operations.vacuum.quarantine import QuarantinePurge
 
+        # An age from True or a fraction would be a mistake of the caller, and what is purged is gone for good.
         if type(older_ms) is not int or older_ms < 0:
             raise UsageError(f"older_ms is {older_ms!r}", facts={"expected": "a number of milliseconds"})
         return self._prepare(QuarantinePurge(quarantine, older_ms, dry_run))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @short_repr("plan", "outcome")
 class ExpiryResult(NamedTuple):
-    """What `expire_log` did.
+    """The plan of `expire_log` with its outcome.
 
     Attributes:
         plan: The plan.
@@ -35,7 +35,7 @@ class ExpiryResult(NamedTuple):
 
 @short_repr("plan", "was_executed")
 class RestoreResult(NamedTuple):
-    """What `restore_log` did.
+    """The plan of `restore_log`, and whether it was executed.
 
     Attributes:
         plan: The plan.
@@ -174,11 +174,11 @@ class LogMethods(ChangeableTable):
                 table's property, or 30 days.
             keep_versions: Versions that remain readable, whatever their age.
             allow_retention_below_ms: The table's own retention, to allow a shorter one.
-            protect_streams: Patterns of checkpoint directories of Spark queries. What these queries still need
-                is kept.
-            ignore_streams_older_ms: Nothing is kept for a query that is behind and whose checkpoint is older
-                than this, in milliseconds. None: for every query that matches.
-            allow_stream_loss: Queries, by their ids or checkpoint directories, that need not be able to
+            protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still
+                need is kept.
+            ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not
+                protected if it is behind. None: every matching query is protected.
+            allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to
                 continue.
             dry_run: True to plan only, and change nothing.
 
@@ -207,6 +207,7 @@ class LogMethods(ChangeableTable):
             allow_stream_loss=allow_stream_loss,
             dry_run=dry_run,
         )
+        # A read-only store is refused before anything is read of it.
         if not request.dry_run:
             self.require_writable()
         # The execution verifies what is kept right before the deletion. Without one, the plan has to.
@@ -214,6 +215,7 @@ class LogMethods(ChangeableTable):
         plan = change.plan()
         if request.dry_run or plan.is_noop:
             return ExpiryResult(plan, None)
+        # The caller asked for an expiry, not for this plan: behind another writer it may be planned again.
         return ExpiryResult(plan, change.execute(plan, may_plan_again=True))
 
     @api_method
@@ -374,6 +376,7 @@ class LogMethods(ChangeableTable):
         """Return the change of `backup_log`, not planned yet. `destination` is the store of the backup."""
         from deltacli.operations.log.log_backup import LogBackup
 
+        # The table may be in a read-only store: its log is only read.
         return self._prepare(LogBackup(destination, full), writes_table=False)
 
     @api_method

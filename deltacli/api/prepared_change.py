@@ -1,4 +1,6 @@
-"""The one way of every caller into a change: methods of tables, commands and programs prepare it, then plan or execute.
+"""A change of a table that was requested and is not planned yet: `PreparedChange`.
+
+Commands and methods of tables plan and execute changes here, so that the command line and the Python API cannot differ:
 
 change = table.prepare_vacuum(request)
 plan = change.plan()  # nothing is changed
@@ -57,11 +59,12 @@ class PreparedChange(Generic[P, O]):
             UsageError: If the table is one of a share, for which not even a plan can be made.
             Refused: If the newest version cannot be changed, whatever the request.
         """
+        # A table in a read-only store can be planned for, a table of a share cannot.
         if self._writes_table:
             self.table.require_writable(dry_run=True)
         return plan_change(self._change, self.table)
 
-    def describe_unexecuted(self, plan: P) -> O:
+    def outcome_before_execution(self, plan: P) -> O:
         """Return the outcome of a plan of which nothing is executed."""
         return self._change.outcome(plan)
 
@@ -108,7 +111,8 @@ class PreparedChange(Generic[P, O]):
             DeltacliError: Whatever `plan` and `execute` raise.
         """
         if dry_run:
-            return self.describe_unexecuted(self.plan())
+            return self.outcome_before_execution(self.plan())
+        # Planning a large table takes long. A read-only store is reported before that.
         if self._writes_table:
             self.table.require_writable()
         return carry_out(self._change, self.table)

@@ -82,6 +82,7 @@ class ReadingMethods(TableHandle):
             progress=self.progress,
             between=between,
         )
+        # The newest version is known only where the list begins with it.
         if not is_range:
             self.note_version(history.items[0].version if history.items else None)
         return history

@@ -25,7 +25,7 @@ class SchemaChangeMethods(ChangeableTable):
 
     @api_method
     def alter(
-        self,
+        self,  # arguments may be positional, as callers of earlier versions pass them
         changes: Iterable[Change | JsonObject],
         enable: bool = False,
         upgrade_protocol: bool = False,
@@ -372,11 +372,11 @@ class SchemaChangeMethods(ChangeableTable):
             name: The feature.
             truncate_history: True to delete the versions that need the feature instead of protecting checkpoints.
                 They are deleted once they are a day old, and once the queries of `protect_streams` have passed them.
-            protect_streams: Patterns of checkpoint directories of Spark queries. What these queries still need
-                is kept.
-            ignore_streams_older_ms: Nothing is kept for a query that is behind and whose checkpoint is older
-                than this, in milliseconds. None: for every query that matches.
-            allow_stream_loss: Queries, by their ids or checkpoint directories, that need not be able to
+            protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still
+                need is kept.
+            ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not
+                protected if it is behind. None: every matching query is protected.
+            allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to
                 continue.
             commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
             dry_run: True to plan only, and change nothing.

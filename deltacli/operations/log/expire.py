@@ -97,11 +97,11 @@ class ExpiryRequest:
             property, or 30 days.
         keep_versions: Versions that remain readable, whatever their age.
         allow_retention_below_ms: The table's own retention, to allow a shorter one.
-        protect_streams: Patterns of checkpoint directories of Spark queries. What these queries still need is
-            kept.
-        ignore_streams_older_ms: Nothing is kept for a query that is behind and whose checkpoint is older than
-            this, in milliseconds. None: for every query that matches.
-        allow_stream_loss: Queries, by their ids or checkpoint directories, that need not be able to continue.
+        protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still need
+            is kept.
+        ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not protected
+            if it is behind. None: every matching query is protected.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
         dry_run: True to plan only, and change nothing.
     """
 

@@ -92,11 +92,11 @@ class VacuumRequest:
         where: A condition on partition columns. Delete only in matching partitions.
         keep_versions: Versions whose files are kept, whatever their age.
         protect_from: Paths or URIs of other tables, such as shallow clones, whose files are kept.
-        protect_streams: Patterns of checkpoint directories of Spark queries. What these queries still need is
-            kept.
-        ignore_streams_older_ms: Nothing is kept for a query that is behind and whose checkpoint is older than
-            this, in milliseconds. None: for every query that matches.
-        allow_stream_loss: Queries, by their ids or checkpoint directories, that need not be able to continue.
+        protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still need
+            is kept.
+        ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not protected
+            if it is behind. None: every matching query is protected.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
         inventory: Path or URI of a list of files that the store made, to use instead of a listing.
         max_delete: The share of the table, such as `50%`, or the size above which nothing is deleted.
         quarantine: A directory outside of all tables that gets a copy of each file before it is deleted.
