@@ -10,10 +10,8 @@ from dataclasses import MISSING, Field, fields
 from enum import Enum
 from typing import Any, NamedTuple
 
-import typer
-
 from deltacli.api.table import Table
-from deltacli.cli.app import build_app
+from deltacli.cli.command_group import load_command
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, TOP_KEYS, WEBHOOK_KEYS, Key
 from deltacli.fleet.policy_file.model import STEP_TYPES, AlertPolicy, RunSettings, Webhook
 from deltacli.operations.change.alter import AlterationRequest
@@ -185,10 +183,8 @@ def test_every_method_that_takes_fields_of_a_request_is_compared() -> None:
 
 def options_of(command: str) -> dict[str, Any]:  # Any: parameters of Typer's own click
     """Return the options of a command by their spellings, read from the tree that Typer makes."""
-    found: Any = typer.main.get_command(build_app())  # Any: as above
-    for word in command.split():
-        found = found.commands[word]
-    return {spelling: parameter for parameter in found.params for spelling in parameter.opts}
+    loaded: Any = load_command(tuple(command.split()))  # Any: as above
+    return {spelling: parameter for parameter in loaded.params for spelling in parameter.opts}
 
 
 def test_a_parameter_of_a_method_is_an_option_of_its_command() -> None:
