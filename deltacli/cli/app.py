@@ -108,14 +108,9 @@ def _run(arguments: Sequence[str]) -> int:
         if command_tree.is_command(path):
             for word in arguments[len(path) :]:
                 require_word(word)
-        program = make_root()
-        with program.make_context("deltacli", [*arguments]) as context:
-            program.invoke(context)
+        code = _run_program(arguments)
         sys.stdout.flush()
-        return 0
-    except typer.Exit as ended:  # after help, or the version
-        sys.stdout.flush()
-        return ended.exit_code
+        return code
     except TyperUsageError as error:
         report_usage(error, arguments)
         return error.exit_code
@@ -132,6 +127,17 @@ def _run(arguments: Sequence[str]) -> int:
         return _READER_GONE
     except Exception as error:  # noqa: BLE001  (the only such place: unexpected errors need an exit code, too)
         return _report_unexpected(error, arguments)
+
+
+def _run_program(arguments: Sequence[str]) -> int:
+    """Let Typer parse the command line and run its command. Raises what the command raises, and usage errors."""
+    program = make_root()
+    try:
+        with program.make_context("deltacli", [*arguments]) as context:
+            program.invoke(context)
+    except typer.Exit as ended:  # after help, or the version
+        return ended.exit_code
+    return 0
 
 
 def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:

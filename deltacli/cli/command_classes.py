@@ -31,6 +31,7 @@ from deltacli.cli.shared_options import (
 from deltacli.cli.usage import refuse_missing_value
 from deltacli.cli.usage_errors import UnexpectedWords
 from deltacli.cli.vendored_click import Command, Context, Parameter
+from deltacli.core.errors import UsageError
 from deltacli.core.units import require_number
 
 HELP_OF_HELP = f"Show help and exit; {HELP_ALL} has every option."
@@ -91,7 +92,13 @@ class SharedOptionsCommand(TyperCommand):
             return super().parse_args(ctx, args)
 
         _require_values(self, args)
-        remaining = super().parse_args(ctx, args)
+        try:
+            remaining = super().parse_args(ctx, [*args])  # a copy, because the parser empties the list
+        except UsageError:
+            # In `--retention 168 hours` the space is the error. The hint that says so is more useful than the one
+            # that a duration needs a unit.
+            self._refuse_unexpected_words(ctx, args)
+            raise
         if remaining:
             raise UnexpectedWords(remaining, ctx)
 
@@ -100,6 +107,12 @@ class SharedOptionsCommand(TyperCommand):
             if type(value) is int:
                 require_number(value, spelling_of(parameter))
         return remaining
+
+    def _refuse_unexpected_words(self, ctx: Context, args: list[str]) -> None:
+        """Raise UnexpectedWords for words behind the last argument, without converting any value."""
+        _, remaining, _ = self.make_parser(ctx).parse_args([*args])
+        if remaining:
+            raise UnexpectedWords(remaining, ctx)
 
     def invoke(self, ctx: Context) -> Any:  # Any: as Typer's own
         """Settle the shared options, and call the function of the command with its own."""
