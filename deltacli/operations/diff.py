@@ -42,7 +42,8 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
+from deltacli.table.api_arguments import VersionEnds
+from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Spelling, narrow_keys
@@ -62,10 +63,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffRequest(VersionEnds):
-    """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
+    """Two versions to compare, each by its number or by a time at which it was the newest.
 
-    `other` is the table of the second version, where that is another one. With `rows`, rows are compared by the columns
-    `key`.
+    Attributes:
+        other: The table of the second version, if it is another one.
+        rows: True to compare the rows, too. It needs `key`.
+        key: Columns that identify a row.
+        temp_dir: Directory for temporary files of compared rows. None: that of the system.
     """
 
     other: TableHandle | None = None
@@ -386,7 +390,7 @@ class RowDiff:
             with errors_about(name):
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
-            pieces = named_items(plan_row_pieces(scan.data_files()), name)
+            pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
             found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))

@@ -31,7 +31,7 @@ from deltacli.operations.diff import Changed, DiffRequest, RowDiff, TableDiff, d
 from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import errors_about
+from deltacli.table.api_errors import errors_about
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

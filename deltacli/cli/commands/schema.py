@@ -42,7 +42,7 @@ from deltacli.operations.schemas.described import (
 from deltacli.paimon.conversions import ConversionLoss
 from deltacli.paimon.schema_changes import Change
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import errors_about
+from deltacli.table.api_errors import errors_about
 
 app = typer.Typer(add_completion=False)
 

@@ -166,7 +166,16 @@ def _violated(demand: Demand, found: FoundRows) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AlterationRequest:
-    """Changes to make in one commit, in this order: values or their JSON objects. `dry_run` only plans."""
+    """Changes of columns and of what describes a table, to make in one commit.
+
+    Attributes:
+        changes: The changes, in their order: JSON objects, or values of the classes of
+            `deltacli.delta.evolution.requests`.
+        enable: True to set `delta.enableTypeWidening` if a change of a type needs it.
+        upgrade_protocol: True to add missing features. Clients that do not support them lose access.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
+    """
 
     changes: Iterable[Change | JsonObject]
     enable: bool = option(

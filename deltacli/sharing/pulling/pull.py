@@ -36,7 +36,7 @@ from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode
 from deltacli.sharing.pulling.sources import DirectoryVersion, Share, UrlVersion, version_of
 from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_place, writing_faults
-from deltacli.table.api_arguments import name_table
+from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan import ScanRequest
 from deltacli.table.version import Snapshot
