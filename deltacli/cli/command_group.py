@@ -15,7 +15,7 @@ from deltacli import __version__
 from deltacli.cli.command_classes import HELP_OF_HELP
 from deltacli.cli.command_table import COMMANDS, GROUPS, HELP
 from deltacli.cli.help_page import write_group_help
-from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION
+from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, invocation
 from deltacli.cli.usage_errors import UnknownCommand
 from deltacli.cli.vendored_click import Command, Context
 
@@ -89,6 +89,9 @@ def declare_version(
 def make_root() -> TyperGroup:
     """Return the program as a group of commands, none of which is imported yet."""
     return typer.main.get_group(root_app)
+
+
+invocation.make_root = make_root
 
 
 @cache

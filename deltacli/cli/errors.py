@@ -362,7 +362,7 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
     """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.known_options import commands_with
 
     path = " ".join(path_of(arguments))
     if path not in commands_with("--version") or _changes(arguments):
@@ -374,7 +374,7 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
 
 def _changes(arguments: Sequence[str]) -> bool:
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.known_options import commands_with
 
     return " ".join(path_of(arguments)) in commands_with("--dry-run")
 

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from inspect import cleandoc
-from typing import TYPE_CHECKING
+
+from typer.core import TyperGroup
 
 from deltacli.cli.command_table import COMMANDS, GROUPS, HEADINGS
 from deltacli.cli.help_sections import (
@@ -24,9 +25,6 @@ from deltacli.cli.invocation import HELP_ALL, invocation
 from deltacli.cli.shared_options import declare_output, declare_settings, read_parameters
 from deltacli.cli.vendored_click import Command, Context, Parameter
 from deltacli.core.typing import JsonObject
-
-if TYPE_CHECKING:
-    from deltacli.cli.command_group import CommandGroup
 
 Entry = tuple[str, str]
 """An option, argument or command, and its description."""
@@ -50,7 +48,7 @@ def write_command_help(command: Command, context: Context) -> str:
     return fold(page) if HELP_ALL in invocation.arguments else fold_common(page)
 
 
-def write_group_help(group: CommandGroup, context: Context) -> str:
+def write_group_help(group: TyperGroup, context: Context) -> str:
     """Return the help of a group, or of the program; of the program without arguments only what it says first."""
     page = group_page(group, context)
     if invocation.is_bare and context.parent is None:
@@ -77,13 +75,14 @@ def command_page(command: Command, context: Context) -> JsonObject:
     }
 
 
-def group_page(group: CommandGroup, context: Context) -> JsonObject:
+def group_page(group: TyperGroup, context: Context) -> JsonObject:
     """Return the page of a group: usage, description, examples, commands, options.
 
     The page of the program has its commands below headings, and the options that all commands share.
     """
     is_program = context.parent is None
-    summaries = {name: summary_of(*group.path, name) for name in group.list_commands(context)}
+    path = context.command_path.split()[1:]
+    summaries = {name: summary_of(*path, name) for name in group.list_commands(context)}
     own_options = [entry for entries in _group_options(group, context).values() for entry in entries]
     if is_program:
         options = {"Global options": [*_list_global_options(), *own_options]}
@@ -116,16 +115,13 @@ def summary_of(*path: str) -> str:
 @cache
 def read_pages() -> Mapping[str, JsonObject]:
     """Return the pages of the program, of all groups and of all commands, by name. Imports every command."""
-    from deltacli.cli.command_group import make_root
-
-    root = make_root()
+    assert invocation.make_root is not None  # the command line imports `command_group.py`
+    root = invocation.make_root()
     return dict(_walk_pages(root, Context(root, info_name="deltacli"), ()))
 
 
 def _walk_pages(command: Command, context: Context, path: tuple[str, ...]) -> Iterator[tuple[str, JsonObject]]:
-    from deltacli.cli.command_group import CommandGroup
-
-    if not isinstance(command, CommandGroup):
+    if not isinstance(command, TyperGroup):
         yield " ".join(path), command_page(command, context)
         return
 
@@ -148,11 +144,6 @@ def list_options() -> Iterator[tuple[str, str, str]]:
 def names_in(spelled: str) -> list[str]:
     """Return the names of an option as a page spells it: `-q, --quiet` has two."""
     return [word for word in spelled.replace(",", " ").replace("/", " ").split() if word.startswith("-")]
-
-
-def commands_with(option: str) -> list[str]:
-    """Return the commands that have an option. Imports every command."""
-    return [command for command, spelled, _ in list_options() if command and option in names_in(spelled)]
 
 
 def describe_option(option: Parameter) -> Entry:

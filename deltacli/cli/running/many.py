@@ -339,7 +339,7 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
 
 def _meant_by(name: str) -> Meant | None:
     """Return the option whose value a name probably is."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.known_options import commands_with
     from deltacli.cli.usage_hints import Meant, for_extra
 
     arguments = invocation.arguments

@@ -392,7 +392,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     """Return the error for a command that does not change the shared table and yet does not work on it; None for
     others. `words`: how the command was typed.
     """
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.known_options import commands_with
 
     hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quote_table(uri)}"
     if name in ("copy", "clone") and uri in words[1:2]:
