@@ -13,7 +13,9 @@ from deltacli.table.handle import TableHandle
 # -- planning and execution --------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Change, Outcome, Plan
+    from deltacli.changing.change import Change
+    from deltacli.changing.outcome import Outcome
+    from deltacli.changing.plan import Plan
 
     class PlanWithOutcome(Plan, Outcome, Protocol):
         """A plan whose outcome has the same type."""
@@ -31,7 +33,7 @@ class Changes(TableHandle):
     def _made(self, change: Change[PO, PO], *, dry_run: bool, refuses: bool = False) -> PO:
         """Carry out a change whose outcome is one of its plan, or only plan it; `refuses`: raise what objects to it."""
         found = self._plan(change) if dry_run else self._carry_out(change)
-        if refuses and (refusal := found.objection()) is not None:
+        if refuses and (refusal := found.build_refusal()) is not None:
             raise refusal
         return found
 
@@ -47,10 +49,10 @@ class Changes(TableHandle):
         return plan_change(change, self)
 
     def _carry_out(self, change: Change[P, O]) -> O:
-        from deltacli.changing.change import carry_out
+        from deltacli.changing.change import execute_change
 
         self.require_writable()
-        return carry_out(change, self)
+        return execute_change(change, self)
 
     def _execute(self, change: Change[P, O], plan: P, *, writes: bool = True, may_plan_again: bool = False) -> O:
         """Execute a plan of this table and nothing else, unless it may be made again behind other writers; `writes`: it
@@ -231,14 +233,14 @@ class LogCare(Changes):
         published where the file does not read back as expected (`checkpoint.not-proven`); and what
         `snapshot` raises.
         """
-        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.changing.change import execute_change, plan_change
         from deltacli.operations.checkpoint.checkpoint import Checkpoint, write_checkpoint
 
         self.require_writable(dry_run=request.dry_run)
         plan = plan_change(Checkpoint(request), self)
         if request.dry_run and plan.refusal is None:
             return write_checkpoint(plan, dry_run=True)
-        return carry_out(Checkpoint(request), self, plan=plan)
+        return execute_change(Checkpoint(request), self, plan=plan)
 
     @named
     @takes(CheckpointRequest)
@@ -270,14 +272,14 @@ class LogCare(Changes):
         (`plan.*`); PartlyDone where files could not be deleted, or an error ended the deletion; StorageFailed; and what
         `snapshot` raises. Spec: Metadata Cleanup.
         """
-        from deltacli.changing.change import carry_out, plan_change
+        from deltacli.changing.change import execute_change, plan_change
         from deltacli.operations.log.expire import LogExpiry
 
         self.require_writable(dry_run=request.dry_run)
         change = LogExpiry(request, proves=request.dry_run)
         plan = plan_change(change, self)
         is_executed = not (request.dry_run or plan.is_noop)
-        return ExpiryResult(plan, carry_out(change, self, plan=plan) if is_executed else None)
+        return ExpiryResult(plan, execute_change(change, self, plan=plan) if is_executed else None)
 
     @named
     @takes(ExpiryRequest)
@@ -356,12 +358,12 @@ class LogCare(Changes):
         Raises UsageError where one of table and backup contains the other, Refused where the directory has other
         content, StorageFailed, and NotATable.
         """
-        from deltacli.changing.change import carry_out
+        from deltacli.changing.change import execute_change
         from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
         if dry_run:
             return planned_backup(self.plan_backup_log(destination, full=full))
-        return carry_out(LogBackup(self.open_other(destination), full), self)
+        return execute_change(LogBackup(self.open_other(destination), full), self)
 
     @named
     def plan_backup_log(self, destination: str, *, full: bool = False) -> BackupPlan:
@@ -388,14 +390,14 @@ class LogCare(Changes):
         it is of another table or the result would mix two histories; ConflictLost where a writer was first;
         StorageFailed.
         """
-        from deltacli.changing.change import carry_out
+        from deltacli.changing.change import execute_change
         from deltacli.operations.log.log_restore import LogRestore
 
         self.require_writable(dry_run=dry_run)
         plan = self.plan_restore_log(source, replace=replace)
         if dry_run or plan.is_noop:
             return RestoreResult(plan, was_executed=False)
-        carry_out(LogRestore(plan.source, replace), self, plan=plan)
+        execute_change(LogRestore(plan.source, replace), self, plan=plan)
         return RestoreResult(plan, was_executed=True)
 
     @named
@@ -505,7 +507,7 @@ class Elsewhere(Changes):
         (`copy.source-incomplete`); ConflictLost where the source loses files meanwhile; PartlyDone where something was
         copied before an error; StorageFailed; and what `snapshot` raises.
         """
-        from deltacli.changing.change import carry_out
+        from deltacli.changing.change import execute_change
         from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
 
         change = Copy(self.open_other(request.target), request)
@@ -513,7 +515,7 @@ class Elsewhere(Changes):
             return check_copy(self, change.target, request)
         if request.dry_run:
             return CopyResult(self.plan_copy(**vars(request)), dry_run=True)
-        return carry_out(change, self)
+        return execute_change(change, self)
 
     @named
     @takes(CopyRequest)

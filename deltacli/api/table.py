@@ -224,10 +224,10 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         cannot be written (`clone.*`); PartlyDone where a vacuum deleted files meanwhile; what commits and `snapshot`
         raise. Spec: Add File and Remove File.
         """
-        from deltacli.changing.change import carry_out
+        from deltacli.changing.change import execute_change
 
         plan = self.plan_clone(target, version=version, timestamp=timestamp, unprotected=unprotected)
-        return plan if dry_run else carry_out(plan.change, plan.basis.table, plan=plan)
+        return plan if dry_run else execute_change(plan.change, plan.basis.table, plan=plan)
 
     @named
     def plan_clone(

@@ -1,5 +1,6 @@
-"""What writes to a table gets its store from a gate, and few modules decide about a change besides its own. The places
-that do so otherwise are counted and named here.
+"""A change writes to a table through its `ChangeExecution`, and few modules decide about changes besides their own.
+
+The places that do so otherwise are counted and named here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 import deltacli
 
 ROOT = Path(deltacli.__file__).parent
-BESIDE_GATES = {
+OTHER_WRITERS = {
     "operations/clone.py": 1,
     "operations/checkpoint": 3,
     "operations/paimon": 2,
@@ -28,19 +29,24 @@ BESIDE_GATES = {
 CONSENT, STALENESS, FAILURE, EXIT = "consent", "staleness", "partial failure", "exit code"
 DECIDES = {
     CONSENT: {
-        "changing/change.py": "what a consent is, also to a plan made again; without one, the command was agreed to",
+        "changing/change.py": "without a consent, the command was agreed to",
+        "changing/consent.py": "what a consent is, also to a plan made again",
         "cli/running/changing.py": "how it is asked: the question, its answer and --yes",
     },
     STALENESS: {
-        "changing/basis.py": "what a plan was made from, and whether the table still is that",
-        "changing/commit.py": "the version before each attempt",
-        "changing/change.py": "before the first act and each file of the log, and where a change asks its gate",
+        "changing/rechecks.py": "whether the table still is what a plan was made from",
+        "changing/commit.py": "behind each winner",
+        "changing/commit_sender.py": "the version before each attempt",
+        "changing/change.py": "the clock before files of the log are deleted",
+        "changing/derived_files.py": "before each file of the log",
+        "changing/execution.py": "before the first act, and where a change asks",
         "operations/change/append.py": "a log that may have been cleaned past the plan of a query",
         "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",
     },
     FAILURE: {
         "catalogs/publishing.py": "copies that the catalog was not told of, or that others should have followed",
-        "changing/change.py": "an error after the first act, and what an outcome says was left undone",
+        "changing/change.py": "an error after the first act",
+        "changing/outcome.py": "what an outcome says was left undone",
         "cli/running/changing.py": "what is shown of it, and what the same command continues",
     },
     EXIT: {
@@ -51,14 +57,14 @@ DECIDES = {
     },
 }
 """What modules decide about changes. A new command is in none of these lists: its plan has the objections, its outcome
-what was left undone (`shortfall`), its wording what is a finding; the gate and the runner decide.
+what was left undone (`build_partial_failure`), its wording what is a finding; the execution and the runner decide.
 """
-MODULES = 10
+MODULES = 15
 _NAMES = {
-    CONSENT: {"standing", "for_plan", "Standing", "ForPlan", "_ask"},
+    CONSENT: {"consent_to_command", "consent_to_plan", "_ask"},
     STALENESS: {
-        *("require_same", "require_past", "require_listed", "require_clock", "look_again", "require_unchanged"),
-        "require_still_newest",
+        *("require_same_log", "require_same_base_commit", "require_same_listed_commit", "require_valid_clock"),
+        *("recheck_log", "require_unchanged_basis", "require_still_newest"),
     },
 }
 _CHECKS = set[str]().union(*_NAMES.values())
@@ -70,7 +76,7 @@ def _modules() -> dict[str, str]:
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
 
 
-def test_few_places_besides_the_gate_write_to_a_table() -> None:
+def test_few_places_write_to_a_table_without_an_execution() -> None:
     found: dict[str, int] = {}
     for name, text in _modules().items():
         if name.startswith("changing/") or name == "table/handle.py":
@@ -79,7 +85,7 @@ def test_few_places_besides_the_gate_write_to_a_table() -> None:
             room = "/".join(name.split("/")[: 2 if name.startswith("operations/") else 1])
             found[room] = found.get(room, 0) + count
 
-    assert found == BESIDE_GATES
+    assert found == OTHER_WRITERS
 
 
 @pytest.mark.halved
@@ -97,11 +103,11 @@ def test_only_named_modules_decide_about_consent_staleness_partial_failure_and_e
 @pytest.mark.parametrize(
     ("what", "text"),
     [
-        (CONSENT, "from deltacli.changing.change import standing"),
+        (CONSENT, "from deltacli.changing.consent import consent_to_command"),
         (CONSENT, "from deltacli.cli.running.changing import _ask"),
-        (STALENESS, "from deltacli.changing.basis import require_clock"),
-        (STALENESS, "from deltacli.changing import basis\nbasis.require_same(plan.basis, listing)"),
-        (STALENESS, "def look_again(basis):\n    return None"),
+        (STALENESS, "from deltacli.changing.rechecks import require_valid_clock"),
+        (STALENESS, "from deltacli.changing import rechecks\nrechecks.require_same_log(plan.basis, listing)"),
+        (STALENESS, "def recheck_log(basis):\n    return None"),
         (FAILURE, "raise PartlyDone('2 files are left')"),
         (FAILURE, "raise errors.PartlyDone.after(fault, 'so far')"),
         (FAILURE, "raise left(refusals, PartlyDone)"),
@@ -118,7 +124,9 @@ def test_a_module_that_decides_is_seen(what: str, text: str) -> None:
 
 def test_a_module_that_only_names_what_is_decided_elsewhere_is_not_seen() -> None:
     declared = """
-from deltacli.changing.change import Gate, carry_out, require_complete
+from deltacli.changing.change import execute_change
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import require_complete
 from deltacli.cli.running.changing import Wording, confirmed, run_change
 from deltacli.core.errors import PartlyDone
 
@@ -143,7 +151,7 @@ def _decided(module: ast.Module) -> Iterator[str]:
             ):
                 used = {one.name for one in names}
                 yield from (what for what in (CONSENT, STALENESS) if used & _NAMES[what])
-            case ast.Attribute(ast.Name("basis" | "change" | "changing"), attr) if attr in _CHECKS:
+            case ast.Attribute(ast.Name("rechecks" | "consent"), attr) if attr in _CHECKS:
                 yield from (what for what in (CONSENT, STALENESS) if attr in _NAMES[what])
             case ast.Name("PartlyDone") | ast.Attribute(ast.Name(), "PartlyDone") if id(part) not in known:
                 yield FAILURE

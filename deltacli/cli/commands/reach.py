@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
@@ -134,7 +134,7 @@ def _cleanup(found: Cleanup) -> Iterator[str]:
     yield from found.notes
 
 
-def _amount(amount: Amount | None, retention_ms: int) -> str:
+def _amount(amount: FileTotals | None, retention_ms: int) -> str:
     kept = f"(keeps {units.format_duration(retention_ms)})"
     if amount is None:
         return f"unknown {kept}"

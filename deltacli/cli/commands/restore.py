@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.options import declared
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quote_table
@@ -109,7 +109,7 @@ def _question(plan: RestorePlan) -> str:
     )
 
 
-def _amount(amount: Amount) -> str:
+def _amount(amount: FileTotals) -> str:
     if not amount.files:
         return "no file"
     rows = "" if amount.rows is None else f", {plural(amount.rows, 'row')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quote_table
@@ -72,8 +72,8 @@ def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import Wording, run_change
 
-    def deed(plan: StatsPlan) -> tuple[str, Amount]:
-        return "compute the statistics of", Amount(plan.files, plan.size_bytes)
+    def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
+        return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
 
     def achieved(outcome: StatsOutcome) -> tuple[int, int | None]:
         if outcome.committed == outcome.plan.files:

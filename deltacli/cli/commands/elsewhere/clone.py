@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.changing.clone_notes import NOTES
+from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.cli.options import declared
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
@@ -85,7 +85,7 @@ def _question(plan: ClonePlan) -> str:
         f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
     )
     places = " and of ".join(["the source", *plan.owners.uris])
-    return made if plan.note is None else f"{made}, and note that in {NOTES} of {places}"
+    return made if plan.note is None else f"{made}, and note that in {NOTES_DIRECTORY} of {places}"
 
 
 def _notes(plan: ClonePlan) -> list[str]:
@@ -95,7 +95,9 @@ def _notes(plan: ClonePlan) -> list[str]:
             f"a vacuum of the source keeps the files of the clone only with --protect-from {quote_table(plan.target)}"
         )
     else:
-        notes.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
+        notes.append(
+            f"only the vacuum of deltacli reads {NOTES_DIRECTORY}; other tools may delete files that the clone needs"
+        )
     return [*notes, *plan.warnings]
 
 
