@@ -119,6 +119,7 @@ def add_commit_digest(basis: Basis) -> Basis:
     """
     base_commit = basis.base_commit
     storage = basis.table.storage
+    # Where the commit has expired, its checkpoint stands for it, by size and time alone.
     if base_commit is None or base_commit.path.kind is not LogFileKind.COMMIT:
         return basis
     if not storage.capabilities.cheap_listing:

@@ -128,6 +128,7 @@ def execute_change(
         raise refusal
     outcome = change.outcome(plan)
     if plan.is_noop:
+        # There may be nothing to do because files are left alone whose actions contradict each other, as by `optimize`.
         require_complete(outcome)
         return outcome
 

@@ -6,7 +6,7 @@ from enum import Flag, auto
 
 
 class ChangeKind(Flag):
-    """What a change does to a table. A change may have several effects.
+    """The effects of a change on a table. A change may have several.
 
     Attributes:
         CHANGE_METADATA: Commits a version without files: columns, properties, features.

@@ -153,6 +153,8 @@ def commit(
     wait = pause or partial(wait_before_retry, table.machine)
     # From the second attempt on, most files of the log have been read before. On a disk they are in its cache.
     retry_table = table if storage.capabilities.cheap_listing else cache_log_files(table)
+    table_to_read = table
+    earlier_commit = after
     sender = CommitSender(retry_table, table.machine.new_uuid(), wait, commit_metadata)
     prepared: PreparedCommit | None = None
     lost: LostAttempt | None = None
@@ -161,14 +163,16 @@ def commit(
     try:
         while _may_try(attempt, max_attempts, started_at, table.machine):
             if prepared is None:
-                is_first = attempt == 0
                 preparation = _prepare(
-                    table if is_first else retry_table,
+                    table_to_read,
                     build_request,
                     read=read,
                     build_first_request=build_first_request,
-                    after=after if is_first else None,
+                    after=earlier_commit,
                 )
+                # Other writers have committed if there is a second time, so it begins with the newest version.
+                table_to_read = retry_table
+                earlier_commit = None
                 if isinstance(preparation, NothingToDo):
                     return preparation
                 prepared = preparation
@@ -180,6 +184,7 @@ def commit(
             if removes_files and isinstance(prepared.base_commit, LogFile):
                 require_valid_clock(table, 0, prepared.base_commit)
             attempt += 1
+            # The caller looks at what the commit depends on beside the log, such as its new data files.
             if recheck is not None and not recheck():
                 prepared = None
                 wait(attempt)
@@ -194,6 +199,8 @@ def commit(
                 return resolution
             prepared = resolution
     except BaseException as interruption:
+        # An Exception says by itself whether the commit was made. A signal comes at any time, also between the answer
+        # of the store and the end of this function.
         if sender.in_flight is not None and not isinstance(interruption, Exception):
             interruption.add_note(sender.describe_interrupted_commit(sender.in_flight))
         raise
@@ -302,6 +309,8 @@ def _resolve_conflict(
     require_same_listed_commit(storage, prepared.base_commit, lost.previous_commit)
     match judge(prepared.request, prepared.previous_version, lost.winners):
         case Rebase(last_winner):
+            # A file of the log names a version above the winners: it was made and lost, and its number is not free. A
+            # catalog gives out the numbers itself.
             names_later_version = lost.highest_named_version > last_winner.version
             if names_later_version and lost.last_commit is not None and managed_store(storage) is None:
                 require_still_newest(storage, lost.last_commit)

@@ -159,6 +159,7 @@ class CommitSender:
             StorageFailed: If nothing was sent.
             OutcomeUnknown: If the outcome cannot be determined.
         """
+        # The head has the commitInfo, protocol, metaData, transactions and domains. The body has the file actions.
         now_ms = self._table.clock()
         head = encode(
             prepared.request,
@@ -172,6 +173,7 @@ class CommitSender:
         version = prepared.previous_version.version + 1
         managed = managed_store(storage)
         if managed is not None:
+            # The catalog is told what the commit changes, and for that it needs the version before.
             managed.follow(prepared.previous_version)
 
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"

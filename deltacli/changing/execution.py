@@ -100,12 +100,12 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
 
     @property
     def was_planned_again(self) -> bool:
-        """Whether the plan is another one than somebody agreed to, made behind another writer."""
+        """True if the plan was made behind another writer, so that nobody has seen it."""
         return self.plan is not self._agreed_plan
 
     @property
     def may_plan_again(self) -> bool:
-        """Whether consent was given to the command, so that a plan with other effects may be executed, too."""
+        """True if consent was given to the command, so that a plan with other effects may be executed, too."""
         return self._consent is None
 
     def recheck_table(
@@ -164,6 +164,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         if needs_consent and compute_plan_id(plan) != self._consent:
             raise build_not_agreed_error(self.plan, plan)
 
+        # Only `plan_change` looks for stale views, so a plan that was made again has no warnings of its own.
         plan.basis.warnings[:] = self.plan.basis.warnings
         self.plan = plan
         return plan
@@ -210,6 +211,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         """
 
         def build_request_for(snapshot: Snapshot) -> CommitRequest | None:
+            # Another snapshot than that of the plan means that other writers have committed.
             if snapshot is not self.plan.basis.snapshot:
                 if plan_again is not None:
                     new_plan = plan_again(self.plan, snapshot)
@@ -322,6 +324,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             warnings.extend(update_manifests(self.table))
 
     def _look_at_newest_version(self, warnings: list[str]) -> None:
+        # If the newest version cannot be read, the version of the plan is the best guess.
         newest_snapshot = self.plan.basis.snapshot
         with suppress(errors.DeltacliError):
             newest_snapshot = read_snapshot(self.table)

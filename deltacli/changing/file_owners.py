@@ -57,7 +57,7 @@ class FileOwners(NamedTuple):
 
 
 class PutNotes(NamedTuple):
-    """What became of the notes of one table.
+    """The result of writing the note of one table into the owners of its files.
 
     Attributes:
         noted: The stores of the owners that have the note now.
@@ -133,6 +133,12 @@ def find_external_directories_of_version(snapshot: Snapshot, storage: ReadStorag
 
 
 def _resolve_directory(uri: str, directory: str) -> str:
+    """Return a directory from a path of the log as an absolute one, decoded as `canonical` does.
+
+    Args:
+        uri: The URI of the table, which a relative path is below of.
+        directory: The directory, as in the log.
+    """
     if are_absolute(pa.array([f"{directory}/"]))[0].as_py():
         return without_dots(canonical(directory))
     return without_dots(canonical(f"{encode_uri(uri)}/{directory}"))
@@ -185,38 +191,45 @@ class _OwnerSearch:
 
     def find_owners(self, directory: str) -> list[Storage]:
         """Return the nearest table above a directory, and above the one that links in its path lead to."""
-        places = [directory]
+        directories = [directory]
         if directory.startswith("/"):
-            places.append(os.path.realpath(directory))
-        nearest = [self._find_nearest(place) for place in dict.fromkeys(places)]
-        return [
-            storage
-            for storage in nearest
-            if storage is not None and not _is_same_directory(storage, self._table.storage)
-        ]
+            directories.append(os.path.realpath(directory))
+
+        owners = list[Storage]()
+        for candidate in dict.fromkeys(directories):
+            storage = self._find_nearest(candidate)
+            # Behind a link, the nearest table may be the one that names the files. It needs no note about itself.
+            if storage is not None and not _is_same_directory(storage, self._table.storage):
+                owners.append(storage)
+        return owners
 
     def _find_nearest(self, directory: str) -> Storage | None:
-        above = list(_list_ancestors(directory))
-
-        # A directory such as `day=1` is nearly always a partition, and a table may have thousands: on an object store
-        # each costs a request. They are looked at only if there is no table above them.
-        plain = [place for place in above if "=" not in place.rpartition("/")[2]]
+        """Return the nearest table at a directory or above it; None if there is none."""
+        candidates = list(_list_ancestors(directory))
         is_remote = not directory.startswith("/")
-        for place in (*plain, *above) if is_remote else above:
-            storage = self._get_table(place)
+        if is_remote:
+            # A directory such as `day=1` is nearly always a partition, and a table may have thousands: on an object
+            # store each costs a request. They are looked at only if there is no table above them.
+            no_partitions = [candidate for candidate in candidates if "=" not in candidate.rpartition("/")[2]]
+            candidates = [*no_partitions, *candidates]
+        for candidate in candidates:
+            storage = self._get_table(candidate)
             if storage is not None:
                 return storage
         return None
 
-    def _get_table(self, place: str) -> Storage | None:
-        if place not in self._tables:
-            self._tables[place] = self._open_table(place)
-        return self._tables[place]
+    def _get_table(self, directory: str) -> Storage | None:
+        if directory not in self._tables:
+            self._tables[directory] = self._open_table(directory)
+        return self._tables[directory]
 
-    def _open_table(self, place: str) -> Storage | None:
-        storage = self._table.open_other(place)
+    def _open_table(self, directory: str) -> Storage | None:
+        """Return the store of the table in a directory; None if the directory has no log."""
+        storage = self._table.open_other(directory)
         try:
-            has_log = any(entry.name.endswith((".json", ".parquet")) for entry in storage.list_from(LOG_DIRECTORY))
+            entries = storage.list_from(LOG_DIRECTORY)
+            # A directory without a commit and a checkpoint is no log, and so there is no table.
+            has_log = any(entry.name.endswith((".json", ".parquet")) for entry in entries)
         except errors.FileMissing:
             return None
         return storage if has_log else None
@@ -240,7 +253,15 @@ def _build_warning(owner: str, address: str, why: str) -> str:
 
 
 def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
-    """Write a note into each owner. What fails is a warning: the caller's log is written in any case."""
+    """Write a note into each owner.
+
+    An owner that does not take the note is a warning. As an error it would make a copy of a clone impossible wherever
+    the source is read-only.
+
+    Args:
+        tables: The stores of the owners, as from `find_file_owners`.
+        note: The note about the table that names their files.
+    """
     noted = list[Storage]()
     written = list[WrittenNote]()
     warnings = list[str]()

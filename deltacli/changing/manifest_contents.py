@@ -1,4 +1,4 @@
-"""What the symlink manifests of a version have to say: one file per partition, with the URI of each live file.
+"""The contents of symlink manifests: a file per partition, with the URI of each live file of a version.
 
     _symlink_format_manifest/day=1/manifest       s3://bucket/table/day=1/part-0.parquet
                                                   s3://bucket/table/day=1/part-1.parquet
@@ -155,6 +155,7 @@ def _list_manifest_lines(
         undecoded: The paths of live files whose escapes are part of their names.
         adds: Their adds, with the fields `_ADD_FIELDS`.
     """
+    # The lines have the paths as they are in the store: decoded, and below the root of the table.
     paths = encode_undecoded(adds.column("path"), undecoded)
     decoded_paths = pc.cast(decode_column(paths), pa.large_binary())
     text_type = decoded_paths.type

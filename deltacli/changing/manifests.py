@@ -86,22 +86,28 @@ class ManifestsPlan:
         return (f"{difference.problem} {difference.path}" for difference in self.differences)
 
     @property
-    def to_write(self) -> list[str]:
+    def paths_to_write(self) -> list[str]:
         """The paths of the manifests that are to be written."""
         return [difference.path for difference in self.differences if difference.problem != "extra"]
 
     @property
-    def to_delete(self) -> list[str]:
+    def paths_to_delete(self) -> list[str]:
         """The paths of the manifests that are to be deleted."""
         return [difference.path for difference in self.differences if difference.problem == "extra"]
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.manifest`."""
+        files = None if self.live is None else self.live.files
+        files_outside = None if self.live is None else self.live.files_outside
         return {
             "version": self.basis.version,
-            "files": None if self.live is None else self.live.files,
-            "filesOutside": None if self.live is None else self.live.files_outside,
-            "manifests": {"written": len(self.to_write), "deleted": len(self.to_delete), "unchanged": self.unchanged},
+            "files": files,
+            "filesOutside": files_outside,
+            "manifests": {
+                "written": len(self.paths_to_write),
+                "deleted": len(self.paths_to_delete),
+                "unchanged": self.unchanged,
+            },
             "differences": [difference._asdict() for difference in self.differences],
             "refusals": [refusal.as_json("wayOut") for refusal in self.refusals],
             "dryRun": dry_run,
@@ -110,7 +116,7 @@ class ManifestsPlan:
 
 @dataclass(eq=False)
 class ManifestsOutcome:
-    """What became of a plan.
+    """The result of writing manifests, also of a part of them.
 
     Attributes:
         plan: The plan.
@@ -126,7 +132,7 @@ class ManifestsOutcome:
 
     def describe_progress(self) -> str:
         """Return how many manifests were written."""
-        return f"{self.written:,} of {plural(len(self.plan.to_write), 'manifest')} written"
+        return f"{self.written:,} of {plural(len(self.plan.paths_to_write), 'manifest')} written"
 
     def build_partial_failure(self) -> OutcomeProblem:
         """Return the manifests that could not be deleted as a problem; None without any."""
@@ -256,16 +262,16 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
         store.put(path, _encode_manifest(live.list_lines(path)))
 
     table = plan.basis.table
-    for _ in table.engine.run(write_manifest, plan.to_write, at_once=store.capabilities.parallel_reads):
+    for _ in table.engine.run(write_manifest, plan.paths_to_write, at_once=store.capabilities.parallel_reads):
         outcome.written += 1
 
-    for path, answer in store.delete_many(plan.to_delete):
+    for path, answer in store.delete_many(plan.paths_to_delete):
         if isinstance(answer, Failed):
             outcome.failures.note(path, answer)
         else:
             outcome.deleted += 1
     if store.capabilities.has_directories:
-        _remove_empty_directories(store, plan.to_delete)
+        _remove_empty_directories(store, plan.paths_to_delete)
 
 
 def _remove_empty_directories(store: Storage, manifest_paths: Iterable[str]) -> None:

@@ -58,6 +58,7 @@ class NewFiles:
                 if not isinstance(answer, Failed):
                     remaining.pop(path, None)
         except DeltacliError:
+            # The files that were not reached stay in `remaining`.
             pass
         finally:
             self.left += remaining
@@ -76,7 +77,7 @@ class NewFiles:
             facts["more"] = plural(more, "new file")
         return facts
 
-    def require_there(self, sizes: Mapping[str, int], since: float) -> bool:
+    def require_present(self, sizes: Mapping[str, int], since: float) -> bool:
         """Require that files are still there, right before a commit names them.
 
         A vacuum of another program may have deleted them, because no version named them yet. On a disk they are looked

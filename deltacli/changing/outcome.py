@@ -41,7 +41,7 @@ OutcomeProblem = PartialFailure | errors.DeltacliError | None
 
 
 class Outcome(Protocol):
-    """What was done by a change. It is filled while the change is executed."""
+    """A record of what a change did. It is filled while the change is executed."""
 
     def describe_progress(self) -> str:
         """Return in words what was done so far, for the report about an error or an interruption."""

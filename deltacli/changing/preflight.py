@@ -214,12 +214,12 @@ def _find_metadata_errors(
     from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
     memory = {} if memory is None else memory
-    place = _locate_commit(version)
+    commit_place = _locate_commit(version)
     located = _locate_configuration(configuration, version)
     modules = RULES_OF_ADD if kind is ChangeKind.ADD_FILES else None
     views = (
-        MetadataView(place, version, dict(metadata), located, previous, None, memory),
-        TableConfigurationView(place, version, located, memory),
+        MetadataView(commit_place, version, dict(metadata), located, previous, None, memory),
+        TableConfigurationView(commit_place, version, located, memory),
     )
     for view in views:
         for check in CATALOGUE.checks_of(type(view), modules):

@@ -1,4 +1,4 @@
-"""Whether the protocol of a table, or the catalog that manages it, allows a change at all."""
+"""Checks that the protocol of a table, or the catalog that manages it, allows a change at all."""
 
 from __future__ import annotations
 

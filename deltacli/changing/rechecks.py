@@ -1,4 +1,4 @@
-"""Whether a table is still the one that a plan, or another commit, was made from.
+"""Checks that a table is still the one that a plan, or another commit, was made from.
 
 Somebody may take minutes to answer a question, and a rewrite may run for hours. Meanwhile the log can be rolled back,
 restored from a backup or replaced by that of a copy. A commit on top of such a log, or a deletion of the files that the
@@ -61,8 +61,10 @@ def recheck_log(basis: Basis) -> LogListing | None:
     Raises:
         Refused: If the log is another one, as `require_same_log` says.
     """
+    # Without a log there is nothing to compare. Paimon compares schemas by itself.
     if basis.base_commit is None:
         return None
+    # In an object store a listing is a request, and a change that follows its plan at once should need no more of them.
     if basis.is_fresh and not basis.table.storage.capabilities.cheap_listing:
         return None
 
@@ -83,6 +85,7 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
             created where there was none (`plan.other-past`), or if commits after the plan have expired, so that nobody
             can tell what they changed (`plan.too-old`).
     """
+    # A plan to create the table must not continue the log of another writer.
     if basis.version < 0 <= listing.newest_version:
         raise Refused(
             f"the log has version {listing.newest_version} by now, and had none when this was planned",
@@ -100,7 +103,8 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
             hint=command("history", limit=10),
         )
     if basis.base_commit is not None:
-        _require_base_commit_in(listing, basis, basis.base_commit)
+        _require_listed_base_commit(listing, basis, basis.base_commit)
+    # The base commit may be kept by its checkpoint although the commits behind it have expired.
     if not listing.can_follow(basis.version):
         raise Refused(
             f"commits after version {basis.version}, on which this was planned, are no longer in the log",
@@ -111,7 +115,12 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
         )
 
 
-def _require_base_commit_in(listing: LogListing, basis: Basis, base_commit: LogFile) -> None:
+def _require_listed_base_commit(listing: LogListing, basis: Basis, base_commit: LogFile) -> None:
+    """Require that a listing has the base commit of a plan as it was, and the same content if that is known.
+
+    Raises:
+        Refused: If it was replaced or is gone (`plan.other-past`).
+    """
     listed_commit = identify_commit(listing, basis.version)
     if listed_commit is None:
         raise build_gone_commit_error(base_commit.name)

@@ -1,4 +1,4 @@
-"""Whether a commit request may become the next version: protocol, catalog, texts, row ids and in-commit timestamps."""
+"""Checks of a commit request before it becomes the next version: protocol, catalog, texts, row ids, timestamps."""
 
 from __future__ import annotations
 

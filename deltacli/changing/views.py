@@ -1,4 +1,4 @@
-"""What other engines keep beside the log: symlink manifests, and the metadata of UniForm and Iceberg.
+"""Views that other engines keep beside the log: symlink manifests, and the metadata of UniForm and Iceberg.
 
 Athena, Redshift, Presto and Iceberg readers read these views instead of the log. deltacli writes only the manifests of
 a table whose property asks for them (`manifests.py`). All others stay as they are after a commit, and their readers see

@@ -132,7 +132,7 @@ class Append:
             done = execution.commit(
                 self._request,
                 plan_again=self._again,
-                recheck=lambda: new.require_there(sizes, since),
+                recheck=lambda: new.require_present(sizes, since),
                 commit_metadata=self.commit_metadata,
             )
         except OutcomeUnknown:

@@ -141,7 +141,7 @@ class _Removal:
     def look(self) -> bool:
         """Look for the copies. Raises FileMissing."""
         copies = [file for files in self._copies.of.values() for file in files]
-        return self.new.require_there({decode(file.path): file.size_bytes for file in copies}, self._since)
+        return self.new.require_present({decode(file.path): file.size_bytes for file in copies}, self._since)
 
     def request(self, snapshot: Snapshot) -> CommitRequest | None:
         """Return the commit after a version, with a copy of every file; None without a mapping."""

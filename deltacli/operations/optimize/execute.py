@@ -387,7 +387,7 @@ class _Run:
             return self._execution.commit_step(
                 made.request,
                 after=self._last,
-                recheck=lambda: self._new.require_there(_sizes(made.ready), self._since),
+                recheck=lambda: self._new.require_present(_sizes(made.ready), self._since),
                 commit_metadata=self._plan.request.commit_metadata,
                 pause=lambda repetition: wait_before_retry(self._table.machine, min(repetition, _SHORT)),
             )
