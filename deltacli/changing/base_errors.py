@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import NOTHING_CHANGED, Refused, command
-from deltacli.core.units import format_size, format_timestamp
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size
 from deltacli.delta.log.segment import parse_log_path
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.base_errors import build_gone_commit_error
 from deltacli.core.errors import FileMissing
-from deltacli.core.units import CLOCK_SKEW_MS
+from deltacli.core.times import CLOCK_SKEW_MS
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing
 from deltacli.table.handle import TableHandle
 

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from deltacli.changing.clone_notes import CloneNote, WrittenNote
 from deltacli.core import errors
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.core.units import summarize_names
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import PathKeys

@@ -155,6 +155,6 @@ class DeletionFailures:
     ) -> errors.PermissionRefused:
         message = f"nothing was deleted: no permission to delete {plural(self.count, 'file')}"
         error = errors.PermissionRefused(message, facts=facts, hint=denial.hint)
-        error.place = denial.place
+        error.denied_path = denial.denied_path
         error.__cause__ = denial
         return error

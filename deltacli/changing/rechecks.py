@@ -38,7 +38,7 @@ from deltacli.changing.basis import (
     identify_commit,
 )
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
-from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp
+from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogListing
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle

@@ -10,6 +10,7 @@ import orjson
 
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.core import errors
+from deltacli.core.texts import build_text_error
 from deltacli.delta.log.commit_content import (
     Base,
     CommitRequest,
@@ -172,7 +173,7 @@ def require_text(new: Mapping[str, object], previous: object) -> None:
     for named_text in new_texts:
         if not known_halves.issuperset(_find_half_pairs(named_text.text)):
             message = f"{named_text.name} is not text: it holds half a character"
-            raise errors.build_text_error(named_text.text, message)
+            raise build_text_error(named_text.text, message)
 
 
 class _NamedText(NamedTuple):

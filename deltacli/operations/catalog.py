@@ -29,8 +29,10 @@ from deltacli.changing.basis import Basis
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import format_ranges, plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import OPEN_BY_NAME, READER_FEATURES_VERSION
 from deltacli.operations.forgotten_commits import (

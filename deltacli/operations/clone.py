@@ -27,8 +27,9 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.lost_versions import describe_lost_versions
 from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files

@@ -24,8 +24,9 @@ from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, Usage
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
@@ -41,7 +42,8 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
+from deltacli.table.api_arguments import VersionEnds
+from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Spelling, narrow_keys
@@ -61,10 +63,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffRequest(VersionEnds):
-    """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
+    """Two versions to compare, each by its number or by a time at which it was the newest.
 
-    `other` is the table of the second version, where that is another one. With `rows`, rows are compared by the columns
-    `key`.
+    Attributes:
+        other: The table of the second version, if it is another one.
+        rows: True to compare the rows, too. It needs `key`.
+        key: Columns that identify a row.
+        temp_dir: Directory for temporary files of compared rows. None: that of the system.
     """
 
     other: TableHandle | None = None
@@ -385,7 +390,7 @@ class RowDiff:
             with errors_about(name):
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
-            pieces = named_items(plan_row_pieces(scan.data_files()), name)
+            pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
             found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))

@@ -27,9 +27,11 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
+from deltacli.core.ranges import find_ranges
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
-from deltacli.core.units import find_ranges, format_timestamp, short_repr
 from deltacli.delta.log.expiry import commit_expires_at_ms
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
@@ -47,7 +49,7 @@ from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
-from deltacli.table.api_arguments import optional_count
+from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
@@ -63,7 +65,12 @@ from deltacli.work.commits.reading import is_large
 
 @dataclass(frozen=True, kw_only=True)
 class ReachRequest:
-    """What is asked: with `retention_ms` also what a log expiry and a vacuum with this retention would delete."""
+    """What to find out about the versions that can be read.
+
+    Attributes:
+        retention_ms: A retention, in milliseconds, whose effects are to be shown: what a log expiry and a
+            vacuum would delete. None: no effects are shown.
+    """
 
     retention_ms: int | None = option(
         "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
@@ -73,7 +80,7 @@ class ReachRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""
-        object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))
+        object.__setattr__(self, "retention_ms", require_optional_count(self.retention_ms, "retention_ms"))
 
 
 # -- the commits, oldest first -----------------------------------------------------------------------------------------

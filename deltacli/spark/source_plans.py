@@ -43,7 +43,7 @@ from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_betwe
 from deltacli.storage.base import Place
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
-from deltacli.table.api_arguments import name_table
+from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_snapshot
 from deltacli.table.scan import ScanRequest

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
 from deltacli.core.progress import SILENT, Progress, Step
-from deltacli.core.units import summarize_names
+from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
 from deltacli.table.find_log import is_paimon_directory, nothing_at, table_directories

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import add_article
 from deltacli.delta.listing import HiddenNames, find_table_roots, kind_of_directories, partition_names
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY

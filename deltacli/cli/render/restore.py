@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.columns import Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
+from deltacli.core.times import format_moment
 from deltacli.core.typing import RecordBatch
-from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS
 from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan, changed_file_batches
 

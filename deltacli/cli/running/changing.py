@@ -23,7 +23,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals

@@ -12,7 +12,6 @@ from deltacli.cli.results import open_sink, require_target
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with, quote_word
 from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table
-from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -20,14 +19,6 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.findings import Baseline
     from deltacli.operations.validate.trend import Tally
     from deltacli.rules.framework.base import Finding, Rule, Severity
-
-FAIL_ON = Option("Lowest severity for exit code 1.", "error|warning|info", shows_default=True)
-BASELINE = Option("Accept the findings listed in this file.", "FILE")
-WRITE_BASELINE = Option("Write the current findings to a file for --baseline, and exit 0.", "FILE")
-MAX_FINDINGS = Option("Findings shown per rule and table; 0 shows all.", "N", shows_default=True)
-EXIT_ZERO = Option("Exit 0 even if there are findings.")
-BRIEF = Option("Show findings without values and fixes; one per line in a pipe.")
-
 
 _ALIKE = 0.8
 

@@ -32,7 +32,8 @@ from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, v
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.open_files import raise_open_file_limit
-from deltacli.core.units import format_size, plural, summarize_names
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
@@ -40,7 +41,7 @@ from deltacli.table.discover import find_tables, identity, is_pattern, note_back
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.running.run import Run
-    from deltacli.cli.usage import Meant
+    from deltacli.cli.usage_hints import Meant
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
@@ -339,7 +340,7 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
 def _meant_by(name: str) -> Meant | None:
     """Return the option whose value a name probably is."""
     from deltacli.cli.help_page import commands_with
-    from deltacli.cli.usage import Meant, for_extra
+    from deltacli.cli.usage_hints import Meant, for_extra
 
     arguments = invocation.arguments
     command = " ".join(path_of(arguments))

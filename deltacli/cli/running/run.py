@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
-from deltacli.cli.command_tree import TableFormat, path_of
+from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
-from deltacli.cli.options.declared import DEFAULT_ROWS
+from deltacli.cli.options.tables import DEFAULT_ROWS
 from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, Result, open_sink, write_sections
+from deltacli.cli.shared_options import TableFormat
 from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
 from deltacli.cli.terminal.term import (
     Style,
@@ -36,7 +37,9 @@ from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError
 from deltacli.core.long_steps import LongStepAdvisor
 from deltacli.core.machine import Clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.units import cut_middle, format_size, format_timestamp, plural, summarize_names
+from deltacli.core.texts import cut_middle, summarize_names
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import (
@@ -129,8 +132,6 @@ class Run:
     """The cluster that does the work; None: this process."""
     catalog: CatalogChoice | None = None
     """The catalog of tables `uc://…`; None: that of the environment."""
-    of_one_format: dict[str, str] = field(default_factory=dict)
-    """The given options that work on one format only, with the format."""
     confirmed: list[Result] = field(default_factory=list)
     """The plan that the user read on this screen and agreed to."""
     _written: list[Result] = field(default_factory=list)

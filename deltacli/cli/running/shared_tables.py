@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from glob import glob
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import path_in
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import argument
 from deltacli.cli.terminal.shell import again
 from deltacli.core.errors import UsageError
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.sharing.client.transport import Transport
     from deltacli.table.scan import Scan, ScanRequest
-
-SharedTableArgument = Annotated[str, argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE")]
-SharesArgument = Annotated[str, argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES")]
 
 
 def require_address(table: str) -> ShareAddress:

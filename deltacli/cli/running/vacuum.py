@@ -11,13 +11,11 @@ from deltacli.changing.file_totals import NO_FILES, FileTotals
 from deltacli.changing.outcome import OutcomeT
 from deltacli.changing.plan import PlanT
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import BranchOption, DryRunOption, YesOption
 from deltacli.cli.results import Outcome, Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import keep_retention, quote_table, quote_word
 from deltacli.core.errors import PaimonTable, PartlyDone, Refused
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
@@ -33,33 +31,17 @@ if TYPE_CHECKING:
 class VacuumOptions:
     """What the command does with the plan; of Paimon tables, which schemas it deletes."""
 
-    files: bool = option("List every file to delete; csv and ndjson always do.", default=False)
-    save_plan: str | None = option("Write the plan to a Parquet file; delete nothing.", "FILE", table_format=OF_DELTA)
-    apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
-    accept_copy: bool = option(
-        "With --apply, accept the plan of a table elsewhere of which this one is a copy with the same past.",
-        default=False,
-        table_format=OF_DELTA,
-    )
-    explain: str | None = option("Show why a file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
-    purge_older_ms: int | None = option(
-        "Only empty the quarantine of this table: delete copies older than this, such as 30d.",
-        "DURATION",
-        Kind.DURATION,
-        table_format=OF_DELTA,
-    )
-    schemas: bool = option(
-        "Delete schema files of a Paimon table that nothing needs.", default=False, table_format=OF_PAIMON
-    )
-    keep_last: int | None = option(
-        "Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]",
-        "K",
-        Kind.COUNT,
-        table_format=OF_PAIMON,
-    )
-    branch: BranchOption = None
-    dry_run: DryRunOption = False
-    yes: YesOption = False
+    files: bool = False
+    save_plan: str | None = None
+    apply: str | None = None
+    accept_copy: bool = False
+    explain: str | None = None
+    purge_older_ms: int | None = None
+    schemas: bool = False
+    keep_last: int | None = None
+    branch: str | None = None
+    dry_run: bool = False
+    yes: bool = False
 
 
 # -- a run of `vacuum` on a Delta table --------------------------------------------------------------------------------

@@ -94,12 +94,12 @@ class StepWork(NamedTuple):
 def attempt(work: StepWork) -> StepOutcome:
     """Carry out a step. No fault of a table ends the run, not even a bug."""
     try:
-        return execute_change(work)
+        return carry_out(work)
     except Exception as fault:  # noqa: BLE001  (recorded as exit code in report and journal)
         return StepOutcome.of_any(fault)
 
 
-def execute_change(work: StepWork) -> StepOutcome:
+def carry_out(work: StepWork) -> StepOutcome:
     """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
     opened = work.table()
     if work.kind not in model.UNCHANGING:
@@ -188,7 +188,7 @@ def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     settings = policy.steps["optimize"]
     assert isinstance(settings, model.OptimizePolicy)
     if settings.window is not None:
-        settings = replace(settings, time_budget_ms=settings.window.left_ms(table.clock()))
+        settings = replace(settings, time_budget_ms=settings.window.remaining_ms(table.clock()))
     change = Optimize(settings)
     plan = changing.plan_change(change, table)
     small, files = plan.small_files, len(plan.live.keys)
@@ -509,7 +509,7 @@ def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | Non
         )
 
     try:
-        return execute_change(StepWork(piece.name, piece.kind, piece.policy, table))
+        return carry_out(StepWork(piece.name, piece.kind, piece.policy, table))
     except ImportError:
         return None
     except Exception as fault:  # noqa: BLE001  (recorded as the outcome of the step)

@@ -25,8 +25,9 @@ from deltacli.changing.request_checks import require_possible, require_text
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.evolution import requests
@@ -169,7 +170,16 @@ def _violated(demand: Demand, found: FoundRows) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AlterationRequest:
-    """Changes to make in one commit, in this order: values or their JSON objects. `dry_run` only plans."""
+    """Changes of columns and of what describes a table, to make in one commit.
+
+    Attributes:
+        changes: The changes, in their order: JSON objects, or values of the classes of
+            `deltacli.delta.evolution.requests`.
+        enable: True to set `delta.enableTypeWidening` if a change of a type needs it.
+        upgrade_protocol: True to add missing features. Clients that do not support them lose access.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
+    """
 
     changes: Iterable[Change | JsonObject]
     enable: bool = option(

@@ -82,7 +82,18 @@ _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s`]+)\s+(.+?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """Which files become a table, and how their directories are read."""
+    """Which files become a table, and how their directories are read.
+
+    Attributes:
+        partition: The partition columns with their types, such as `day date, country string`. None: as the
+            directories name them.
+        schema: A file with the columns: a schema string, or a document that contains one.
+        like: A document of a snapshot, with columns, partitions and column mapping.
+        exclude: Patterns of paths of files that are left out.
+        time_zone: The zone of times in directory names that have none, for partition columns of type timestamp.
+        accept_unknowable: True to convert a table that has lost its log, although removed rows come back.
+        dry_run: True to plan only, and change nothing.
+    """
 
     partition: str | None = option(
         "Partition columns with their types, as 'day date, country string'.  [default: inferred]", "'COL TYPE, …'"

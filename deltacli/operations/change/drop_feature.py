@@ -28,8 +28,11 @@ from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.plan import PlanWithoutRefusals, WithTable
 from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import Refused, UsageError, command, parameter
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import Json, RecordBatch
-from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.evolution.draft import fields_within, uses_mapping
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free

@@ -15,8 +15,9 @@ from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import WithTableUri
 from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import DeltacliError, Refused, command
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_ranges, short_repr
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.row_ids import ENABLED

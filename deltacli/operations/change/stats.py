@@ -96,7 +96,17 @@ class ReadFrom(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StatsRequest:
-    """Which files get statistics of which columns, and from what. `where` is a condition on partition columns."""
+    """Which files get statistics of which columns, and from what.
+
+    Attributes:
+        where: A condition on partition columns. Files of other partitions keep their statistics.
+        columns: Columns that get statistics. Empty: those that the properties of the table choose.
+        missing: True to state the default: only files that lack statistics of a column. It excludes `all`.
+        all: True to replace wrong statistics of the other files, too.
+        read: What is read: `footers`, which do not have all bounds, or `rows`, which have.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
+    """
 
     where: str | None = option("Only files of partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
     columns: Sequence[str] = option(

@@ -19,8 +19,8 @@ from deltacli.changing.request_checks import require_possible
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts
@@ -47,7 +47,15 @@ _OF_CONSENT = ("alter.protocol-upgrade-needed", "widen.protocol-upgrade-needed",
 
 @dataclass(frozen=True, slots=True)
 class WidenRequest:
-    """The columns and their new types, in pairs, and what may be done for them."""
+    """Columns with their new types, and what may be done for them.
+
+    Attributes:
+        changes: Pairs of a column path and its new type.
+        enable: True to set `delta.enableTypeWidening` if it is not set.
+        upgrade_protocol: True to add missing features. Clients that do not support them lose access.
+        check_files: True to check the types in every data file first, and to refuse the change if one differs.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+    """
 
     changes: tuple[tuple[str, str], ...] = ()
     enable: bool = option("Set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA)

@@ -29,7 +29,8 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.request_fields import option, require_known_word
-from deltacli.core.units import plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,
@@ -56,7 +57,7 @@ from deltacli.table.ambiguous_files import (
     find_files_live_otherwise,
     find_reading_refusal,
 )
-from deltacli.table.api_arguments import optional_version
+from deltacli.table.api_arguments import require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
@@ -99,7 +100,20 @@ open files is 256.
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointRequest:
-    """A request for a checkpoint. `if_behind`: only after this many commits since the last checkpoint."""
+    """Which checkpoint to write, and when.
+
+    Attributes:
+        version: The version. None: the newest one.
+        layout: `classic`, `multi-part` or `v2`. None: as in the policy of the table.
+        parts: The number of files of a multi-part checkpoint.
+        rows_per_file: The number of actions per sidecar or part.
+        v2_top: The format of the main file of a V2 checkpoint: `json` or `parquet`.
+        stats: The columns of statistics: `json`, `struct`, `both`, or `keep` for those that the properties ask
+            for, or else the last checkpoint has.
+        if_behind: Write nothing unless this many commits were made since the last checkpoint.
+        force: True to write the checkpoint even if a complete one of this version and layout exists.
+        dry_run: True to plan only, and change nothing.
+    """
 
     version: int | None = None
     layout: str | None = option(
@@ -123,7 +137,7 @@ class CheckpointRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for a version that is no number, and for an unknown word."""
-        object.__setattr__(self, "version", optional_version(self.version, "version"))
+        object.__setattr__(self, "version", require_optional_version(self.version, "version"))
         for words, name in ((Layout, "layout"), (TopFile, "v2_top"), (StatsForm, "stats")):
             if getattr(self, name) is not None or words is not Layout:
                 require_known_word(getattr(self, name), name, words)

@@ -21,8 +21,9 @@ from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.progress import WeighedStep, weighed_step
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.delta.paths.spelling import key_text
@@ -107,7 +108,7 @@ class CopyResult:
                 "checksums": self.checksums,
             },
             "lag": (self.lag or plan.lag).as_json(),
-            "level": plan.request.level.value,
+            "level": str(plan.request.level),
             "verified": self.verified,
             "stateSha256": self.digest,
             "committedVersion": self.committed_version,
@@ -159,7 +160,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     if found:
         return CopyResult(plan, lag=plan.lag, differences=found)
     require_state(table.over(target), plan.last, plan.digest)
-    return CopyResult(plan, lag=plan.lag, verified=plan.request.level.value, digest=plan.digest)
+    return CopyResult(plan, lag=plan.lag, verified=str(plan.request.level), digest=plan.digest)
 
 
 class _Copied(NamedTuple):
@@ -214,7 +215,7 @@ class _Run:
         require_log(plan, self._target)
         result = self._execution.outcome
         copied = require_state(self._table.over(self._target), plan.last, plan.digest)
-        result.digest, result.verified = plan.digest, plan.request.level.value
+        result.digest, result.verified = plan.digest, str(plan.request.level)
         if note.own_id is not None:
             self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
             result.committed_version = self._commit_own_id(note.own_id, copied)
@@ -237,7 +238,7 @@ class _Run:
 
     def _require_equal(self, note: CopyNote) -> None:
         """Verify the data before the log names it, and note a difference."""
-        level = self._plan.request.level.value
+        level = str(self._plan.request.level)
         try:
             require_equal(self._plan, self._table, self._target)
         except errors.StorageFailed as fault:

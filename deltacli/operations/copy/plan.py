@@ -27,8 +27,10 @@ from deltacli.changing.lost_versions import describe_lost_versions
 from deltacli.changing.request_checks import require_possible
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.short_repr import short_repr
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import plural, short_repr, summarize_names
+from deltacli.core.units import plural
 from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.commit_content import CommitRequest

@@ -26,7 +26,8 @@ from deltacli.changing.plan import PlanWithoutRefusals
 from deltacli.changing.protocol_checks import require_derivable
 from deltacli.core import errors
 from deltacli.core.progress import report_weighed_items
-from deltacli.core.units import find_gaps, format_spans, name_ranges, short_repr
+from deltacli.core.ranges import find_gaps, format_spans, name_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.disputed_readings import DECISIONS, find_repeated_kinds
 from deltacli.delta.log.file_actions import file_key, reconcile_commit

@@ -28,19 +28,11 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
-from deltacli.core.units import (
-    DAY_MS,
-    duration_argument,
-    find_ranges,
-    format_duration,
-    format_ranges,
-    format_size,
-    format_timestamp,
-    name_ranges,
-    plural,
-    short_repr,
-)
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_timestamp
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
@@ -68,7 +60,7 @@ from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, v
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import checksum_of
-from deltacli.table.api_arguments import optional_count, version_number
+from deltacli.table.api_arguments import require_optional_count, require_version
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
@@ -101,8 +93,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRequest:
-    """A request for an expiry. `keep_versions` must remain reconstructable, whatever their age;
-    `allow_retention_below_ms` is the table's own retention, named to allow a shorter one.
+    """Which files of the log to delete.
+
+    Attributes:
+        retention_ms: Commits that are older, in milliseconds, are not kept. None: the retention of the table's
+            property, or 30 days.
+        keep_versions: Versions that remain readable, whatever their age.
+        allow_retention_below_ms: The table's own retention, to allow a shorter one.
+        protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still need
+            is kept.
+        ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not protected
+            if it is behind. None: every matching query is protected.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
+        dry_run: True to plan only, and change nothing.
     """
 
     retention_ms: int | None = option(
@@ -131,9 +134,11 @@ class ExpiryRequest:
         settled = {
             "protect_streams": tuple(self.protect_streams),
             "allow_stream_loss": tuple(self.allow_stream_loss),
-            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
-            "retention_ms": optional_count(self.retention_ms, "retention_ms"),
-            "allow_retention_below_ms": optional_count(self.allow_retention_below_ms, "allow_retention_below_ms"),
+            "keep_versions": tuple(require_version(version, "keep_versions") for version in self.keep_versions),
+            "retention_ms": require_optional_count(self.retention_ms, "retention_ms"),
+            "allow_retention_below_ms": require_optional_count(
+                self.allow_retention_below_ms, "allow_retention_below_ms"
+            ),
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)

@@ -19,7 +19,10 @@ from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
 from deltacli.core import errors
 from deltacli.core.progress import report_items, weighed_step
-from deltacli.core.units import format_ranges, format_timestamp, name_ranges, plural, short_repr
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
 from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside

@@ -37,7 +37,10 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.progress import Progress, report_items, weighed_step
-from deltacli.core.units import format_ranges, format_timestamp, name_ranges, plural, short_repr
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.segment import (
     BACKUP_LIST,

@@ -34,8 +34,9 @@ from deltacli.core.errors import (
     command,
 )
 from deltacli.core.progress import weighed_step
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.paths.spelling import decode
 from deltacli.operations.optimize.plan import (

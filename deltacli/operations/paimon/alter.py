@@ -26,8 +26,8 @@ from deltacli.changing.request_checks import require_text
 from deltacli.changing.views import STALE_VIEW, find_stale_paimon_views
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import short_repr
 from deltacli.engine.base import Engine
 from deltacli.operations.paimon.new_schemas import require_engine_support, require_valid_schema
 from deltacli.operations.paimon.table_files import (

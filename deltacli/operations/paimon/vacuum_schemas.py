@@ -29,13 +29,16 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import duration_argument, format_duration, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import duration_argument, format_duration, format_ranges, format_timestamp, plural, short_repr
+from deltacli.core.units import plural
 from deltacli.operations.paimon import table_files
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.snapshots import MAIN_BRANCH, SCHEMA_DIRECTORY, SCHEMA_PREFIX, branch_root, number_of, schema_path
 from deltacli.storage import Deleted, Failed, FileStat, Missing, ReadStorage
-from deltacli.table.api_arguments import count_number
+from deltacli.table.api_arguments import require_count
 from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
@@ -104,8 +107,8 @@ class SchemaVacuumRequest(NamedTuple):
         cls, branch: str | None, retention_ms: int | None, allow_below_ms: int | None, keep_last: int | None
     ) -> SchemaVacuumRequest:
         """Return the request of a caller; None: the default. Raises UsageError for negative numbers."""
-        kept = DEFAULT_KEEP_LAST if keep_last is None else count_number(keep_last, "keep_last")
-        retention = DEFAULT_RETENTION_MS if retention_ms is None else count_number(retention_ms, "retention_ms")
+        kept = DEFAULT_KEEP_LAST if keep_last is None else require_count(keep_last, "keep_last")
+        retention = DEFAULT_RETENTION_MS if retention_ms is None else require_count(retention_ms, "retention_ms")
         return cls(branch or MAIN_BRANCH, retention, allow_below_ms, kept)
 
 

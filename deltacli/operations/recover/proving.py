@@ -27,8 +27,9 @@ from deltacli.changing.proofs import (
     TableWithoutLog,
 )
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
+from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import name_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import Action, read_actions

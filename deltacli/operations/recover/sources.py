@@ -451,7 +451,7 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
     if storage.kind_of("") is not PathKind.DIRECTORY:
         facts = {"looked for": storage.uri}
         missing = Unreadable(f"there is no directory {name}", code="recover.source-missing", facts=facts)
-        missing.written = name
+        missing.wrong_word = name
         raise missing
     return CopySource(name, storage)
 

@@ -23,8 +23,9 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.progress import weighed_step
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.log.log_copy import StoredFile, digest, find_table_id, list_whole_log, log_location, versioned

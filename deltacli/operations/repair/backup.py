@@ -27,7 +27,9 @@ from deltacli.core.errors import (
     VersionAbsent,
     command,
 )
-from deltacli.core.units import format_ranges, format_timestamp, name_ranges, plural
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,

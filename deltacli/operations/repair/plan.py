@@ -26,8 +26,9 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import require_fraction, short_repr
+from deltacli.core.units import require_fraction
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import Place
 from deltacli.operations.recover.plan import ACCEPT_COMMITS, accepted_versions
@@ -36,7 +37,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed, is_address_of
 from deltacli.storage.local_write import replacement
-from deltacli.table.api_arguments import version_number
+from deltacli.table.api_arguments import require_version
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
@@ -57,12 +58,21 @@ IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
 class RepairRequest:
     """Which findings of a validation to act on, and what is allowed.
 
-    `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_commits` are versions
-    that a copy may bring although nothing proves that they are of this table. `accept_empty_commits` are versions whose
-    commit has 0 bytes and is written as one that changed nothing. `accept_loss` allows steps that
-    give up rows, `max_missing` is the share of the live files above which none of these is made. `allow_in_use` allows
-    steps that commit or replace files although others committed lately (`IN_USE`). `quarantine` is a directory outside
-    of all tables for the backup, and for rows of damaged files that can still be read.
+    Attributes:
+        level: The level of the validation whose findings are repaired: `log`, `storage`, `footers` or `data`.
+        select: Globs over the ids of rules to act on. Empty: all rules.
+        sources: Where lost files are looked for: `versions` (what the store keeps of deleted objects), and
+            paths or URIs of copies of the table.
+        accept_commits: Versions that a copy may bring although nothing proves that they are of this table.
+        accept_empty_commits: Versions whose commit has 0 bytes, to write as versions that changed nothing.
+        accept_loss: True to allow steps that give up rows which no source has.
+        partition_values: Partition values that neither the log nor the path of a file has, as `COL=VALUE` or,
+            for paths that match, `COL=VALUE @ GLOB`.
+        allow_in_use: True to repair a table that others committed to lately.
+        max_missing: The share of the live files above which no file is given up.
+        quarantine: A directory outside of all tables for the backup, and for readable rows of damaged files.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     level: str = option(
@@ -123,7 +133,7 @@ class RepairRequest:
             object.__setattr__(self, name, tuple(value))
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
         name = parameter("repair.accept_empty_commits")
-        accepted = tuple(version_number(version, name) for version in self.accept_empty_commits)
+        accepted = tuple(require_version(version, name) for version in self.accept_empty_commits)
         object.__setattr__(self, "accept_empty_commits", accepted)
         require_fraction(self.max_missing, parameter("repair.max_missing"))
 

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from deltacli.changing.commit_sender import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, JsonObject
-from deltacli.core.units import add_article
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.commit_content import Slot, encode_line, encoded_files

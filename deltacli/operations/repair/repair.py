@@ -29,7 +29,8 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.units import format_size, plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, versioned

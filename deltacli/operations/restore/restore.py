@@ -32,8 +32,10 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_size, format_timestamp, plural, short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
@@ -58,7 +60,7 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.operations.restore.spellings import find_spelling_refusals
 from deltacli.rules.framework.repairs import may_keep
-from deltacli.table.api_arguments import moment_ms, version_number
+from deltacli.table.api_arguments import require_timestamp_ms, require_version
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, Mask, PartitionCondition, chosen_actions, marked_actions, removes_of
 from deltacli.table.rebuild import find_snapshot, read_snapshot
@@ -78,11 +80,20 @@ EXECUTING = frozenset({"commit_metadata"})
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreRequest:
-    """The version to restore: its number, or a time at which it was the newest, as for `Table.snapshot`.
+    """The version to restore, and where files that it needs are looked for.
 
-    `where` is a condition on partition columns. `sources` are where files are looked for that are missing or damaged,
-    as for an undelete. With `trust_listing` no footer of a data file is read, with `allow_removals` files of a table
-    with `delta.appendOnly` are removed.
+    Attributes:
+        version: The version to restore.
+        timestamp: Instead of `version`: the version that was the newest one at this time, a datetime with its
+            time zone, or a date, which is midnight UTC.
+        timestamp_ms: The same in epoch milliseconds.
+        where: A condition on partition columns. Only matching partitions are restored; schema and properties
+            stay.
+        sources: Where missing or damaged files are looked for, as by `undelete`.
+        trust_listing: True to compare only the sizes of files that come back, not their footers.
+        allow_removals: True to remove files of a table with `delta.appendOnly`, too.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     version: int | None = None
@@ -115,10 +126,10 @@ class RestoreRequest:
                 facts={"expected": f"{names.replace(' and ', ' or ')}"},
                 hint=None if given else command("history"),
             )
-        if self.version is not None and version_number(self.version, "version") < 0:
+        if self.version is not None and require_version(self.version, "version") < 0:
             raise UsageError(f"{parameter('restore.version')} {self.version} is negative")
         if self.timestamp is not None:
-            object.__setattr__(self, "timestamp_ms", moment_ms(self.timestamp, "timestamp"))
+            object.__setattr__(self, "timestamp_ms", require_timestamp_ms(self.timestamp, "timestamp"))
             object.__setattr__(self, "timestamp", None)
 
 

@@ -13,16 +13,7 @@ import pyarrow.compute as pc
 
 from deltacli.changing.file_totals import NO_FILES, FileTotals
 from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
-from deltacli.core.errors import (
-    DeltacliError,
-    Refusal,
-    Refused,
-    UsageError,
-    command,
-    parameter,
-    require_path,
-    suggest_parameters,
-)
+from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
     ALLOW_STREAM_LOSS,
@@ -34,11 +25,15 @@ from deltacli.core.request_fields import (
     require_known_word,
     shared,
 )
-from deltacli.core.units import format_duration, format_size, format_timestamp, parse_size, plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.texts import require_path
+from deltacli.core.times import format_duration, format_timestamp
+from deltacli.core.units import format_size, parse_size, plural
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.table.api_arguments import name_table, version_number
+from deltacli.table.api_arguments import require_at_least, require_version
+from deltacli.table.api_errors import name_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -87,11 +82,33 @@ class DeletionLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class VacuumRequest:
-    """What to delete and how. Durations are milliseconds; None: the table's own, what the store prefers, or no limit.
+    """Which files to delete, and how.
 
-    `allow_retention_below_ms` is the table's own retention, named to allow a shorter one. At most one of `prefix` (a
-    directory below the table) and `where` (a condition on partition columns) is given. `inventory` is the path or URI
-    of a listing made by the store. `log_entries`: START and END are committed, with the keys of `commit_metadata`.
+    Attributes:
+        retention_ms: Files that have been unneeded for longer, in milliseconds, are deleted. None: the
+            retention of the table's property, or 7 days.
+        allow_retention_below_ms: The table's own retention, to allow a shorter one.
+        mode: Where candidates come from: `full` lists the table, `lite` reads the removed files of the log.
+        prefix: Delete only below this directory of the table. It excludes `where`.
+        where: A condition on partition columns. Delete only in matching partitions.
+        keep_versions: Versions whose files are kept, whatever their age.
+        protect_from: Paths or URIs of other tables, such as shallow clones, whose files are kept.
+        protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still need
+            is kept.
+        ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not protected
+            if it is behind. None: every matching query is protected.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
+        inventory: Path or URI of a list of files that the store made, to use instead of a listing.
+        max_delete: The share of the table, such as `50%`, or the size above which nothing is deleted.
+        quarantine: A directory outside of all tables that gets a copy of each file before it is deleted.
+        include_foreign: True to delete unrecognized files that are older than the retention, too.
+        skip_nested_tables: True to skip directories that are tables of their own. False refuses the vacuum.
+        log_entries: False to not commit VACUUM START and VACUUM END.
+        threads: The number of threads that delete. None: what the store allows.
+        rate: The largest number of files to delete per second. None: no limit.
+        commit_metadata: Keys to add to the commitInfo of VACUUM START and VACUUM END. `userMetadata` sets the
+            field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     retention_ms: int | None = option(
@@ -99,7 +116,6 @@ class VacuumRequest:
         f"[default: {DELETED_FILE_RETENTION}, else {format_duration(DEFAULT_DELETED_FILE_RETENTION_MS)}]",
         "DURATION",
         Kind.DURATION,
-        policy="Age up to which files are kept; without it the table's own property.",
     )
     allow_retention_below_ms: int | None = option(
         "Allow a retention below the table's own, whose value is given here, such as 168h.", "DURATION", Kind.DURATION
@@ -108,7 +124,6 @@ class VacuumRequest:
         "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
         default=Mode.FULL,
         choices=Mode,
-        policy="Source of candidates: a listing, or the log only.",
     )
     prefix: str | None = option("Delete only below this directory of the table.", "P")
     where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "CONDITION", Kind.TEXT)
@@ -120,7 +135,6 @@ class VacuumRequest:
         "OTHER",
         Kind.TEXTS,
         default=(),
-        policy="Tables, such as shallow clones, whose files are kept: URIs.",
     )
     protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
     ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
@@ -133,13 +147,11 @@ class VacuumRequest:
         "N%|SIZE",
         Kind.LIMIT,
         default="50%",
-        policy="Refuse a plan that would delete more.",
     )
     quarantine: str | None = option(
         "Copy each file to this directory outside of all tables before it is deleted.",
         "DIRECTORY|URI",
         Kind.TEXT,
-        policy="Directory or URI outside of all tables that gets a copy of each file before it is deleted.",
     )
     include_foreign: bool = option("Also delete unrecognized files that are older than the retention.", default=False)
     skip_nested_tables: bool = option(
@@ -154,6 +166,7 @@ class VacuumRequest:
     def __post_init__(self) -> None:
         """Bring the texts to one form. Raises UsageError, also for fields that exclude each other."""
         require_known_word(self.mode, "mode", Mode)
+        require_at_least(1, self.threads, "threads")
         if self.quarantine is not None and not self.quarantine.strip():
             raise UsageError(f"{parameter('vacuum.quarantine')} is empty")
         if self.prefix is not None and self.where is not None:
@@ -177,7 +190,7 @@ class VacuumRequest:
         settled = {
             "mode": Mode(self.mode),
             "prefix": None if self.prefix is None else _directory(self.prefix),
-            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
+            "keep_versions": tuple(require_version(version, "keep_versions") for version in self.keep_versions),
             "protect_from": tuple(self.protect_from),
             "protect_streams": tuple(self.protect_streams),
             "allow_stream_loss": tuple(self.allow_stream_loss),

@@ -27,19 +27,11 @@ from deltacli.changing.protocol_checks import require_committable
 from deltacli.changing.rechecks import build_storable_basis, hash_base_commit
 from deltacli.changing.views import read_paths_in_manifests
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
+from deltacli.core.ranges import find_gaps, format_spans
+from deltacli.core.texts import add_article
+from deltacli.core.times import CLOCK_SKEW_MS, DAY_MS, duration_argument, format_duration, format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import (
-    CLOCK_SKEW_MS,
-    DAY_MS,
-    add_article,
-    duration_argument,
-    find_gaps,
-    format_duration,
-    format_size,
-    format_spans,
-    format_timestamp,
-    plural,
-)
+from deltacli.core.units import format_size, plural
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance, Hint
 from deltacli.delta.log.state import (

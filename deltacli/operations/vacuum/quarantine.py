@@ -26,8 +26,10 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp, plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.copies import (
     MANIFEST,

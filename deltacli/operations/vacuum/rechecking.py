@@ -16,8 +16,10 @@ from deltacli.changing.basis import Basis, OwnCommit, hash_log_file, identify_co
 from deltacli.changing.protocol_checks import require_committable
 from deltacli.changing.rechecks import require_same_base_commit, require_same_log, require_valid_clock
 from deltacli.core.errors import Refused, command, parameter, suggest_parameters
+from deltacli.core.ranges import find_gaps, format_spans
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import find_gaps, format_duration, format_spans, format_timestamp, plural
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.paths.keys import PathKeys, binary_paths

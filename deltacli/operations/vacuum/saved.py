@@ -30,8 +30,10 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.memory import raise_if_out_of_memory
+from deltacli.core.ranges import find_gaps, find_ranges
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import find_gaps, find_ranges, format_timestamp, plural
+from deltacli.core.units import plural
 from deltacli.delta.encoding.digests import sha256_rows
 from deltacli.operations.vacuum.plan import (
     Kept,

@@ -37,7 +37,7 @@ from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode
 from deltacli.sharing.pulling.sources import DirectoryVersion, Share, UrlVersion, version_of
 from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_place, writing_faults
-from deltacli.table.api_arguments import name_table
+from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan import ScanRequest
 from deltacli.table.version import Snapshot
@@ -482,7 +482,7 @@ class Pull:
         """Commit the difference; after another writer, compare again with what it has left."""
         try:
             done = execution.commit(
-                _request, plan_again=self._again, recheck=lambda: _require_there(execution.plan), needs_clock=True
+                _request, plan_again=self._again, recheck=lambda: _require_present(execution.plan), needs_clock=True
             )
         except (errors.ConflictLost, errors.OutcomeUnknown, errors.Refused) as fault:
             name_table(fault, execution.plan.target.directory)
@@ -521,7 +521,7 @@ def _is_as_pulled(snapshot: Snapshot) -> bool:
     return False
 
 
-def _require_there(plan: PullPlan) -> bool:
+def _require_present(plan: PullPlan) -> bool:
     """Return True. Raises PullRefused where files of the version are gone, which is looked at after a minute."""
     if plan.shared is not None and plan.basis.table.machine.monotonic() - plan.compared_at > MAX_FILE_CHECK_AGE_SECONDS:
         directory = plan.target.directory

@@ -4,32 +4,62 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
-from deltacli.cli.command_tree import HERE
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
+from deltacli.cli.options.streams import CheckpointsOption
+from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
-from deltacli.core.request_fields import option
 from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
 
-EXIT_CODES = (0, 1, 2, 3, 7, 70)
+app = typer.Typer(add_completion=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DoctorOptions:
     """What the command reads and writes besides the table."""
 
-    html: str | None = option("Also write a page with plots of the table, which loads nothing else.", "FILE")
-    prices_file: str | None = option(
-        "Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]", "FILE", spelled="--prices"
-    )
-    check: bool = option("Exit with 1 if there is advice.", default=False)
-    checkpoints: CheckpointsOption = None
+    html: str | None = None
+    prices_file: str | None = None
+    check: bool = False
+    checkpoints: list[str] | None = None
 
 
-def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRequest, how: DoctorOptions) -> None:
+@app.command(
+    "table",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(findings="with --check: there is advice", unreadable=True, storage=True),
+)
+def doctor_table(
+    context: typer.Context,
+    table: TableHereArgument = ".",
+    *,
+    no_listing: Annotated[
+        bool, typer.Option("--no-listing", help="Do not list the files of the table: no advice on unreferenced files.")
+    ] = False,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write a page with plots of the table, which loads nothing else."
+        ),
+    ] = None,
+    prices_file: Annotated[
+        str | None,
+        typer.Option(
+            "--prices",
+            metavar="FILE",
+            help="Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]",
+        ),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if there is advice.")] = False,
+    checkpoints: CheckpointsOption = None,
+) -> None:
     """Give advice on a table, with its numbers before and after.
 
     \b
@@ -53,6 +83,9 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
       deltacli doctor table ./tbl --format markdown  # for a pull request
       deltacli doctor table ./tbl --check -q  # exit 1 if there is advice
     """
+    run: Run = context.obj
+    request = DoctorRequest(listing=not no_listing)
+    how = DoctorOptions(html=html, prices_file=prices_file, check=check, checkpoints=checkpoints)
     from deltacli.cli.render.doctor import table_result
     from deltacli.operations.doctor.table import examine_table
 

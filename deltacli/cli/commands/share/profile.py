@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import ProfileArgument, TimestampOption, VersionOption, parse_moment_of
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
+from deltacli.cli.options.tables import TimestampOption, VersionOption
 from deltacli.cli.running.run import Run
-from deltacli.cli.running.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
+from deltacli.cli.running.shared_tables import open_shared, open_shares
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import EXIT_FINDINGS
 
-EXIT_CODES = {"check": (0, 1, 2, 7, 70), "ls": (0, 2, 3, 7, 70), "schema": (0, 2, 3, 7, 70), "show": (0, 1, 2, 7, 70)}
+app = typer.Typer(add_completion=False)
 
 
-def share_profile_show(run: Run, profile: ProfileArgument) -> None:
+@app.command("show", cls=SharedOptionsCommand, epilog=exit_codes(storage=True))
+def share_profile_show(
+    context: typer.Context,
+    profile: ProfileArgument,
+) -> None:
     """Show the endpoint and the expiry of a profile file, and never its secrets.
 
     \b
@@ -22,6 +32,7 @@ def share_profile_show(run: Run, profile: ProfileArgument) -> None:
       deltacli share profile show acme.share
       deltacli share profile show acme.share --json
     """
+    run: Run = context.obj
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
@@ -29,7 +40,11 @@ def share_profile_show(run: Run, profile: ProfileArgument) -> None:
     run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
 
 
-def share_profile_check(run: Run, profile: ProfileArgument) -> None:
+@app.command("check", cls=SharedOptionsCommand, epilog=exit_codes(findings="the profile has a problem", storage=True))
+def share_profile_check(
+    context: typer.Context,
+    profile: ProfileArgument,
+) -> None:
     """Check a profile file: form, checksum of the token, expiry, permissions.
 
     \b
@@ -41,6 +56,7 @@ def share_profile_check(run: Run, profile: ProfileArgument) -> None:
       deltacli share profile check acme.share
       deltacli share profile check acme.share -q || echo "ask for a new profile"
     """
+    run: Run = context.obj
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
@@ -54,7 +70,11 @@ def share_profile_check(run: Run, profile: ProfileArgument) -> None:
 # -- what a profile gives access to ------------------------------------------------------------------------------------
 
 
-def share_ls(run: Run, shares: SharesArgument) -> None:
+@app.command("ls", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
+def share_ls(
+    context: typer.Context,
+    shares: SharesArgument,
+) -> None:
     """List the shares, schemas and tables that a profile gives access to.
 
     \b
@@ -63,6 +83,7 @@ def share_ls(run: Run, shares: SharesArgument) -> None:
       deltacli share ls acme.share#sales
       deltacli share ls acme.share#sales.main --format csv
     """
+    run: Run = context.obj
     from deltacli.cli.render.sharing import listing_result
     from deltacli.sharing.client.addresses import split_profile
     from deltacli.sharing.client.table_requests import list_entries
@@ -75,8 +96,13 @@ def share_ls(run: Run, shares: SharesArgument) -> None:
         run.say_next(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
 
 
+@app.command("schema", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
 def share_schema(
-    run: Run, table: SharedTableArgument, version: VersionOption = None, timestamp: TimestampOption = None
+    context: typer.Context,
+    table: SharedTableArgument,
+    *,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
 ) -> None:
     """Show the schema of a shared table, as a tree.
 
@@ -89,6 +115,7 @@ def share_schema(
       deltacli share schema acme.share#sales.main.orders
       deltacli share schema acme.share#sales.main.orders --json
     """
+    run: Run = context.obj
     from deltacli.cli.render.schemas.tree import SchemaResult
     from deltacli.sharing.client.share_storage import ShareStorage
 

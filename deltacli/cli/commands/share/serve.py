@@ -11,56 +11,82 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import SHARES, argument
-from deltacli.cli.results import TableFormat
+import typer
+
+from deltacli.cli.command_classes import TextCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.share import SHARES
+from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.running.run import Run, note_staged
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
-from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
     from deltacli.sharing.server.services import Overrides
     from deltacli.sharing.server.serving import MakeService, Sockets
 
-EXIT_CODES = (0, 2, 3, 7, 70)
-FORMATS = TableFormat
+app = typer.Typer(add_completion=False)
+
 
 _LOOPBACK = "127.0.0.1"
 _MOST_NAMED = 10
 
 
-DirectoriesArgument = Annotated[
-    list[str] | None, argument("Local tables, or directories of tables, to try it out.", "DIRECTORY...")
-]
-ConfigOption = Annotated[str | None, Option(f"Configuration; {SHARES} by default.", "FILE", spelled="-c --config")]
-HostOption = Annotated[str | None, Option("Address to listen on.  [default: that of FILE]", "HOST")]
-PortOption = Annotated[
-    int | None, Option("Port to listen on; 0: any free one.  [default: that of FILE, with DIRECTORY 0]", "N")
-]
-AdminPortOption = Annotated[int | None, Option("Port of /metrics, /healthz, /readyz.", "N")]
-WorkersOption = Annotated[int, Option("Number of processes that answer requests.", "N", shows_default=True)]
-BehindProxyOption = Annotated[bool, Option("Accept plain HTTP from a reverse proxy, which has the certificate.")]
-ProfileOption = Annotated[
-    str | None, Option("With DIRECTORY: write the profile there, readable by you only, instead of stdout.", "FILE")
-]
-
-
+@app.command("serve", cls=TextCommand, epilog=exit_codes(unreadable=True, storage=True))
 def share_serve(
-    run: Run,
-    directories: DirectoriesArgument = None,
-    config: ConfigOption = None,
-    host: HostOption = None,
-    port: PortOption = None,
-    admin_port: AdminPortOption = None,
-    workers: WorkersOption = 1,
-    behind_proxy: BehindProxyOption = False,
-    profile: ProfileOption = None,
+    context: typer.Context,
+    directories: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DIRECTORY...", help="Local tables, or directories of tables, to try it out."),
+    ] = None,
+    *,
+    config: Annotated[
+        str | None, typer.Option("-c", "--config", metavar="FILE", help="Configuration; shares.yaml by default.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="HOST", help="Address to listen on.  [default: that of FILE]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Port to listen on; 0: any free one.  [default: that of FILE, with DIRECTORY 0]",
+        ),
+    ] = None,
+    admin_port: Annotated[
+        int | None,
+        typer.Option(
+            "--admin-port", metavar="N", parser=parse_whole_number, help="Port of /metrics, /healthz, /readyz."
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Number of processes that answer requests.  [default: 1]",
+        ),
+    ] = 1,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Accept plain HTTP from a reverse proxy, which has the certificate.")
+    ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="FILE",
+            help="With DIRECTORY: write the profile there, readable by you only, instead of stdout.",
+        ),
+    ] = None,
 ) -> None:
     """Serve tables to Delta Sharing clients.
 
@@ -86,6 +112,7 @@ def share_serve(
       deltacli share serve ./warehouse --port 8080 --profile my.share
       deltacli share serve --config shares.yaml --workers 4 --admin-port 9090
     """
+    run: Run = context.obj
     from deltacli.sharing.server.serving import require_server
 
     require_server()

@@ -6,32 +6,49 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options import declared
+from deltacli.cli.options.share import (
+    ConfigurationOption,
+    ExpiresOption,
+    ListedRecipientArgument,
+    NewProfileOption,
+    RecipientArgument,
+    parse_lifetime,
+    read_shares,
+    recipients_file_of,
+)
+from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.results import require_directory, require_target
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quote_word
 from deltacli.core.errors import UsageError
-from deltacli.core.units import format_duration, parse_duration, plural
+from deltacli.core.times import format_duration, parse_duration
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
 
     Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
-EXIT_CODES = (0, 2, 4, 7, 70)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("create", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_create(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    expires: declared.ExpiresOption = declared.DEFAULT_LIFETIME,
-    profile: declared.ProfileOption = None,
-    config: declared.ConfigurationOption = declared.SHARES,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    *,
+    expires: ExpiresOption = "90d",
+    profile: NewProfileOption = None,
+    config: ConfigurationOption = "shares.yaml",
 ) -> None:
     """Create a token for a recipient, and show it once.
 
@@ -46,11 +63,12 @@ def share_token_create(
       deltacli share token create acme --profile acme.share
       deltacli share token create acme --expires 12h
     """
+    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import add_token
 
-    configuration = declared.read_shares(config)
+    configuration = read_shares(config)
     now_ms = run.clock()
-    expires_ms = declared.parse_lifetime(expires, now_ms)
+    expires_ms = parse_lifetime(expires, now_ms)
     _create(
         run,
         configuration,
@@ -61,8 +79,12 @@ def share_token_create(
     )
 
 
+@app.command("list", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_list(
-    run: Run, recipient: declared.OneRecipientArgument = None, config: declared.ConfigurationOption = declared.SHARES
+    context: typer.Context,
+    recipient: ListedRecipientArgument = None,
+    *,
+    config: ConfigurationOption = "shares.yaml",
 ) -> None:
     """List tokens by their ids, with their state and expiry.
 
@@ -71,21 +93,26 @@ def share_token_list(
       deltacli share token list
       deltacli share token list acme --format csv
     """
+    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
-    file = declared.recipients_file_of(declared.read_shares(config))
+    file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
 
 
+@app.command("revoke", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_revoke(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    tokens: declared.TokensArgument = None,
-    all_tokens: declared.AllTokensOption = False,
-    config: declared.ConfigurationOption = declared.SHARES,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    tokens: Annotated[
+        list[str] | None, typer.Argument(metavar="TOKEN...", help="Ids of tokens, from share token list.")
+    ] = None,
+    *,
+    all_tokens: Annotated[bool, typer.Option("--all", help="Revoke all tokens of the recipient.")] = False,
+    config: ConfigurationOption = "shares.yaml",
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Revoke tokens of a recipient.
 
@@ -99,6 +126,7 @@ def share_token_revoke(
       deltacli share token revoke acme t1a2b3c4d --yes
       deltacli share token revoke acme --all --dry-run
     """
+    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import (
         Recipients,
         change_recipients,
@@ -109,7 +137,7 @@ def share_token_revoke(
 
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
-    file = declared.recipients_file_of(declared.read_shares(config))
+    file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     ids = tuple(tokens or ())
 
@@ -125,15 +153,22 @@ def share_token_revoke(
         _show(run, file, revoked, "revoke", dry_run=False)
 
 
+@app.command("rotate", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_rotate(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    overlap: declared.OverlapOption = declared.DEFAULT_OVERLAP,
-    expires: declared.ExpiresOption = declared.DEFAULT_LIFETIME,
-    profile: declared.ProfileOption = None,
-    config: declared.ConfigurationOption = declared.SHARES,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    *,
+    overlap: Annotated[
+        str,
+        typer.Option(
+            "--overlap", metavar="DURATION", help="How long the old tokens stay valid; 0s revokes them.  [default: 24h]"
+        ),
+    ] = "24h",
+    expires: ExpiresOption = "90d",
+    profile: NewProfileOption = None,
+    config: ConfigurationOption = "shares.yaml",
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Replace the tokens of a recipient by a new one.
 
@@ -147,12 +182,13 @@ def share_token_rotate(
       deltacli share token rotate acme --profile new.share --yes
       deltacli share token rotate acme --overlap 0s --yes
     """
+    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import Recipients, find_recipient, read_recipients, rotate_tokens
 
-    configuration = declared.read_shares(config)
-    file = declared.recipients_file_of(configuration)
+    configuration = read_shares(config)
+    file = recipients_file_of(configuration)
     now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")
-    expires_ms = declared.parse_lifetime(expires, now_ms)
+    expires_ms = parse_lifetime(expires, now_ms)
     found = find_recipient(read_recipients(file), recipient)
 
     def change(known: Recipients) -> tuple[Recipients, CreatedToken]:
@@ -173,7 +209,7 @@ def _create(
     from deltacli.cli.render.sharing import tokens_result
     from deltacli.sharing.configuration.recipients import change_recipients
 
-    file = declared.recipients_file_of(configuration)
+    file = recipients_file_of(configuration)
     created: dict[str, CreatedToken] = {}
 
     def change(known: Recipients) -> Recipients:
