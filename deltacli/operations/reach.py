@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
@@ -501,8 +501,8 @@ class Cleanup(NamedTuple):
 
     log_retention_ms: int
     file_retention_ms: int
-    log: Amount | None
-    files: Amount | None
+    log: FileTotals | None
+    files: FileTotals | None
     lost: tuple[int, ...]
     notes: tuple[str, ...]
 
@@ -724,7 +724,7 @@ def _cleanup(
             snapshot=snapshot,
         )
         notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
-        log = Amount(len(expiry.files), expiry.size_bytes)
+        log = FileTotals(len(expiry.files), expiry.size_bytes)
         lost |= readable & set(expiry.lost_versions)
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"log expire is not possible: {fault.reason}")
@@ -736,7 +736,7 @@ def _cleanup(
             walk=walk,
         )
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
-        files = Amount(vacuum.files, vacuum.size_bytes)
+        files = FileTotals(vacuum.files, vacuum.size_bytes)
         lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"vacuum is not possible: {fault.reason}")

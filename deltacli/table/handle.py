@@ -90,7 +90,7 @@ class TableHandle:
         return self.stores.storage
 
     def writable(self) -> Storage:
-        """Return the store of the table, to be written. A change takes that of its gate, which has looked again."""
+        """Return the store of the table, to be written. A change takes that of its `ChangeExecution`."""
         return self.stores.storage
 
     @property

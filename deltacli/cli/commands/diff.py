@@ -35,7 +35,7 @@ from deltacli.table.api_errors import errors_about
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.table.version import Snapshot
 
 app = typer.Typer(add_completion=False)
@@ -165,12 +165,12 @@ def _files(found: TableDiff) -> Iterator[str]:
         yield f"{format_count(before.files)} -> {format_count(after.files)}"
 
 
-def _amount(amount: Amount, what: str) -> str:
+def _amount(amount: FileTotals, what: str) -> str:
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
     return f"{plural(amount.files, 'file')} {what}, {format_size(amount.size_bytes)}, {rows}"
 
 
-def _rows(before: Amount, after: Amount) -> Sequence[str]:
+def _rows(before: FileTotals, after: FileTotals) -> Sequence[str]:
     if before.rows is None or after.rows is None:
         return ["unknown: files without a record count"]
     if before.rows == after.rows:

@@ -24,7 +24,7 @@ from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.optimize.request import OptimizeRequest
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.running.changing import Mode
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
@@ -227,10 +227,10 @@ def _unreadable(plan: OptimizePlan) -> dict[str, str]:
     return {"unreadable": count, **({} if plan.way_out is None else {"first": plan.way_out})}
 
 
-def _deed(plan: OptimizePlan) -> tuple[str, Amount]:
-    from deltacli.changing.plan import Amount
+def _deed(plan: OptimizePlan) -> tuple[str, FileTotals]:
+    from deltacli.changing.file_totals import FileTotals
 
-    return _verb(plan), Amount(plan.selection.files, plan.selection.size_bytes)
+    return _verb(plan), FileTotals(plan.selection.files, plan.selection.size_bytes)
 
 
 def _verb(plan: OptimizePlan) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.streams import CheckpointsOption
@@ -144,7 +144,7 @@ def _cleanup(found: Cleanup) -> Iterator[str]:
     yield from found.notes
 
 
-def _amount(amount: Amount | None, retention_ms: int) -> str:
+def _amount(amount: FileTotals | None, retention_ms: int) -> str:
     kept = f"(keeps {format_duration(retention_ms)})"
     if amount is None:
         return f"unknown {kept}"

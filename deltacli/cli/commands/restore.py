@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import parse_moment_of
@@ -166,7 +166,7 @@ def _question(plan: RestorePlan) -> str:
     )
 
 
-def _amount(amount: Amount) -> str:
+def _amount(amount: FileTotals) -> str:
     if not amount.files:
         return "no file"
     rows = "" if amount.rows is None else f", {plural(amount.rows, 'row')}"

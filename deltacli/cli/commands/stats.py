@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
@@ -128,8 +128,8 @@ def _stats(run: CommandContext, table: str, request: StatsRequest, mode: Mode) -
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import Wording, run_change
 
-    def deed(plan: StatsPlan) -> tuple[str, Amount]:
-        return "compute the statistics of", Amount(plan.files, plan.size_bytes)
+    def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
+        return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
 
     def achieved(outcome: StatsOutcome) -> tuple[int, int | None]:
         if outcome.committed == outcome.plan.files:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
-from deltacli.changing.plan import NO_FILES
+from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli import results
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, Section, exactly, refused, usual

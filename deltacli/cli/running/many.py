@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from deltacli.changing.plan import NO_FILES
+from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.invocation import Exit, invocation
@@ -39,7 +39,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.running.run import CommandContext
     from deltacli.cli.usage_hints import Meant
     from deltacli.core.typing import JsonObject
@@ -91,7 +91,7 @@ class Part:
         self.files: int | None = None
         self.size_bytes: int | None = None
 
-    def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+    def state_plan(self, amount: FileTotals | None, *, is_noop: bool) -> None:
         """Keep what is planned, for the row of the table."""
         self.state = TableState.NOTHING if is_noop else TableState.PLANNED
         if amount is not None:

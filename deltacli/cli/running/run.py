@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.render.columns import Section
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
         def head(self, run: CommandContext, sink: BinaryIO) -> None:
             """Write the heading above a result."""
 
-        def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+        def state_plan(self, amount: FileTotals | None, *, is_noop: bool) -> None:
             """Keep what is planned, for the row of the table."""
 
         def state_outcome(self, files: int, size_bytes: int | None) -> None:

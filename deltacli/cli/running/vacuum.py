@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.changing.change import Change, O, P, plan_change
-from deltacli.changing.plan import NO_FILES, Amount
+from deltacli.changing.change import Change, plan_change
+from deltacli.changing.file_totals import NO_FILES, FileTotals
+from deltacli.changing.outcome import OutcomeT
+from deltacli.changing.plan import PlanT
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import Outcome, Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
@@ -67,8 +69,8 @@ def vacuum_schemas(run: CommandContext, name: str, table: Paimon, asked: VacuumR
 def _carry_out(
     run: CommandContext,
     table: TableHandle,
-    change: Change[P, O],
-    wording: Wording[P, O],
+    change: Change[PlanT, OutcomeT],
+    wording: Wording[PlanT, OutcomeT],
     options: VacuumOptions,
     condition: str = "if no reader is older",
 ) -> None:
@@ -149,7 +151,7 @@ class VacuumCommand(NamedTuple):
         invocation.writes(path)
         save_plan(with_past(self.table, plan), path)
         self.run.write(self._result(plan, None, dry_run=True))
-        if (refusal := plan.objection()) is not None:
+        if (refusal := plan.build_refusal()) is not None:
             _keep_retention(refusal, "if no reader is older")
             raise refusal
         if self.run.format.is_for_eyes and not plan.is_noop:
@@ -209,7 +211,7 @@ class VacuumCommand(NamedTuple):
             notes=lambda plan: plan.notes,
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
-            deed=lambda plan: ("delete", Amount(plan.files, plan.size_bytes)),
+            deed=lambda plan: ("delete", FileTotals(plan.files, plan.size_bytes)),
             achieved=_deleted_files,
             kept="" if self.request.quarantine is None else f", with copies in {self.request.quarantine}",
         )

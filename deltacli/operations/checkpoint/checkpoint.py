@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import Gate, require_derivable
-from deltacli.changing.plan import Whole
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.protocol_checks import require_derivable
 from deltacli.core.errors import (
     CheckpointUnreadable,
     DeltacliError,
@@ -165,7 +167,7 @@ class CheckpointPlan:
     accepted: Refusal | None = None
     """Why engines read other rows from the commits than they will from the checkpoint, which the request accepts."""
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return self.refusal
 
     def effects(self) -> Iterator[str]:
@@ -180,7 +182,7 @@ class CheckpointPlan:
     def basis(self) -> Basis:
         """The version, with the commit that the checkpoint follows from."""
         snapshot = self.snapshot
-        past = past_of(self.listing, snapshot.version)
+        past = identify_commit(self.listing, snapshot.version)
         return Basis(snapshot.table, snapshot.version, self.now_ms, past, snapshot, snapshot.listed_at)
 
     @property
@@ -478,7 +480,7 @@ Counts = tuple[FileCounts, TombstoneCounts]
 
 @short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class CheckpointResult(Whole):
+class CheckpointResult(CompleteOutcome):
     """What was done, or would be (`dry_run`); paths are relative to the table."""
 
     plan: CheckpointPlan
@@ -492,7 +494,7 @@ class CheckpointResult(Whole):
     published: int = 0
     """The files that were written so far."""
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         hint = "not updated" if self.hint_version is None else f"names version {self.hint_version}"
         return f"{plural(len(self.files) or self.published, 'file')} of the checkpoint written, _last_checkpoint {hint}"
 
@@ -519,7 +521,7 @@ class CheckpointResult(Whole):
 class Checkpoint:
     """A checkpoint to write."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     request: CheckpointRequest
 
@@ -537,14 +539,14 @@ class Checkpoint:
     def outcome(self, plan: CheckpointPlan) -> CheckpointResult:
         return CheckpointResult(plan, (), {}, 0, None, skipped=plan.is_noop)
 
-    def execute(self, gate: Gate[CheckpointPlan, CheckpointResult]) -> None:
+    def execute(self, execution: ChangeExecution[CheckpointPlan, CheckpointResult]) -> None:
         """Write it. Raises what `write_checkpoint` raises."""
 
         def tell(_: str) -> None:
-            gate.has_begun = True
-            gate.outcome = replace(gate.outcome, published=gate.outcome.published + 1)
+            execution.has_begun = True
+            execution.outcome = replace(execution.outcome, published=execution.outcome.published + 1)
 
-        gate.outcome = write_checkpoint(gate.plan, tell=tell)
+        execution.outcome = write_checkpoint(execution.plan, tell=tell)
 
 
 def write_checkpoint(

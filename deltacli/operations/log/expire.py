@@ -12,8 +12,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
-from deltacli.changing.plan import Failures, OnTableAt, Undone
+from deltacli.changing.basis import Basis, add_commit_digest, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.plan import WithTableUri
+from deltacli.changing.protocol_checks import require_committable
 from deltacli.core.errors import (
     CheckpointUnreadable,
     FileMissing,
@@ -81,7 +84,7 @@ from deltacli.work.files.deleting import (
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.streams.guard import StreamGuard
     from deltacli.operations.streams.protection import GuardedQuery
 
@@ -164,7 +167,7 @@ class ExpiredFile(NamedTuple):
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True, repr=False)
-class ExpiryPlan(OnTableAt):
+class ExpiryPlan(WithTableUri):
     """The files to delete, in the order of deletion. Nothing has been done."""
 
     basis: Basis
@@ -198,7 +201,7 @@ class ExpiryPlan(OnTableAt):
     def is_noop(self) -> bool:
         return not self.files
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         override = self.refusals[0].override
@@ -257,7 +260,7 @@ def plan_expiry(
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = snapshot or read_snapshot(table)
-    basis = with_digest(basis_of(snapshot))
+    basis = add_commit_digest(build_basis(snapshot))
     now_ms = basis.now_ms
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
@@ -500,7 +503,7 @@ class ExpiryOutcome:
     deleted: int = 0
     deleted_bytes: int = 0
     missing: int = 0
-    failed: Failures = field(default_factory=lambda: Failures(limit=None))
+    failed: DeletionFailures = field(default_factory=lambda: DeletionFailures(limit=None))
 
     def note(self, done: BatchOutcome, files: Sequence[ExpiredFile]) -> list[ExpiredFile]:
         """Count the outcomes of a batch, and return the files that were not tried."""
@@ -518,11 +521,11 @@ class ExpiryOutcome:
                 self.failed.note(file.path, failure)
         return left
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(self.deleted, 'file')} deleted"
 
-    def shortfall(self) -> Undone:
-        return self.failed.shortfall(
+    def build_partial_failure(self) -> OutcomeProblem:
+        return self.failed.build_partial_failure(
             "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
         )
 
@@ -541,7 +544,7 @@ class LogExpiry:
     only before the deletion. The log is cut at a multiple of `cut_ms`.
     """
 
-    act: ClassVar[Act] = Act.EXPIRE
+    kind: ClassVar[ChangeKind] = ChangeKind.EXPIRE_LOG_FILES
 
     request: ExpiryRequest
     proves: bool = True
@@ -558,14 +561,14 @@ class LogExpiry:
     def outcome(self, plan: ExpiryPlan) -> ExpiryOutcome:
         return ExpiryOutcome(plan)
 
-    def execute(self, gate: Gate[ExpiryPlan, ExpiryOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> None:
         """Verify the plan, then delete, oldest first, so that an interrupted run leaves a log without gaps: a signal
         ends it after a batch is done and counted. A minute later the plan is verified again.
 
         Raises Refused where the table is no longer as planned or cannot be verified, and StorageFailed.
         """
-        files, table = list(gate.plan.files), gate.table
-        allowed = _verified(gate)
+        files, table = list(execution.plan.files), execution.table
+        allowed = _verified(execution)
         fruitless = 0
         with table.progress.step("deleting", unit="files", total=len(files)) as step:
             task = DeleteBatch(step.advance, table.machine.now_ms)
@@ -573,16 +576,16 @@ class LogExpiry:
                 batch, stop = files[:FILES_A_BATCH], Stop()
                 piece = DeletePiece(allowed, tuple(file.path for file in batch))
                 left: list[ExpiredFile] = []
-                uninterrupted(partial(_delete, gate, batch, piece, task, stop, left), stop)
+                uninterrupted(partial(_delete, execution, batch, piece, task, stop, left), stop)
                 files[:FILES_A_BATCH] = left
                 if left:  # the time is over
                     fruitless = fruitless + 1 if len(left) == len(batch) else 0
                     require_progress(fruitless)
-                    allowed = _verified(gate)
+                    allowed = _verified(execution)
 
 
 def _delete(
-    gate: Gate[ExpiryPlan, ExpiryOutcome],
+    execution: ChangeExecution[ExpiryPlan, ExpiryOutcome],
     batch: Sequence[ExpiredFile],
     piece: DeletePiece,
     task: DeleteBatch,
@@ -593,18 +596,18 @@ def _delete(
 
     Always in this process: the order matters more than the speed, and a deletion that is sent once is counted exactly.
     """
-    done = task(piece, TaskContext(gate.table.stores, is_cancelled=stop))
-    left += gate.outcome.note(done, batch)
-    gate.has_begun = gate.outcome.deleted > 0
+    done = task(piece, TaskContext(execution.table.stores, is_cancelled=stop))
+    left += execution.outcome.note(done, batch)
+    execution.has_begun = execution.outcome.deleted > 0
     if done.fault is not None:
         raise done.fault
 
 
-def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
+def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
     """Return the permission to delete files, after reading the whole log again. Raises Refused."""
-    plan, table = gate.plan, gate.table
+    plan, table = execution.plan, execution.table
     whole = list_log_whole(table.storage, table.progress)
-    gate.look(needs_clock=not gate.has_begun, listing=whole.listing)
+    execution.recheck_table(needs_clock=not execution.has_begun, listing=whole.listing)
     refusals = list(_refusals_since(plan, whole))
     if not refusals:
         refusals = list(_refusals_of_streams(plan))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.clone_notes import NOTES
+from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.changing.file_owners import FileOwners
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import Kind, Option, option, shared
@@ -130,7 +130,7 @@ class UndeletePlan:
     version: int | None
     version_before: int | None
     had_log: bool
-    needed: Amount
+    needed: FileTotals
     items: ArrowTable
     log: LogPlan | None
     log_sources: Sequence[Source]
@@ -153,16 +153,16 @@ class UndeletePlan:
     unconfirmed: int = 0
     """The number of files that the log names once it is back, and that nobody agreed to put back."""
 
-    def amount(self, *states: str) -> Amount:
+    def amount(self, *states: str) -> FileTotals:
         rows = self.items.filter(pc.is_in(self.items["state"], value_set=_texts(states)))
-        return Amount(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
+        return FileTotals(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
 
     @property
-    def found(self) -> Amount:
+    def found(self) -> FileTotals:
         return self.amount(PLANNED)
 
     @property
-    def missing(self) -> Amount:
+    def missing(self) -> FileTotals:
         return self.amount(MISSING)
 
     @property
@@ -173,7 +173,7 @@ class UndeletePlan:
     def is_noop(self) -> bool:
         return not self.found.files
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -185,7 +185,7 @@ class UndeletePlan:
             *(rows[name].to_pylist() for name in ("path", "sizeBytes", "source")), strict=True
         ):
             yield f"put {path} back, {size} bytes from {source}"
-        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
+        yield from (f"a note in {NOTES_DIRECTORY} of {uri}" for uri in self.owners.uris)
 
     @property
     def replaced(self) -> ArrowTable:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.changing.clone_notes import NOTES
+from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version
@@ -96,7 +96,7 @@ def _question(plan: ClonePlan) -> str:
         f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
     )
     places = " and of ".join(["the source", *plan.owners.uris])
-    return made if plan.note is None else f"{made}, and note that in {NOTES} of {places}"
+    return made if plan.note is None else f"{made}, and note that in {NOTES_DIRECTORY} of {places}"
 
 
 def _notes(plan: ClonePlan) -> list[str]:
@@ -106,7 +106,9 @@ def _notes(plan: ClonePlan) -> list[str]:
             f"a vacuum of the source keeps the files of the clone only with --protect-from {quote_table(plan.target)}"
         )
     else:
-        notes.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
+        notes.append(
+            f"only the vacuum of deltacli reads {NOTES_DIRECTORY}; other tools may delete files that the clone needs"
+        )
     return [*notes, *plan.warnings]
 
 

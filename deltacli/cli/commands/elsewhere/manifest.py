@@ -81,8 +81,8 @@ def manifest(
 
 
 def _deed(plan: ManifestsPlan) -> str:
-    deleted = f" and delete {len(plan.to_delete):,}" if plan.to_delete else ""
-    return f"write {plural(len(plan.to_write), 'manifest')}{deleted}"
+    deleted = f" and delete {len(plan.paths_to_delete):,}" if plan.paths_to_delete else ""
+    return f"write {plural(len(plan.paths_to_write), 'manifest')}{deleted}"
 
 
 def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> Outcome:
@@ -100,7 +100,7 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
     yield Section("version", [str(plan.basis.version)])
     yield Section("files", [] if plan.live is None else [format_count(plan.live.files)])
     if done is None:
-        counts = {"would write": len(plan.to_write), "would delete": len(plan.to_delete)}
+        counts = {"would write": len(plan.paths_to_write), "would delete": len(plan.paths_to_delete)}
     else:
         counts = {"written": done.written, "deleted": done.deleted}
     for label, count in counts.items():
