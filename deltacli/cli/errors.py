@@ -362,21 +362,21 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
     """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
-    from deltacli.cli.known_options import commands_with
+    from deltacli.cli.command_loading import has_option
 
-    path = " ".join(path_of(arguments))
-    if path not in commands_with("--version") or _changes(arguments):
+    path = path_of(arguments)
+    if not has_option(path, "--version") or _changes(arguments):
         return f"deltacli validate {shell.quote_table(table)}"
-    if path == "snapshot":
+    if path == ("snapshot",):
         return hint
     typed = shell.without_option(shell.without_option(arguments, "--timestamp"), "--version")
     return hint if version is None else shell.again_with(typed, "--version", str(version))
 
 
 def _changes(arguments: Sequence[str]) -> bool:
-    from deltacli.cli.known_options import commands_with
+    from deltacli.cli.command_loading import has_option
 
-    return " ".join(path_of(arguments)) in commands_with("--dry-run")
+    return has_option(path_of(arguments), "--dry-run")
 
 
 def _table_near(error: errors.NotATable, table: str) -> str | None:
