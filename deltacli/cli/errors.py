@@ -20,6 +20,7 @@ from deltacli.core import errors
 from deltacli.core.documents import dumps
 from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.texts import cut_middle
+from deltacli.core.times import UNITS_MS
 from deltacli.core.typing import JsonObject
 from deltacli.storage.secrets import without_secrets
 
@@ -397,8 +398,13 @@ def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | 
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:
         return None
+    place, written = places[0]
     words = list(arguments)
-    words[places[0][0]] = part.sub(lambda _: near, places[0][1])
+    words[place] = part.sub(lambda _: near, written)
+    # In `--retention 7 days` the unit is there, as a word of its own.
+    unit = "".join(words[place + 1 : place + 2]).lower().removesuffix("s")
+    if error.wrong_word.isdecimal() and unit in UNITS_MS:
+        words[place : place + 2] = [part.sub(f"{error.wrong_word}{unit[0]}", written)]
     return shell.again(words)
 
 
