@@ -30,7 +30,7 @@ from deltacli.delta.log.state import is_true
 from deltacli.delta.protocol.features import require_derivable as require_files_of_log
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.base import require_place
-from deltacli.table.find_log import Log
+from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild
 
@@ -520,7 +520,7 @@ def _newest_readable(snapshot: Snapshot) -> Snapshot:
     if newest <= snapshot.version:
         return snapshot
     try:
-        return rebuild(snapshot.table, Log(snapshot.listing), newest)
+        return rebuild(snapshot.table, ListedLog(snapshot.listing), newest)
     except errors.ProtocolUnsupported:
         raise
     except errors.Unreadable:

@@ -42,7 +42,7 @@ from deltacli.operations.restore.difference import (
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Spelling, narrow_keys
 from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild
@@ -231,7 +231,7 @@ def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Sna
         return None
     later = {one: "" for one in listing.checkpoints if one.preference > start.preference}
     try:
-        rebuilt = rebuild(newer.table, Log(listing), newer.version, unusable=later)
+        rebuilt = rebuild(newer.table, ListedLog(listing), newer.version, unusable=later)
     except Unreadable:
         return None
     if rebuilt.segment.checkpoint != start:

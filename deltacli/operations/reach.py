@@ -49,7 +49,7 @@ from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import key_digests, missing_files, whole
 from deltacli.table.rebuild import first_stamped_by, read_snapshot, rebuild
@@ -137,7 +137,7 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[ReplayedVersio
         fault = commit.fault if commit is not None else None
         if version in starts:
             try:
-                snapshot = rebuild(table, Log(listing), version)
+                snapshot = rebuild(table, ListedLog(listing), version)
                 narrow = snapshot.file_actions.narrow()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
             except errors.ProtocolUnsupported as error:

@@ -20,7 +20,7 @@ _FILES = (segment.LOG_DIRECTORY, segment.BACKUP_LIST)
 _PARTITION = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
 
 
-class Log(NamedTuple):
+class ListedLog(NamedTuple):
     """The listed content of a table's log, and the problem of its hint."""
 
     listing: segment.LogListing
@@ -37,14 +37,14 @@ def find_log(
     *,
     progress: Progress = SILENT,
     monotonic: Callable[[], float] = MACHINE.monotonic,
-) -> Log:
+) -> ListedLog:
     """List the log for reading `version`, or the newest one: from the hint's checkpoint where that is shorter, else
     from the start.
 
     A stale, torn, dangling or forged hint costs one more listing but is not an error. Raises NotATable where there is
     no log.
     """
-    began, hint = monotonic(), find_hint(storage)
+    began, hint = monotonic(), read_hint(storage)
     problems = (hint.rule,) if isinstance(hint, segment.BadHint) else ()
     start = 0
     if (
@@ -58,9 +58,9 @@ def find_log(
         problems = ("hint.checkpoint-missing",)
         if start and not any(instance.version > hint.version for instance in listing.checkpoints):
             began, listing = monotonic(), list_log(storage, progress=progress)
-    if version is None and taken_name(storage, listing) is not None:
+    if version is None and find_blocked_commit_name(storage, listing) is not None:
         raise segment.not_a_file(listing)
-    return Log(listing, problems, began, hint.version if isinstance(hint, segment.Hint) else -1)
+    return ListedLog(listing, problems, began, hint.version if isinstance(hint, segment.Hint) else -1)
 
 
 def find_lost_versions(
@@ -93,7 +93,7 @@ def find_lost_versions(
     return segment.NAME_NOT_PADDED, unread, words
 
 
-def taken_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:
+def find_blocked_commit_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:
     """Return the name of the commit after the newest one where it is a directory, or a link to nothing: the version
     before would be taken for the newest one.
     """
@@ -160,7 +160,7 @@ def list_log_files(
     return files
 
 
-def find_hint(storage: ReadStorage, at: str = "") -> segment.Hint | segment.BadHint | None:
+def read_hint(storage: ReadStorage, at: str = "") -> segment.Hint | segment.BadHint | None:
     """Read the hint of the table at a path of the store. One that cannot be read, that links outside the table, or that
     is too large counts as missing.
     """

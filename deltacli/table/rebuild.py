@@ -43,7 +43,7 @@ from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer
 from deltacli.delta.protocol.features import require_readable
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
-from deltacli.table.find_log import Log, find_log, find_lost_versions, list_log
+from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import MetadataOfLog
 from deltacli.table.replay import read_tail
@@ -68,7 +68,7 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
         return rebuild(table, log, version)
     except errors.FileMissing:
         # The log was cleaned between the listing and now: use a new listing.
-        return rebuild(table, Log(list_log(table.storage, progress=table.progress)), version)
+        return rebuild(table, ListedLog(list_log(table.storage, progress=table.progress)), version)
 
 
 @named
@@ -88,7 +88,7 @@ def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomp
 
 def rebuild(
     table: TableHandle,
-    log: Log,
+    log: ListedLog,
     version: int | None,
     *,
     unusable: Mapping[CheckpointInstance, str] = MappingProxyType({}),
@@ -118,7 +118,9 @@ def without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
     return rebuild(snapshot.table, snapshot.log, snapshot.version, unusable={**snapshot.unusable, checkpoint: rule})
 
 
-def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
+def _rebuild(
+    table: TableHandle, log: ListedLog, version: int | None, rejected: dict[CheckpointInstance, str]
+) -> Snapshot:
     first_fault: errors.CheckpointUnreadable | None = None
     while True:
         try:
@@ -150,7 +152,7 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
 
 
 def _read_state(
-    table: TableHandle, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]
+    table: TableHandle, log: ListedLog, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]
 ) -> Snapshot:
     """Read the small actions of a segment, check that the version may be read, and prepare reading its file actions."""
     older_follow = segment.checkpoint is not None
@@ -264,7 +266,11 @@ def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents 
 
 
 def _problems(
-    table: TableHandle, log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
+    table: TableHandle,
+    log: ListedLog,
+    segment: LogSegment,
+    state: StateBuilder,
+    rejected: Mapping[CheckpointInstance, str],
 ) -> frozenset[str]:
     found = {*log.hint_problems, *segment.problems, *rejected.values()}
     is_managed = state.protocol is not None and state.protocol.is_catalog_managed
@@ -520,7 +526,7 @@ def _newest_readable(table: TableHandle, listing: LogListing, known: Snapshot | 
         if known is not None and known.version == version:
             return known
         try:
-            return rebuild(table, Log(listing), version)
+            return rebuild(table, ListedLog(listing), version)
         except errors.Unreadable:
             continue
     return None

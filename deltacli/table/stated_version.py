@@ -39,7 +39,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage, StoreOfVersions
-from deltacli.table.find_log import find_lost_versions, list_log, taken_name
+from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
 
@@ -230,7 +230,7 @@ def read_stated_version(
 
         version = version_at(table, timestamp_ms)
     listing = list_log(storage, progress=table.progress)
-    if version is None and taken_name(storage, listing) is not None:
+    if version is None and find_blocked_commit_name(storage, listing) is not None:
         raise not_a_file(listing)
     segment = choose_segment(listing, version)
     if segment.problems:

@@ -39,7 +39,7 @@ from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_items
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import LogTail, replay_batches, whole_batch
 from deltacli.work.commits.reading import Provenance, read_provenance
@@ -85,7 +85,7 @@ class Snapshot:
     """The protocol action as in the commit, with unrecognized fields, which changes preserve."""
     raw_metadata: Action = field(repr=False)
     """The metaData action as in the commit, with unrecognized fields, which changes preserve."""
-    _log: Log = field(repr=False)
+    _log: ListedLog = field(repr=False)
     _tail: LogTail = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
     _narrow_inline: FileBatch = field(repr=False)
@@ -276,7 +276,7 @@ class Snapshot:
         return {instance.files[0].name: rule for instance, rule in self._unusable.items()}
 
     @property
-    def log(self) -> Log:
+    def log(self) -> ListedLog:
         """The log as it was found, with the problem of its hint."""
         return self._log
 

@@ -28,7 +28,7 @@ from deltacli.fleet.policy_file import model
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import note_backups
-from deltacli.table.find_log import find_hint, list_log_files
+from deltacli.table.find_log import list_log_files, read_hint
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -101,7 +101,7 @@ def read_facts(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts:
         (found.version for found in listing.checkpoints if max(one.modified_ms for one in found.files) <= cutoff_ms),
         default=-1,
     )
-    hint = find_hint(store, at)
+    hint = read_hint(store, at)
     expirable = [file for file in files if 0 <= file.version < boundary]
     return TableFacts(
         version=segment.version,

@@ -57,7 +57,7 @@ from deltacli.table.ambiguous_files import (
 from deltacli.table.api_arguments import optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_as_in_checksum
-from deltacli.table.find_log import Log, list_log, read_hint_file
+from deltacli.table.find_log import ListedLog, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild, without_checkpoint
 from deltacli.table.repeated_files import settle_repeated_files
@@ -202,7 +202,7 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         listing = list_log(table.storage, progress=table.progress)
     older = tuple(checkpoint for checkpoint in listing.checkpoints if checkpoint.version != snapshot.version)
     try:
-        return rebuild(table, Log(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
+        return rebuild(table, ListedLog(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
     except Unreadable:
         return snapshot
 

@@ -69,7 +69,7 @@ from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
-from deltacli.table.find_log import Log, read_hint_file
+from deltacli.table.find_log import ListedLog, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild, version_at
 from deltacli.table.version import Snapshot
@@ -627,7 +627,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
     listing = whole.listing
     if listing.newest_version == plan.newest_version:
         return
-    now = rebuild(plan.basis.table, Log(listing), listing.newest_version)
+    now = rebuild(plan.basis.table, ListedLog(listing), listing.newest_version)
     own = log_retention_ms(now.properties)
     if own > max(plan.retention_ms, plan.own_retention_ms, plan.request.allow_retention_below_ms or 0):
         yield Refusal(
@@ -688,11 +688,13 @@ def _prove(plan: ExpiryPlan, whole: WholeLog) -> None:
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)
-    before = summarize_with_digests(rebuild(table, Log(whole.listing), plan.newest_version), plan.now_ms)
+    before = summarize_with_digests(rebuild(table, ListedLog(whole.listing), plan.newest_version), plan.now_ms)
     _require_as_in_checksum(before.snapshot, before.files)
     others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
     try:
-        after = summarize_with_digests(rebuild(table, Log(kept), plan.newest_version, unusable=others), plan.now_ms)
+        after = summarize_with_digests(
+            rebuild(table, ListedLog(kept), plan.newest_version, unusable=others), plan.now_ms
+        )
     except Unreadable as fault:
         raise _Unproven(fault.message) from fault
     if facts_of(before) != facts_of(after):
@@ -705,7 +707,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
         what = found.reason or ", ".join(name for name, _, _ in found.details)
         raise _Unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
     others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
-    state = rebuild(table, Log(listing), instance.version, unusable=others)
+    state = rebuild(table, ListedLog(listing), instance.version, unusable=others)
     if instance.version in listing.checksums:
         _require_as_in_checksum(state, state.counts()[0])
     if found.verdict is CheckpointVerdict.ALONE:

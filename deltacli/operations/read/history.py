@@ -22,7 +22,7 @@ from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, Timestam
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
-from deltacli.table.find_log import list_log, taken_name
+from deltacli.table.find_log import find_blocked_commit_name, list_log
 from deltacli.work.commits.reading import Provenance, read_provenance, stream_commit
 
 PROVENANCE_FIELDS = (
@@ -196,7 +196,7 @@ def _read_commits(
     if any(item.time is not None and item.time.source is TimestampSource.IN_COMMIT for item in items):
         items = _with_selecting_times(items, times, storage, engine, listing)
     gaps = tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(listing.commit_runs))
-    if taken_name(storage, listing) is not None:
+    if find_blocked_commit_name(storage, listing) is not None:
         gaps += ((listing.newest_version + 1,) * 2,)
     lost = tuple(find_ranges(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)

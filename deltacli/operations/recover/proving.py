@@ -29,7 +29,7 @@ from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log,
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
 from deltacli.table.file_history import named_files
-from deltacli.table.find_log import Log
+from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import whole
 from deltacli.table.rebuild import rebuild
@@ -342,7 +342,7 @@ class _Evidence:
         """Return the live files and tombstones of a version; where it cannot be rebuilt, all files that are named."""
         view, listing = self._view(files), versioned(file for _, file in files.values())
         try:
-            return {path for keys in self._rows_of(rebuild(view, Log(listing), version)) for path in _texts(keys)}
+            return {path for keys in self._rows_of(rebuild(view, ListedLog(listing), version)) for path in _texts(keys)}
         except DeltacliError:
             return _texts(self._named(files, -1, None))
 
@@ -393,7 +393,7 @@ class _Evidence:
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
             with suppress(DeltacliError):  # one that cannot be read names nothing
-                parts += self._rows_of(rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version))
+                parts += self._rows_of(rebuild(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version))
         return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
 
     def _view(self, files: Mapping[str, tuple[ReadStorage, StoredFile]]) -> TableHandle:

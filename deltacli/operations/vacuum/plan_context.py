@@ -82,7 +82,7 @@ from deltacli.operations.vacuum.plan import (
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys_of
-from deltacli.table.find_log import Log, find_hint, has_clone_notes, list_log
+from deltacli.table.find_log import ListedLog, has_clone_notes, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
 from deltacli.table.version import Snapshot
@@ -642,7 +642,7 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
-        hint = find_hint(setting.table.storage)
+        hint = read_hint(setting.table.storage)
         listing, named = setting.references.listing, hint.version if isinstance(hint, Hint) else -1
         if (lost := refusal_of_lost_versions(setting.table.storage, listing, named)) is not None:
             yield lost
@@ -858,7 +858,7 @@ def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) 
     listing = setting.references.listing
     others = {checkpoint: "checkpoint.unreadable" for checkpoint in listing.checkpoints if checkpoint != instance}
     try:
-        live = live_keys(rebuild(setting.table, Log(listing), instance.version, unusable=others), setting.keys)
+        live = live_keys(rebuild(setting.table, ListedLog(listing), instance.version, unusable=others), setting.keys)
     except Unreadable:
         return True
     keys = adds.where(pc.less_equal(adds.versions, instance.version)).keys

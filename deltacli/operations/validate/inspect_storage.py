@@ -17,7 +17,7 @@ from deltacli.delta.paths.spelling import decode, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
-from deltacli.table.find_log import list_log, nothing_at, taken_name
+from deltacli.table.find_log import find_blocked_commit_name, list_log, nothing_at
 from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
     except FileMissing:
         return WholeLog((), (), (), (), segment.read_listing(()), has_hint=False, exists=False)
     listing = segment.read_listing(files)
-    if (name := taken_name(storage, listing)) is not None and name not in directories:
+    if (name := find_blocked_commit_name(storage, listing)) is not None and name not in directories:
         directories += (name,)  # a link to nothing
     return WholeLog(
         files,
