@@ -50,7 +50,7 @@ from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.ambiguous_files import find_reading_refusal
-from deltacli.table.find_log import is_empty, list_log
+from deltacli.table.find_log import is_empty_directory, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_after
 from deltacli.table.live_files import encode_undecoded, find_undecoded
@@ -398,7 +398,9 @@ def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | No
         elif (modes := [one.properties.get(MODE, "none").lower() for one in (table, now)])[0] != modes[1]:
             said = f"there is a table at {target.uri} whose column mapping is {modes[1]}, not {modes[0]}"
             yield errors.Refusal("clone.target-exists", said)
-    elif target.kind_of("") is PathKind.FILE or not is_empty(target):  # an interrupted run may leave an empty log
+    elif target.kind_of("") is PathKind.FILE or not is_empty_directory(
+        target
+    ):  # an interrupted run may leave an empty log
         if target.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
             yield errors.Refusal("clone.target-not-empty", f"{target.uri} is not empty")
         else:

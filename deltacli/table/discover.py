@@ -15,7 +15,7 @@ from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.units import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
-from deltacli.table.find_log import is_paimon_directory, nothing_at, table_directories
+from deltacli.table.find_log import is_paimon_directory, list_table_directories, missing_path_error
 
 _MAGIC = re.compile(r"[*?\[]")
 DEEPEST = 64
@@ -95,7 +95,7 @@ class _Search:
                     case PathKind.MISSING if _MAGIC.search(name):
                         self._add_pattern(name)
                     case PathKind.MISSING:
-                        self.failures.append((name, nothing_at(target.storage)))
+                        self.failures.append((name, missing_path_error(target.storage)))
         given = {target.storage.uri: target for target in directories}
         self._add_directories(list(given.values()), given.keys())
         self._explain([target for target in files if not _is_covered(target, given.keys())], is_file=True)
@@ -145,7 +145,7 @@ class _Search:
             segments.pop()  # directories below are searched anyway
         base = self._open(prefix or ".")
         if base.kind_of("") is PathKind.MISSING:
-            self.failures.append((pattern, nothing_at(base)))
+            self.failures.append((pattern, missing_path_error(base)))
             return
         is_found, failed = False, len(self.failures)
         for below in matching(lambda at: self._directories(base, at, at or base.uri), segments):
@@ -193,7 +193,7 @@ class _Search:
         """Return the subdirectories of a directory; an unreadable one is reported, and the search continues."""
         self._step.advance()
         try:
-            return table_directories(storage, at)
+            return list_table_directories(storage, at)
         except DeltacliError as fault:
             self.failures.append((name, fault))
             return []

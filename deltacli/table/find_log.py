@@ -101,7 +101,7 @@ def find_blocked_commit_name(storage: ReadStorage, listing: segment.LogListing) 
     return name if is_taken(storage, f"{segment.LOG_DIRECTORY}/{name}") else None
 
 
-def require_delta(storage: ReadStorage) -> None:
+def require_one_format(storage: ReadStorage) -> None:
     """Raise UsageError where the directory is also a Paimon table, so that the user has to choose the format.
 
     Checked only where that needs no request to a remote store.
@@ -117,7 +117,7 @@ def require_delta(storage: ReadStorage) -> None:
         )
 
 
-def is_empty(storage: ReadStorage) -> bool:
+def is_empty_directory(storage: ReadStorage) -> bool:
     """Return whether a directory has no file, nor any below it, but for drafts and probes that a killed run left."""
     try:
         walked = storage.walk("", lambda _, names: names)
@@ -156,7 +156,9 @@ def list_log_files(
                 break
             files.append(segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
     except errors.FileMissing:
-        raise errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory") if at else missing_log(storage) from None
+        raise (
+            errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory") if at else missing_log_error(storage)
+        ) from None
     return files
 
 
@@ -185,20 +187,20 @@ def _log_directory(at: str) -> str:
     return f"{at}/{segment.LOG_DIRECTORY}" if at else segment.LOG_DIRECTORY
 
 
-def missing_log(storage: ReadStorage) -> errors.DeltacliError:
+def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
     """Return the error for a path without a log: what is there instead, and what to try."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            return nothing_at(storage)
+            return missing_path_error(storage)
         case PathKind.FILE:
-            around = table_around(storage)
+            around = find_enclosing_table(storage)
             return errors.NotATable(
                 "this is a file; a table is a directory that contains _delta_log",
                 code="table.path-is-file",
                 facts={"path": storage.uri, **({"inside the table": around} if around else {})},
                 hint=None if around is None else errors.command("snapshot", table=around),
             )
-    directories = set(table_directories(storage, ""))
+    directories = set(list_table_directories(storage, ""))
     if storage.uri.rstrip("/").endswith(f"/{segment.LOG_DIRECTORY}"):
         return errors.NotATable(
             "this is the log of a table; pass the directory above it",
@@ -214,7 +216,7 @@ def missing_log(storage: ReadStorage) -> errors.DeltacliError:
     nested = [
         name for name in sorted(directories) if storage.kind_of(f"{name}/{segment.LOG_DIRECTORY}") is PathKind.DIRECTORY
     ][:5]
-    around = table_around(storage)
+    around = find_enclosing_table(storage)
     fault = errors.NotATable(
         "this is not a Delta table: the directory has no _delta_log",
         facts={
@@ -229,7 +231,7 @@ def missing_log(storage: ReadStorage) -> errors.DeltacliError:
     return fault
 
 
-def nothing_at(storage: ReadStorage) -> errors.NotATable:
+def missing_path_error(storage: ReadStorage) -> errors.NotATable:
     """Return the error for a path where nothing is. It names `undelete` where a deleted table can come back."""
     fault = errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
     _name_undelete(fault, storage)
@@ -242,12 +244,12 @@ _LARGEST_LOOK = 100
 
 def _name_undelete(fault: errors.NotATable, storage: ReadStorage) -> None:
     """Make `undelete` the hint of an error if the store keeps a log that was deleted. Costs one request."""
-    if keeps_deleted_log(storage):
+    if has_deleted_log(storage):
         fault.facts["deleted log"] = "the store keeps versions of its files"
         fault.hint = errors.command("undelete", dry_run=True)
 
 
-def keeps_deleted_log(storage: ReadStorage) -> bool:
+def has_deleted_log(storage: ReadStorage) -> bool:
     """Return True if the store keeps files of a log that were deleted.
 
     False is no proof: the store may not let the caller list versions. The error for which this is asked says what is
@@ -265,7 +267,7 @@ def keeps_deleted_log(storage: ReadStorage) -> bool:
         return False
 
 
-def table_around(storage: ReadStorage) -> str | None:
+def find_enclosing_table(storage: ReadStorage) -> str | None:
     """Return the table that contains a directory or file: on a local disk the nearest directory above with a log,
     elsewhere the directory above the first name that looks like a partition, `day=2026-01-01`. None without one.
     """
@@ -281,7 +283,7 @@ def table_around(storage: ReadStorage) -> str | None:
 
 
 def _hint_table_around(storage: ReadStorage) -> str | None:
-    around = table_around(storage)
+    around = find_enclosing_table(storage)
     return None if around is None else errors.command("snapshot", table=around)
 
 
@@ -293,7 +295,7 @@ def _paimon_table(storage: ReadStorage) -> errors.PaimonTable:
     )
 
 
-def table_directories(storage: ReadStorage, at: str) -> list[str]:
+def list_table_directories(storage: ReadStorage, at: str) -> list[str]:
     """Return the names of the directories in a directory, and two that count where they are files or broken links:
     `_delta_log`, which is a table that cannot be read, and the list of a backup of a log. Raises what listing raises.
     """
@@ -311,7 +313,7 @@ def table_directories(storage: ReadStorage, at: str) -> list[str]:
     return sorted({*names, *found})
 
 
-def refuse_paimon(storage: ReadStorage) -> None:
+def require_no_paimon_table(storage: ReadStorage) -> None:
     """Raise PaimonTable for a directory with a Paimon table, where a log is about to be created."""
     try:
         directories = storage.list_directories("")

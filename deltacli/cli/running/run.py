@@ -262,11 +262,11 @@ class Run:
 
     def open_either(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table of either format. Raises what `open` raises."""
-        from deltacli.table.find_log import require_delta
+        from deltacli.table.find_log import require_one_format
 
         storage = self.open_other(table, writes=writes)
         if self.table_format is None:
-            require_delta(storage)
+            require_one_format(storage)
         return storage
 
     def open_table(self, table: str, *, writes: bool = False) -> Table:

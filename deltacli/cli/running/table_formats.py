@@ -361,11 +361,11 @@ def ask(
     if may_be_delta and run.table_format is None and OF_PAIMON in options.values():
         from deltacli.operations.paimon.table_files import is_paimon
         from deltacli.storage import PathKind
-        from deltacli.table.find_log import missing_log
+        from deltacli.table.find_log import missing_log_error
 
         kind = storage.kind_of("")
         if kind is PathKind.MISSING:
-            raise missing_log(storage)
+            raise missing_log_error(storage)
         may_be_delta = not (kind is PathKind.DIRECTORY and is_paimon(storage))
     if may_be_delta:
         _refuse(options, OF_PAIMON)

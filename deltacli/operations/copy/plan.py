@@ -54,7 +54,7 @@ from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
-from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
+from deltacli.table.find_log import is_empty_directory, list_log, list_log_files, missing_log_error, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, map_live, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
@@ -170,7 +170,7 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     source = list_log_files(table.storage, progress=table.progress)
     listing = read_listing(source)
     if listing.is_empty:
-        raise missing_log(table.storage)
+        raise missing_log_error(table.storage)
     note = read_note(target)
     try:
         files = list_log_files(target) if note is not None or request.check else []
@@ -233,7 +233,7 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
     if note is None:
         if target.kind_of("") is PathKind.FILE:
             raise errors.UsageError(f"{target.uri} is a file, not a directory", code="usage.copy")
-        if not request.check and not is_empty(target):
+        if not request.check and not is_empty_directory(target):
             raise _not_a_replica(f"{target.uri} is not empty, and has no note of a copy", facts)
         return
     if not note.is_complete and not is_address_of(table.storage, note.source):

@@ -64,7 +64,7 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log, read_hint_file, require_no_paimon_table
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
@@ -197,7 +197,7 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     storage, engine, progress = table.storage, table.engine, table.progress
     log = list_whole_log(storage, progress=progress)
     if log is None:
-        refuse_paimon(storage)
+        require_no_paimon_table(storage)
     listed = _require_complete(source)
     require_writable(storage)
     require_real_directories(storage, listed.files)

@@ -53,7 +53,7 @@ from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
 from deltacli.storage.base import stat_created
 from deltacli.storage.versions import NO_VERSIONS
-from deltacli.table.find_log import missing_log, refuse_paimon
+from deltacli.table.find_log import missing_log_error, require_no_paimon_table
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
@@ -83,7 +83,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     table, looked_at = table.held(), table.machine.monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
-        refuse_paimon(table.storage)
+        require_no_paimon_table(table.storage)
     table_id = find_table_id(table.storage, table.engine) if present else None
     opened = log_files.open_sources(table, request.sources, present or {}, table_id)
     offered, overwritten = log_files.log_sources(table, opened)
@@ -102,7 +102,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
             raise
         if without and not is_new:
             raise without[0] from None
-        fault = missing_log(table.storage)
+        fault = missing_log_error(table.storage)
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
@@ -283,7 +283,7 @@ def _plan_log(
     try:
         whole_log = log_files.plan_log(table.storage, present, sources, offers, table.engine, version)
     except errors.NotATable:
-        raise missing_log(table.storage) from None
+        raise missing_log_error(table.storage) from None
     if log is None or log.missing:
         return whole_log, sources
     has_more = not whole_log.missing and len(whole_log.items) > len(log.items)

@@ -72,7 +72,7 @@ from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import list_log, missing_log, refuse_paimon
+from deltacli.table.find_log import list_log, missing_log_error, require_no_paimon_table
 from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import read_provenance
@@ -100,9 +100,9 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     require_writable(table.storage)
     table = table.held()
     if not has_log(table):
-        refuse_paimon(table.storage)
+        require_no_paimon_table(table.storage)
         if not request.sources:
-            raise missing_log(table.storage)
+            raise missing_log_error(table.storage)
     validation, files = _judged(table, request)
     sources, diverged = request.sources, list[DivergedError]()
     while True:

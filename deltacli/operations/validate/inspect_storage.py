@@ -17,7 +17,7 @@ from deltacli.delta.paths.spelling import decode, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
-from deltacli.table.find_log import find_blocked_commit_name, list_log, nothing_at
+from deltacli.table.find_log import find_blocked_commit_name, list_log, missing_path_error
 from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
     """List the log and its directories. Raises NotATable where the path does not exist or is a file."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            raise nothing_at(storage)
+            raise missing_path_error(storage)
         case PathKind.FILE:
             message = "this is a file; a table is a directory that contains _delta_log"
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
