@@ -173,12 +173,12 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         Raises UsageError, NotATable, and VersionAbsent for versions that do not exist yet.
         """
         from deltacli.operations.read.history import read_history
-        from deltacli.table.rebuild import commits_between
+        from deltacli.table.rebuild import find_commit_range
 
         first, last = request.ends
         between = None
         if first is not None or last is not None:
-            between = partial(commits_between, self, first=first, last=last)
+            between = partial(find_commit_range, self, first=first, last=last)
         found = read_history(
             self.storage,
             self.engine,

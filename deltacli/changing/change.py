@@ -32,7 +32,7 @@ from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.base import require_place
 from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import managed_store
-from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.rebuild import read_snapshot, rebuild_version
 
 if TYPE_CHECKING:
     from deltacli.changing.commit import Committed, NothingToDo, Pause
@@ -520,7 +520,7 @@ def _newest_readable(snapshot: Snapshot) -> Snapshot:
     if newest <= snapshot.version:
         return snapshot
     try:
-        return rebuild(snapshot.table, ListedLog(snapshot.listing), newest)
+        return rebuild_version(snapshot.table, ListedLog(snapshot.listing), newest)
     except errors.ProtocolUnsupported:
         raise
     except errors.Unreadable:

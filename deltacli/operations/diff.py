@@ -45,7 +45,7 @@ from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, 
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Spelling, narrow_keys
-from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild
+from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild_version
 from deltacli.work.outputs import RowsPiece, plan_row_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
 
@@ -231,7 +231,7 @@ def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Sna
         return None
     later = {one: "" for one in listing.checkpoints if one.preference > start.preference}
     try:
-        rebuilt = rebuild(newer.table, ListedLog(listing), newer.version, unusable=later)
+        rebuilt = rebuild_version(newer.table, ListedLog(listing), newer.version, unusable=later)
     except Unreadable:
         return None
     if rebuilt.segment.checkpoint != start:

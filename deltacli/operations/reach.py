@@ -52,7 +52,7 @@ from deltacli.table.file_history import FileReferences, NamedFiles, commit_actio
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import key_digests, missing_files, whole
-from deltacli.table.rebuild import first_stamped_by, read_snapshot, rebuild
+from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot, rebuild_version
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import KeptWalk
@@ -137,7 +137,7 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[ReplayedVersio
         fault = commit.fault if commit is not None else None
         if version in starts:
             try:
-                snapshot = rebuild(table, ListedLog(listing), version)
+                snapshot = rebuild_version(table, ListedLog(listing), version)
                 narrow = snapshot.file_actions.narrow()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
             except errors.ProtocolUnsupported as error:
@@ -595,7 +595,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     is_known = newest.run is not None and newest.fault is None
     snapshot, walk = _newest(table) if is_known else (None, None)
     # The times that select versions; where the newest version cannot be rebuilt, none does.
-    first_stamped = 0 if snapshot is None else first_stamped_by(snapshot)
+    first_stamped = 0 if snapshot is None else get_timestamp_enablement(snapshot)
     for step in steps:
         if step.stamp is not None and first_stamped is not None and step.version >= first_stamped:
             times[step.version] = step.stamp

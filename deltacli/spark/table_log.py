@@ -44,7 +44,7 @@ from deltacli.spark.source_options import LATEST, StreamOptions
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_range, read_snapshot
+from deltacli.table.rebuild import find_version_range, read_snapshot
 from deltacli.table.scan import Selection, data_files
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
@@ -328,7 +328,7 @@ class TableLog:
         return StreamOffset.after(self.table, self.schema, newest, with_snapshot=False)
 
     def _first_since(self, timestamp_ms: int) -> int:
-        found = find_range(self._table, VersionTime(timestamp_ms), None)
+        found = find_version_range(self._table, VersionTime(timestamp_ms), None)
         if found.first > found.last:
             raise _too_new(f"no version was committed at or after {format_timestamp(timestamp_ms)}", found.last)
         return found.first

@@ -15,7 +15,7 @@ from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.encoding.many_values import hash_column, repeated
 from deltacli.delta.log.file_actions import key_column
 from deltacli.delta.paths.spelling import may_have_spellings
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 
 
@@ -62,7 +62,7 @@ def rebuild_checkpoint_version(snapshot: Snapshot) -> Snapshot | None:
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
         return None
-    return rebuild(snapshot.table, snapshot.log, checkpoint.version, unusable=snapshot.unusable)
+    return rebuild_version(snapshot.table, snapshot.log, checkpoint.version, unusable=snapshot.unusable)
 
 
 def _examine_batch(adds: RecordBatch) -> tuple[bool, ArrowArray]:

@@ -65,10 +65,10 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
     """
     try:
         log = find_log(table.storage, version, progress=table.progress, monotonic=table.machine.monotonic)
-        return rebuild(table, log, version)
+        return rebuild_version(table, log, version)
     except errors.FileMissing:
         # The log was cleaned between the listing and now: use a new listing.
-        return rebuild(table, ListedLog(list_log(table.storage, progress=table.progress)), version)
+        return rebuild_version(table, ListedLog(list_log(table.storage, progress=table.progress)), version)
 
 
 @named
@@ -86,7 +86,7 @@ def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomp
         return read_snapshot(table, version=max(readable)), fault
 
 
-def rebuild(
+def rebuild_version(
     table: TableHandle,
     log: ListedLog,
     version: int | None,
@@ -110,12 +110,14 @@ def rebuild(
         return _rebuild(table, log._replace(listing=listing), version, rejected)
 
 
-def without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
-    """Rebuild the same version as if its checkpoint, which breaks `rule`, did not exist. Raises as `rebuild`."""
+def rebuild_without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
+    """Rebuild the same version as if its checkpoint, which breaks `rule`, did not exist. Raises as `rebuild_version`."""
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
         return snapshot
-    return rebuild(snapshot.table, snapshot.log, snapshot.version, unusable={**snapshot.unusable, checkpoint: rule})
+    return rebuild_version(
+        snapshot.table, snapshot.log, snapshot.version, unusable={**snapshot.unusable, checkpoint: rule}
+    )
 
 
 def _rebuild(
@@ -204,7 +206,7 @@ def _read_state(
         _pieces=tuple(pieces),
         _unusable=dict(rejected),
         _older_metadata=MetadataOfLog(table, segment.version, partial(_read_metadata, table)),
-        _first_stamped=partial(first_stamped_version, table, log.listing),
+        _first_stamped=partial(find_timestamp_enablement, table, log.listing),
     )
 
 
@@ -312,11 +314,11 @@ def find_snapshot(
         # The store has no commits, so a missing one is not a problem.
         return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
     if timestamp_ms is not None:
-        version = version_at(table, timestamp_ms)
+        version = find_version_at(table, timestamp_ms)
     return read_snapshot(table, version=version)
 
 
-def version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None = None) -> int:
+def find_version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None = None) -> int:
     """Return the newest version committed at or before a time; a time after the newest version returns that one.
     `listing` is the whole log where it is known already.
 
@@ -326,7 +328,7 @@ def version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None
     return _newest_until(table, _list_dated(table, listing), timestamp_ms)
 
 
-def last_commit_before(
+def find_last_commit_before(
     table: TableHandle, listing: LogListing, timestamp_ms: int, *, known: Snapshot | None = None
 ) -> int | None:
     """Return the newest version committed before a time, whether or not it can still be rebuilt; None where every
@@ -336,7 +338,9 @@ def last_commit_before(
     return searched[position - 1] if position else None
 
 
-def committed_at(table: TableHandle, listing: LogListing, version: int, *, known: Snapshot | None = None) -> int | None:
+def read_commit_time(
+    table: TableHandle, listing: LogListing, version: int, *, known: Snapshot | None = None
+) -> int | None:
     """Return when a version was committed, in epoch milliseconds; None where its commit is missing. `listing` is the
     whole log; `known` a version that need not be rebuilt.
     """
@@ -350,7 +354,7 @@ class VersionRange(NamedTuple):
     last: int
 
 
-def find_range(
+def find_version_range(
     table: TableHandle, first: int | VersionTime, last: int | VersionTime | None, listing: LogListing | None = None
 ) -> VersionRange:
     """Return the versions from one end to another, or to the newest. A time selects the first version committed at or
@@ -377,11 +381,11 @@ def find_range(
     )
 
 
-def commits_between(
+def find_commit_range(
     table: TableHandle, listing: LogListing, first: int | VersionTime | None, last: int | VersionTime | None
 ) -> VersionRange:
     """Return the versions of a range that may begin before the log does, or at no version that can be rebuilt. Ends
-    are as in `find_range`, the first one None for the oldest commit. `listing` is the whole log.
+    are as in `find_version_range`, the first one None for the oldest commit. `listing` is the whole log.
 
     Raises VersionAbsent for versions that do not exist yet.
     """
@@ -392,10 +396,10 @@ def commits_between(
     begin = min(listing.commits, default=0) if first is None else first
     end = newest if last is None else last
     if isinstance(begin, VersionTime):
-        older = last_commit_before(table, listing, begin.timestamp_ms)
+        older = find_last_commit_before(table, listing, begin.timestamp_ms)
         begin = 0 if older is None else older + 1
     if isinstance(end, VersionTime):
-        older = last_commit_before(table, listing, end.timestamp_ms + 1)
+        older = find_last_commit_before(table, listing, end.timestamp_ms + 1)
         end = -1 if older is None else older
     return VersionRange(begin, end)
 
@@ -494,7 +498,7 @@ def _search(
     return searched, low, committed_ms
 
 
-def first_stamped_version(table: TableHandle, listing: LogListing) -> int | None:
+def find_timestamp_enablement(table: TableHandle, listing: LogListing) -> int | None:
     """Return the first version whose time is its in-commit timestamp; None if all versions have the times of files.
 
     The properties of the newest version decide for all, as in Spark: after in-commit timestamps were disabled, also the
@@ -505,10 +509,10 @@ def first_stamped_version(table: TableHandle, listing: LogListing) -> int | None
         newest = _newest_readable(table, listing, None)
     except errors.FileMissing:  # deleted since it was listed
         newest = None
-    return 0 if newest is None else first_stamped_by(newest)
+    return 0 if newest is None else get_timestamp_enablement(newest)
 
 
-def first_stamped_by(newest: Snapshot) -> int | None:
+def get_timestamp_enablement(newest: Snapshot) -> int | None:
     """Return the same, given the newest version."""
     start = _start_of_stamps(newest)
     return None if start is None else start[0]
@@ -526,7 +530,7 @@ def _newest_readable(table: TableHandle, listing: LogListing, known: Snapshot | 
         if known is not None and known.version == version:
             return known
         try:
-            return rebuild(table, ListedLog(listing), version)
+            return rebuild_version(table, ListedLog(listing), version)
         except errors.Unreadable:
             continue
     return None

@@ -226,9 +226,9 @@ def read_stated_version(
     if isinstance(storage, StoreOfVersions):
         return Unstated("a share has no version checksums")
     if timestamp_ms is not None:
-        from deltacli.table.rebuild import version_at
+        from deltacli.table.rebuild import find_version_at
 
-        version = version_at(table, timestamp_ms)
+        version = find_version_at(table, timestamp_ms)
     listing = list_log(storage, progress=table.progress)
     if version is None and find_blocked_commit_name(storage, listing) is not None:
         raise not_a_file(listing)
@@ -273,9 +273,9 @@ def _commit_time(table: TableHandle, listing: LogListing, version: int, state: C
         if version == listing.newest_version:
             counts = has_in_commit_timestamps(state.protocol, state.metadata)
         else:
-            from deltacli.table.rebuild import first_stamped_version
+            from deltacli.table.rebuild import find_timestamp_enablement
 
-            first_stamped = first_stamped_version(table, listing)
+            first_stamped = find_timestamp_enablement(table, listing)
             counts = first_stamped is not None and version >= first_stamped
         if counts:
             return CommitTime(stamp, TimestampSource.IN_COMMIT)

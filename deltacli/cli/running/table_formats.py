@@ -79,9 +79,9 @@ class DeltaHandle(_Handle):
         run = self.run
         read = partial(read_history, self.storage, run.engine, limit=limit, counts=counts, progress=run.progress)
         if first is not None or last is not None:
-            from deltacli.table.rebuild import commits_between
+            from deltacli.table.rebuild import find_commit_range
 
-            read = partial(read, between=partial(commits_between, self.table, first=first, last=last))
+            read = partial(read, between=partial(find_commit_range, self.table, first=first, last=last))
         result = shown_commits(read, columns, run.clock, counts=counts)
         if any("inCommitTimestamp" in (item.commit_info or ()) for item in result.found.items[:1]):
             from deltacli.cli.running.run import note_staged

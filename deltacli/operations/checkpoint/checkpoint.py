@@ -59,7 +59,7 @@ from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import ListedLog, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot, rebuild, without_checkpoint
+from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
 from deltacli.table.repeated_files import settle_repeated_files
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
@@ -202,7 +202,9 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         listing = list_log(table.storage, progress=table.progress)
     older = tuple(checkpoint for checkpoint in listing.checkpoints if checkpoint.version != snapshot.version)
     try:
-        return rebuild(table, ListedLog(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
+        return rebuild_version(
+            table, ListedLog(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version
+        )
     except Unreadable:
         return snapshot
 
@@ -227,7 +229,7 @@ def _require_same_live_files(snapshot: Snapshot, from_older_log: Snapshot) -> No
             differing = find_files_live_otherwise(files, snapshot, from_older_log)
         except CheckpointUnreadable as fault:
             # No reader can begin with a damaged one, but there may be another checkpoint of the version.
-            snapshot = without_checkpoint(snapshot, fault.code)
+            snapshot = rebuild_without_checkpoint(snapshot, fault.code)
             checkpoint = snapshot.segment.checkpoint
             continue
         if differing:
@@ -552,7 +554,7 @@ def write_checkpoint(
             if plan.snapshot.segment.checkpoint is None:
                 raise
             try:
-                snapshot = without_checkpoint(plan.snapshot, fault.code)
+                snapshot = rebuild_without_checkpoint(plan.snapshot, fault.code)
                 was_parsed = plan.columns.stats is not None
                 plan = plan_for_version(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
             except Unreadable:

@@ -50,7 +50,7 @@ from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.checksum_guard import MAX_BYTES
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_commit, read_provenance
 
@@ -70,7 +70,7 @@ def _other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
         return None
     unusable = {found: _ANOTHER for found in listing.checkpoints if found != oldest}
     try:
-        found = rebuild(table, ListedLog(listing), snapshot.version, unusable=unusable)
+        found = rebuild_version(table, ListedLog(listing), snapshot.version, unusable=unusable)
     except errors.Unreadable:
         return None
     return found if found.segment.checkpoint == oldest else None

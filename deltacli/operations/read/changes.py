@@ -51,7 +51,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table import scan
 from deltacli.table.api_arguments import named_items
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import find_range, read_snapshot
+from deltacli.table.rebuild import find_version_range, read_snapshot
 from deltacli.table.replay import small_actions
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
@@ -347,10 +347,10 @@ class Changes(scan.ArrowRows):
 
 
 def read_changes(table: TableHandle, request: scan.ChangesRequest) -> Changes:
-    """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
+    """Return the changes of a range of versions, which may be empty. Raises what `find_version_range` raises."""
     begin, end = request.ends
     assert begin is not None
-    span = find_range(table, begin, end)
+    span = find_version_range(table, begin, end)
     is_empty = span.first > span.last
     knows_versions = isinstance(table.storage, StoreOfVersions)
     if isinstance(table.storage, StoreOfVersions) and not is_empty:

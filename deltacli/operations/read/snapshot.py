@@ -168,12 +168,12 @@ def digest_of_keys(snapshot: Snapshot) -> str:
 
 def _without_checkpoint(snapshot: Snapshot, fault: CheckpointUnreadable) -> Snapshot:
     """Rebuild a version whose checkpoint turns out to be corrupt. Raises the fault where that is not possible."""
-    from deltacli.table.rebuild import without_checkpoint
+    from deltacli.table.rebuild import rebuild_without_checkpoint
 
     if snapshot.segment.checkpoint is None:
         raise fault
     try:
-        return without_checkpoint(snapshot, fault.code)
+        return rebuild_without_checkpoint(snapshot, fault.code)
     except Unreadable:
         raise fault from None
 

@@ -32,7 +32,7 @@ from deltacli.table.file_history import named_files
 from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import whole
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
 
@@ -342,7 +342,11 @@ class _Evidence:
         """Return the live files and tombstones of a version; where it cannot be rebuilt, all files that are named."""
         view, listing = self._view(files), versioned(file for _, file in files.values())
         try:
-            return {path for keys in self._rows_of(rebuild(view, ListedLog(listing), version)) for path in _texts(keys)}
+            return {
+                path
+                for keys in self._rows_of(rebuild_version(view, ListedLog(listing), version))
+                for path in _texts(keys)
+            }
         except DeltacliError:
             return _texts(self._named(files, -1, None))
 
@@ -393,7 +397,9 @@ class _Evidence:
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
             with suppress(DeltacliError):  # one that cannot be read names nothing
-                parts += self._rows_of(rebuild(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version))
+                parts += self._rows_of(
+                    rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
+                )
         return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
 
     def _view(self, files: Mapping[str, tuple[ReadStorage, StoredFile]]) -> TableHandle:

@@ -58,7 +58,7 @@ from deltacli.storage.hadoop_checksums import is_checksum_name
 from deltacli.table.file_history import live_keys
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import managed_store
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -582,8 +582,8 @@ def _is_as_now(table: TableHandle, before: LogListing, view: TableHandle, checkp
     """Return True for a checkpoint that reads as its version does now."""
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     try:
-        theirs = rebuild(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
-        now = rebuild(table, ListedLog(before), checkpoint.version)
+        theirs = rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
+        now = rebuild_version(table, ListedLog(before), checkpoint.version)
         found, expected = (set(live_keys(one, keys).to_pylist()) for one in (theirs, now))
     except (Unreadable, CommitCorrupt, VersionAbsent):
         return False

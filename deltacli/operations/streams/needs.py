@@ -28,7 +28,7 @@ from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.table.find_log import list_log
 from deltacli.table.live_files import key_digests, whole
-from deltacli.table.rebuild import first_stamped_by, read_snapshot
+from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def read_history(
     commits: dict[int, StreamCommit] = {}
     parts: list[ArrowTable] = [_event_schema().empty_table()]
     times = {version: time.timestamp_ms for version, time in file_times(listing.commits).items()}
-    first_stamped = first_stamped_by(snapshot)
+    first_stamped = get_timestamp_enablement(snapshot)
     for commit, stamp, rows in report_items(read, table.progress, "reading the log", unit="commits", total=len(files)):
         commits[commit.version] = commit
         parts += rows

@@ -29,7 +29,7 @@ from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
 from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys_of, named_files
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import last_commit_before, read_snapshot
+from deltacli.table.rebuild import find_last_commit_before, read_snapshot
 from deltacli.table.walk import TableWalk
 from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
 
@@ -391,7 +391,7 @@ class ReferenceCollector:
 
 def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int, snapshot: Snapshot) -> Window:
     """Return which commits are retained. `listing` is the whole log, `snapshot` the newest version."""
-    last_before = last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
+    last_before = find_last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
     reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
     return Window(cutoff_ms, last_before, reaches_back)

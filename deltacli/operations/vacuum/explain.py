@@ -24,7 +24,7 @@ from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
 from deltacli.table.file_history import RULE, FileReferences, named_files
-from deltacli.table.rebuild import committed_at, read_snapshot
+from deltacli.table.rebuild import read_commit_time, read_snapshot
 from deltacli.table.walk import kind_at
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.files.listing import ListedFiles
@@ -274,7 +274,7 @@ def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
         operation = info.get("operation")
         yield ExplainedCommit(
             version,
-            committed_at(setting.table, listing, version),
+            read_commit_time(setting.table, listing, version),
             action,
             operation if isinstance(operation, str) else None,
             detail,

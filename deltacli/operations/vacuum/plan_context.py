@@ -84,7 +84,7 @@ from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys_of
 from deltacli.table.find_log import ListedLog, has_clone_notes, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
+from deltacli.table.rebuild import find_last_commit_before, read_commit_time, read_snapshot, rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import hidden_names, readable_formats, tables_around
 
@@ -175,7 +175,7 @@ def prepare(
     with with_codes_of_vacuum():
         basis = lasting_basis(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
-    listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms, known=snapshot)
+    listed_until = None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, known=snapshot)
     protect = [open_protected(table, uri) for uri in request.protect_from]
     clones = find_clones(table, [one.table for one in protect])
     protect += () if clones is None else clones.found
@@ -733,7 +733,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
     first_commit = min(references.listing.commits, default=None)
     return TimeTravelRange(
         first_version=first,
-        first_ms=committed_at(setting.table, references.listing, first, known=setting.snapshot),
+        first_ms=read_commit_time(setting.table, references.listing, first, known=setting.snapshot),
         oldest_before=before,
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
@@ -858,7 +858,9 @@ def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) 
     listing = setting.references.listing
     others = {checkpoint: "checkpoint.unreadable" for checkpoint in listing.checkpoints if checkpoint != instance}
     try:
-        live = live_keys(rebuild(setting.table, ListedLog(listing), instance.version, unusable=others), setting.keys)
+        live = live_keys(
+            rebuild_version(setting.table, ListedLog(listing), instance.version, unusable=others), setting.keys
+        )
     except Unreadable:
         return True
     keys = adds.where(pc.less_equal(adds.versions, instance.version)).keys
