@@ -48,7 +48,7 @@ from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import known_clients, paimon_clients
 from deltacli.table.rebuild import read_newest_readable, read_snapshot
-from deltacli.table.replay import small_actions
+from deltacli.table.replay import read_configuration_actions
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import traits_of_version
 
@@ -450,7 +450,7 @@ def states(table: TableHandle) -> Iterator[State]:
         first += 1
     has_hole = False
     files = [listing.commits[version] for version in sorted(listing.commits) if version >= first]
-    for version, actions in small_actions(table, files):
+    for version, actions in read_configuration_actions(table, files):
         if actions is None:
             has_hole = True
         elif actions:

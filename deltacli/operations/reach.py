@@ -53,7 +53,7 @@ from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import key_digests, missing_files, whole
 from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot, rebuild_version
-from deltacli.table.replay import read_tail
+from deltacli.table.replay import replay_commits
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import KeptWalk
 from deltacli.work.commits.reading import is_large
@@ -211,7 +211,7 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     state, named = StateBuilder(), NamedFiles()
     change_data: list[FileReferences] = []
     if is_large(file):
-        tail = read_tail(table.storage, table.engine, [file], older_follow=False)
+        tail = replay_commits(table.storage, table.engine, [file], older_follow=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
         recorded = (one for one in commit_actions(table.storage, file, None) if one[0] == "cdc")

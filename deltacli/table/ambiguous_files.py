@@ -33,7 +33,7 @@ from deltacli.delta.paths.engine_readings import (
 from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.table.checkpoint_paths import CheckpointPaths, examine_checkpoint_paths
 from deltacli.table.file_history import FileReferences, NamedFiles, read_references
-from deltacli.table.replay import read_contents
+from deltacli.table.replay import read_commit_contents
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_lines
 
@@ -267,7 +267,7 @@ def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]
 def _have_odd_paths(snapshot: Snapshot) -> bool:
     """Return whether the commits after the checkpoint may have a path with several spellings, by their bytes."""
     table = snapshot.table
-    for file, content in read_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
+    for file, content in read_commit_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
         parts: Iterable[bytes] = stream_lines(table.storage, file) if content is None else (content,)
         if any(map(_has_odd_path, parts)):
             return True

@@ -20,7 +20,7 @@ from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.storage import ReadStorage
-from deltacli.table.replay import read_contents
+from deltacli.table.replay import read_commit_contents
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def read_references(
         CommitCorrupt: Without `faults`, if a commit is damaged.
         StorageFailed: If a commit cannot be read.
     """
-    for file, content in read_contents(table.storage, table.engine, commits, table.progress):
+    for file, content in read_commit_contents(table.storage, table.engine, commits, table.progress):
         actions = commit_actions(table.storage, file, content)
         try:
             yield from held.take((pair for pair in actions if kinds is None or pair[0] in kinds), file)

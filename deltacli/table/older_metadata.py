@@ -11,7 +11,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import MetadataOfVersion, OlderMetadata
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.replay import small_actions
+from deltacli.table.replay import read_configuration_actions
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -49,7 +49,7 @@ class MetadataOfLog:
         found = [] if files and files[0].version == 0 else self._read_oldest(listing.reconstructable)
 
         is_complete = [file.version for file in files] == list(range(self._version + 1))
-        for version, actions in small_actions(self._table, files):
+        for version, actions in read_configuration_actions(self._table, files):
             if actions is None:
                 is_complete = False
                 continue

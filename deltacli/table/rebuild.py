@@ -46,7 +46,7 @@ from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import MetadataOfLog
-from deltacli.table.replay import read_tail
+from deltacli.table.replay import replay_commits
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_provenance
 
@@ -158,7 +158,9 @@ def _read_state(
 ) -> Snapshot:
     """Read the small actions of a segment, check that the version may be read, and prepare reading its file actions."""
     older_follow = segment.checkpoint is not None
-    tail = read_tail(table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress)
+    tail = replay_commits(
+        table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress
+    )
     contents = _open(table, segment.checkpoint) if segment.checkpoint else None
     state = tail.state
     disputed = set(tail.disputed)

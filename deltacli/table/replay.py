@@ -66,7 +66,7 @@ _APART_MS = 1_000
 """A store over a network tells the time of one file in seconds."""
 
 
-class LogTail:
+class ReplayedCommits:
     """The result of the commits after a checkpoint: the small actions, the surviving file actions in narrow columns,
     and all of their keys.
     """
@@ -156,16 +156,16 @@ class LargeCommit(NamedTuple):
     keys: Sequence[KeyIndex] = ()
 
 
-def read_tail(
+def replay_commits(
     storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool, progress: Progress = SILENT
-) -> LogTail:
+) -> ReplayedCommits:
     """Read the commits after a checkpoint (ascending) once and return their result. Raises CommitCorrupt.
 
     `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit are needed, too.
     """
-    tail = LogTail()
+    tail = ReplayedCommits()
     held = _Held(tail, storage)
-    contents = read_contents(storage, engine, commits, progress)
+    contents = read_commit_contents(storage, engine, commits, progress)
     for index, (file, content) in enumerate(contents):
         if content is not None:
             tail.sums[file.version] = crc32(content)
@@ -201,25 +201,25 @@ def read_tail(
     return tail
 
 
-def replay_batches(
+def reread_file_actions(
     storage: ReadStorage,
     engine: Engine,
     commits: Sequence[LogFile],
-    tail: LogTail,
+    tail: ReplayedCommits,
     *,
     partitions: tuple[str, ...],
     progress: Progress = SILENT,
 ) -> Iterator[FileBatch]:
     """Read the same commits again and yield their surviving file actions with all fields, in columns.
 
-    `tail` is theirs, of `read_tail`; `partitions` are the physical names of the partition columns. Raises
+    `tail` is theirs, of `replay_commits`; `partitions` are the physical names of the partition columns. Raises
     CommitCorrupt, and Refused (`plan.other-past`) where a commit is another one by now: what is taken of both would be
     a third table.
     """
     seen: set[str] = set()
     decided: list[KeyIndex] = []
     held = _HeldWhole()
-    for file, content in read_contents(storage, engine, commits, progress):
+    for file, content in read_commit_contents(storage, engine, commits, progress):
         if content is not None:
             if crc32(content) != tail.sums[file.version]:
                 raise _replaced(file)
@@ -286,11 +286,11 @@ class _HeldWhole:
 
     def flush(self) -> Iterator[FileBatch]:
         if self._count:
-            yield whole_batch(self._held)
+            yield build_file_batch(self._held)
         self._held, self._count, self._bytes = [], 0, 0
 
 
-def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
+def build_file_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
     """Return survivors, each with its commit file. Raises CommitCorrupt, naming the file."""
     adds = [add for _, survived in held for add in survived.adds]
     removes = [remove for _, survived in held for remove in survived.removes]
@@ -302,7 +302,7 @@ def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
         raise
 
 
-def read_contents(
+def read_commit_contents(
     storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[LogFile, bytes | None]]:
     """Yield the commits newest first with their bytes, None for a large one; several at a time where that is faster."""
@@ -322,7 +322,7 @@ def read_contents(
 class _Held:
     """Collects survivors of several small commits: a batch per commit would cost more than the commit."""
 
-    def __init__(self, tail: LogTail, storage: ReadStorage) -> None:
+    def __init__(self, tail: ReplayedCommits, storage: ReadStorage) -> None:
         self._tail = tail
         self._storage = storage
         self._rows = NarrowRows()
@@ -383,7 +383,7 @@ def _require_fit(kind: str, action: Action, source: str) -> None:
 
 
 def _take_large(
-    storage: ReadStorage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
+    storage: ReadStorage, engine: Engine, file: LogFile, tail: ReplayedCommits, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
     from deltacli.delta.encoding.many_values import KeyIndex, repeated
@@ -482,7 +482,9 @@ def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]
     return pc.filter(rows, pa.array(keep, pa.bool_()))
 
 
-def small_actions(table: TableHandle, files: list[LogFile]) -> Iterator[tuple[int, list[tuple[str, Action]] | None]]:
+def read_configuration_actions(
+    table: TableHandle, files: list[LogFile]
+) -> Iterator[tuple[int, list[tuple[str, Action]] | None]]:
     """Yield the protocol, the metadata and the domains of each commit, None for a damaged one; several commits are read
     at a time where that helps.
     """

@@ -41,7 +41,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_items
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.replay import LogTail, replay_batches, whole_batch
+from deltacli.table.replay import ReplayedCommits, build_file_batch, reread_file_actions
 from deltacli.work.commits.reading import Provenance, read_provenance
 from deltacli.work.task import Task
 
@@ -86,7 +86,7 @@ class Snapshot:
     raw_metadata: Action = field(repr=False)
     """The metaData action as in the commit, with unrecognized fields, which changes preserve."""
     _log: ListedLog = field(repr=False)
-    _tail: LogTail = field(repr=False)
+    _tail: ReplayedCommits = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
     _narrow_inline: FileBatch = field(repr=False)
     _inline: Survivors = field(repr=False)
@@ -347,7 +347,7 @@ class FileActions(NamedTuple):
     def batches_of_commits(self) -> Iterator[FileBatch]:
         """Yield the file actions of the commits, and of the lines of a JSON checkpoint, with all their own fields."""
         table = self.table
-        yield from replay_batches(
+        yield from reread_file_actions(
             table.storage,
             table.engine,
             self.snapshot.segment.commits,
@@ -356,7 +356,7 @@ class FileActions(NamedTuple):
             progress=table.progress,
         )
         if self.snapshot._inline.adds or self.snapshot._inline.removes:
-            yield whole_batch([("checkpoint", self.snapshot._inline)])
+            yield build_file_batch([("checkpoint", self.snapshot._inline)])
 
     def commits_are_young(self, cutoff_ms: int) -> bool:
         """Return whether the newest commit after the checkpoint that this was rebuilt from is newer than the cutoff."""

@@ -58,7 +58,7 @@ from deltacli.table.find_log import is_empty_directory, list_log, list_log_files
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, map_live, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.replay import small_actions
+from deltacli.table.replay import read_configuration_actions
 from deltacli.table.walk import tables_around
 
 if TYPE_CHECKING:
@@ -418,7 +418,7 @@ def _is_own(table: TableHandle, target: Storage, note: CopyNote, commit: LogFile
     """Return whether a commit of the target is the one that gave the copy its id."""
     if note.own_id is None or commit.version != note.last_version + 1:
         return False
-    (_, actions), *_ = small_actions(table.over(target), [commit])
+    (_, actions), *_ = read_configuration_actions(table.over(target), [commit])
     return any(kind == "metaData" and action.get("id") == note.own_id for kind, action in actions or ())
 
 

@@ -415,7 +415,7 @@ class LiveReader:
             self.partitions(adds),
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
             _path_keys(adds, keys) if self._has_vectors else None,
-            self._snapshot.of_other_vectors(adds) if self._has_vectors else None,
+            self._snapshot.find_files_with_other_vectors(adds) if self._has_vectors else None,
             self._find_ambiguous(adds.column("path")),
         )
 

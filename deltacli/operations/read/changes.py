@@ -52,7 +52,7 @@ from deltacli.table import scan
 from deltacli.table.api_arguments import named_items
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import find_version_range, read_snapshot
-from deltacli.table.replay import small_actions
+from deltacli.table.replay import read_configuration_actions
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableFiles
@@ -92,7 +92,7 @@ def may_be_apart(first: TableConfiguration, end: TableConfiguration) -> bool:
 def find_break(table: TableHandle, files: Sequence[LogFile], first: TableConfiguration) -> Break | None:
     """Return the last of some commits that separates versions; `first` is the configuration before them."""
     found, config, by_version = None, first, {file.version: file for file in files}
-    for version, actions in small_actions(table, list(files)):
+    for version, actions in read_configuration_actions(table, list(files)):
         before = config
         for kind, action in actions or ():  # a damaged commit is an error of who reads its files
             if kind == "protocol":
