@@ -30,7 +30,7 @@ from deltacli.delta.paths.spelling import are_absolute, decode_column
 from deltacli.storage import Failed, ReadStorage, Storage, has_link
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import encode_undecoded, find_undecoded
+from deltacli.table.live_files import encode_undecoded_paths, find_undecoded_paths
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
@@ -84,7 +84,7 @@ def live_manifests(snapshot: Snapshot) -> tuple[LiveManifests | None, tuple[Refu
         return None, (Refusal("manifests.link", f"{MANIFESTS} is a symbolic link, through which nothing is written"),)
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     columns = tuple(snapshot.metadata.partition_columns)
-    work = partial(_rows_of, print_root(table.storage.uri), keys, columns, find_undecoded(snapshot))
+    work = partial(_rows_of, print_root(table.storage.uri), keys, columns, find_undecoded_paths(snapshot))
     found = list(snapshot.file_actions.map_actions("add", work, fields=_FIELDS))
     if with_vectors := sum(vectors for _, vectors in found):
         message = f"{plural(with_vectors, 'file')} with deleted rows, which readers of lists would show"
@@ -106,7 +106,7 @@ def _rows_of(
     deleted rows.
     """
     vectors = adds.column("deletionVector")
-    paths = encode_undecoded(adds.column("path"), undecoded)
+    paths = encode_undecoded_paths(adds.column("path"), undecoded)
     keys = pc.cast(decode_column(paths), pa.large_binary())
     below = pc.binary_join_element_wise(pa.scalar(root + b"/", keys.type), keys, pa.scalar(b"", keys.type))
     # An absolute path is in the log as its writer spelled it, also with the empty authority that Hadoop does not print.

@@ -44,7 +44,7 @@ from deltacli.storage.base import StoreOfVersions
 from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import Spelling, narrow_keys
+from deltacli.table.live_files import Spelling, hash_narrow_adds
 from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild_version
 from deltacli.work.outputs import RowsPiece, plan_row_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
@@ -172,7 +172,7 @@ class FileDiff:
 
     def _path_keys(self, side: _Side, chosen: ArrowArray) -> ArrowArray:
         """Return keys of the paths alone of chosen files, in their order."""
-        parts = [narrow_keys(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
+        parts = [hash_narrow_adds(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
         return pa.concat_arrays([pa.array([], side.files.keys.type), *parts])
 
     def _chosen(self, side: _Side, chosen: ArrowArray) -> Iterator[RecordBatch]:
@@ -182,7 +182,7 @@ class FileDiff:
         for adds in side.batches():
             mask = chosen.slice(begin, adds.num_rows)
             if pc.any(mask).as_py():
-                if not narrow_keys(adds, self.spelling).equals(side.files.keys.slice(begin, adds.num_rows)):
+                if not hash_narrow_adds(adds, self.spelling).equals(side.files.keys.slice(begin, adds.num_rows)):
                     raise AssertionError("the files of a version came in another order")
                 yield pc.filter(adds, mask)
             begin += adds.num_rows
@@ -275,7 +275,7 @@ def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> Key
             has_vector = pc.not_equal(adds.column("dv_id"), "")
             no_row_ids = pa.repeat(pa.scalar(False), adds.num_rows)
             columns = adds.column("size"), _rows(adds), adds.column("num_records")
-            parts.append((narrow_keys(adds, spelling), *columns, has_vector, no_row_ids))
+            parts.append((hash_narrow_adds(adds, spelling), *columns, has_vector, no_row_ids))
     return joined_files(parts, are_keys_narrow=True)
 
 

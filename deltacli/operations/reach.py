@@ -51,7 +51,7 @@ from deltacli.table.api_arguments import optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import key_digests, missing_files, whole
+from deltacli.table.live_files import combine_chunks, find_missing_files, hash_paths_and_vectors
 from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot, rebuild_version
 from deltacli.table.replay import replay_commits
 from deltacli.table.version import Snapshot
@@ -277,7 +277,7 @@ class _Events:
         columns = (
             rows.column("path"),
             rows.column("dv_id"),
-            key_digests(rows.column("path"), rows.column("dv_id")),
+            hash_paths_and_vectors(rows.column("path"), rows.column("dv_id")),
             pa.repeat(pa.scalar(run, pa.int64()), count),
             pa.repeat(pa.scalar(place, pa.int64()), count),
             pa.repeat(is_add, count),
@@ -291,7 +291,9 @@ class _Events:
         if not self._parts["path"]:
             empty = (pa.string(), pa.string(), pa.binary(16), pa.int64(), pa.int64(), pa.bool_(), pa.int64())
             return pa.table([pa.array([], kind) for kind in empty], names=list(self._parts))
-        return pa.table({name: pa.concat_arrays(list(map(whole, parts))) for name, parts in self._parts.items()})
+        return pa.table(
+            {name: pa.concat_arrays(list(map(combine_chunks, parts))) for name, parts in self._parts.items()}
+        )
 
 
 def version_files(
@@ -311,7 +313,7 @@ def version_files(
     paths = [*events["path"].chunks, *(one.path for one in changes)]
     ids = [*events["vector"].chunks, *(one.vector for one in changes)]
     names = pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string())
-    lost, unseen = missing_files(table, *names, None if walk is None else walk.find)
+    lost, unseen = find_missing_files(table, *names, None if walk is None else walk.find)
     spans = _spans(events, steps, retention_ms)
     kinds = []
     for name, of_kind in (("path", 0), ("vector", 1)):
@@ -371,7 +373,7 @@ def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: i
     order = [(name, "ascending") for name in ("run", "key", "place")]
     rows = events.take(pc.sort_indices(events, order))
     count = rows.num_rows
-    columns = {name: whole(rows[name]) for name in rows.column_names}
+    columns = {name: combine_chunks(rows[name]) for name in rows.column_names}
     run_ends = pa.array([ends[run] for run in columns["run"].to_pylist()], pa.int64())
     last, is_open = run_ends, pa.repeat(True, count)
     if count > 1:
@@ -389,8 +391,14 @@ def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: i
 def _until(rows: ArrowTable, adds: ArrowTable, live: ArrowTable, name: str, retention_ms: int) -> ArrowArray:
     """Return when the files of a column may be deleted: the retention after the last removal of those not live."""
     removed = aggregate_rows(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
-    gone = pc.take(whole(removed["removed_ms_max"]), pc.index_in(whole(adds[name]), value_set=whole(removed[name])))
-    stays = pc.or_(pc.is_in(whole(adds[name]), value_set=whole(live[name])), pc.equal(whole(adds[name]), ""))
+    gone = pc.take(
+        combine_chunks(removed["removed_ms_max"]),
+        pc.index_in(combine_chunks(adds[name]), value_set=combine_chunks(removed[name])),
+    )
+    stays = pc.or_(
+        pc.is_in(combine_chunks(adds[name]), value_set=combine_chunks(live[name])),
+        pc.equal(combine_chunks(adds[name]), ""),
+    )
     until = pc.fill_null(pc.add(gone, retention_ms), NEVER)
     return pc.if_else(stays, pa.scalar(NEVER, pa.int64()), until)
 
@@ -399,7 +407,7 @@ def _covered(spans: ArrowTable, versions: int) -> list[bool]:
     """Return for each version whether one of the spans has it."""
     deltas = [0] * (versions + 1)
     for column, change in (("place", 1), ("last", -1)):
-        for entry in pc.value_counts(whole(spans[column])).to_pylist():
+        for entry in pc.value_counts(combine_chunks(spans[column])).to_pylist():
             deltas[entry["values"] + (change < 0)] += change * entry["counts"]
     found, depth = [], 0
     for delta in deltas[:-1]:

@@ -30,7 +30,7 @@ from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
 from deltacli.delta.sql.translation.translate import translate_condition
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
-from deltacli.table.live_files import look_for, needed_files
+from deltacli.table.live_files import build_needed_files, locate_files
 from deltacli.work.file_facts import FileFacts, FilesInListing, VectorPiece, file_of_vector
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, not_null_places, weight_of_rows
 
@@ -201,8 +201,8 @@ class DemandCheck:
         vectors = adds.column("deletionVector")
         uris = (table.storage.uri, *table.storage.aliases)
         rows = num_records_column(adds.column("stats"))
-        needed = needed_files(uris, adds.column("path"), adds.column("size"), rows, vectors)
-        needed, sizes = look_for(table.storage, needed, table.engine, SILENT)
+        needed = build_needed_files(uris, adds.column("path"), adds.column("size"), rows, vectors)
+        needed, sizes = locate_files(table.storage, needed, table.engine, SILENT)
         names = map(key_text, needed.files["path"].to_pylist())
         there = {name: size for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
         files = table.files()

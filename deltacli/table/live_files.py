@@ -82,7 +82,7 @@ class NeededFiles(NamedTuple):
         files = pc.filter(self.files, mask)
         if not self.vectors.num_rows:
             return self._replace(files=files)
-        vectors = self.vectors.filter(pc.is_in(self.vectors["path"], value_set=whole(files["path"])))
+        vectors = self.vectors.filter(pc.is_in(self.vectors["path"], value_set=combine_chunks(files["path"])))
         return self._replace(files=files, vectors=vectors)
 
     @property
@@ -91,7 +91,7 @@ class NeededFiles(NamedTuple):
         return pc.sum(self.files["sizeBytes"]).as_py() or 0
 
 
-def needed_files(
+def build_needed_files(
     uris: Sequence[str],
     paths: ArrowArray,
     sizes: ArrowArray,
@@ -103,21 +103,21 @@ def needed_files(
     """Return the files of a table, whose root has these URIs, by columns of its log: raw paths, bytes, numbers of rows
     (null if unknown) and the structs of deletion vectors.
     """
-    keys = PathKeys(uris).of_log(whole(paths))
+    keys = PathKeys(uris).of_log(combine_chunks(paths))
     differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
     every = pa.table(
         {
             "path": keys.keys,
             "written": pc.if_else(differs, keys.written, pa.scalar(None, pa.binary())),
             "kind": pa.repeat(kind.value, len(keys.keys)),
-            "sizeBytes": pc.cast(whole(sizes), pa.int64()),
-            "rows": pc.cast(whole(rows), pa.int64()),
+            "sizeBytes": pc.cast(combine_chunks(sizes), pa.int64()),
+            "rows": pc.cast(combine_chunks(rows), pa.int64()),
         }
     )
     files = pc.filter(every, pc.is_valid(keys.keys))
     outside = len(keys.keys) - files.num_rows
     vectors = _vectors(uris, descriptors)
-    of_vectors = pc.unique(whole(vectors["path"]))
+    of_vectors = pc.unique(combine_chunks(vectors["path"]))
     no_number = pa.nulls(len(of_vectors), pa.int64())
     files_of_vectors = pa.table(
         {
@@ -132,7 +132,7 @@ def needed_files(
     return NeededFiles(pa.concat_tables([_each_once(files, hashes), files_of_vectors]), vectors, outside)
 
 
-def live_files(
+def read_live_files(
     snapshot: Snapshot, uris: Sequence[str] = (), chosen: Callable[[NeededFiles], NeededFiles] = lambda files: files
 ) -> NeededFiles:
     """Return the live files of a version, with their vectors, or those that are `chosen` of a part of them. `uris` are
@@ -140,13 +140,13 @@ def live_files(
     """
     storage = snapshot.table.storage
     uris = uris or (storage.uri, *storage.aliases)
-    found = list(map_live(snapshot, lambda *columns: chosen(needed_files(uris, *columns))))
+    found = list(map_live_columns(snapshot, lambda *columns: chosen(build_needed_files(uris, *columns))))
     if not found:
-        return needed_files(uris, *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
-    return joined(found)
+        return build_needed_files(uris, *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
+    return join_needed_files(found)
 
 
-def map_live(
+def map_live_columns(
     snapshot: Snapshot,
     work: Callable[[ArrowArray, ArrowArray, ArrowArray, ArrowArray | None], Result],
     *,
@@ -169,7 +169,7 @@ def map_live(
     yield from actions.map_actions("add", columns_of, fields=("path", "size", *(("stats",) if with_rows else ())))
 
 
-def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
+def join_needed_files(parts: Sequence[NeededFiles]) -> NeededFiles:
     """Return the files of several parts, data files first."""
     every = pa.concat_tables([one.files for one in parts])
     is_data = pc.equal(every["kind"], FileKind.DATA.value)
@@ -183,8 +183,8 @@ def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
     if descriptors is None or descriptors.null_count == len(descriptors):
         kind = action_schemas().add.field("deletionVector").type
         return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], kind)})
-    stated = pc.drop_null(whole(descriptors))
-    places = PathKeys(uris).of_vectors(whole(unique_id_column(stated))).keys
+    stated = pc.drop_null(combine_chunks(descriptors))
+    places = PathKeys(uris).of_vectors(combine_chunks(unique_id_column(stated))).keys
     return pc.filter(pa.table({"path": places, "deletionVector": stated}), pc.is_valid(places))
 
 
@@ -204,14 +204,14 @@ def _each_once(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTabl
     return pc.filter(files, pc.or_(pc.invert(may_repeat), pc.is_in(rows, value_set=firsts)))
 
 
-def whole(column: ArrowArray) -> ArrowArray:
+def combine_chunks(column: ArrowArray) -> ArrowArray:
     """Return a column in one piece, without a copy where it is in one."""
     if not hasattr(column, "combine_chunks"):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def look_for(
+def locate_files(
     storage: ReadStorage,
     needed: NeededFiles,
     engine: Engine,
@@ -224,7 +224,7 @@ def look_for(
     `listed` is for callers that need no bytes: it returns which paths are there as is known already, null where it is
     not known. Their bytes are 0.
     """
-    paths, written = (whole(needed.files[name]) for name in ("path", "written"))
+    paths, written = (combine_chunks(needed.files[name]) for name in ("path", "written"))
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
         sizes = _sizes_of(storage, paths, engine, listed)
         may_be_written = pc.and_(pc.is_null(sizes), pc.is_valid(written))
@@ -313,13 +313,13 @@ Spelling = Callable[["pyarrow.Array"], ArrowArray]
 """Returns paths of the log in a form that is equal for equal files, as bytes."""
 
 
-def file_keys(adds: RecordBatch) -> ArrowArray:
+def hash_file_actions(adds: RecordBatch) -> ArrowArray:
     """Return sixteen bytes for the path and the vector of each file action, equal in one process for equal files."""
-    return key_digests(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    return hash_paths_and_vectors(adds.column("path"), unique_id_column(adds.column("deletionVector")))
 
 
-def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: bool = True) -> ArrowArray:
-    """Return the keys of narrow live files (see `ActionSchemas`): only the first eight bytes of `file_keys`, a keyed
+def hash_narrow_adds(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: bool = True) -> ArrowArray:
+    """Return the keys of narrow live files (see `ActionSchemas`): only the first eight bytes of `hash_file_actions`, a keyed
     hash, which takes half the time. Of two million files two are taken for one once in ten million runs.
 
     `spelling` makes paths of two tables comparable. Without `with_vectors`, files with another vector are equal.
@@ -329,7 +329,7 @@ def narrow_keys(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: b
     return pa.Array.from_buffers(pa.int64(), len(keys), [None, pa.py_buffer(_hashes(keys))])
 
 
-def key_digests(paths: ArrowArray, ids: ArrowArray) -> ArrowArray:
+def hash_paths_and_vectors(paths: ArrowArray, ids: ArrowArray) -> ArrowArray:
     """Return sixteen bytes for each path and id of a vector."""
     keys = key_column(paths, ids)
     pairs = array("q", bytes(KEY_BYTES * len(keys)))
@@ -342,7 +342,7 @@ def _hashes(keys: ArrowArray) -> array[int]:
     return array("q", map(hash, keys.to_pylist()))
 
 
-def differing_keys(first: ArrowArray, second: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
+def find_differing_keys(first: ArrowArray, second: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
     """Return which keys of the first only it has, and which of the second only that has.
 
     Many keys are put into buckets by their hashes. A bucket whose words have the same sums on both sides has the same
@@ -378,16 +378,16 @@ def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
     return buckets, every
 
 
-def chosen_actions(
+def read_chosen_adds(
     snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
     """Yield the live files that `chosen` selects among those with these `keys`, with all fields or some."""
-    for rows, mask in marked_actions(snapshot, keys, chosen, where, fields):
+    for rows, mask in read_marked_adds(snapshot, keys, chosen, where, fields):
         if pc.any(mask).as_py():
             yield pc.filter(rows, mask)
 
 
-def marked_actions(
+def read_marked_adds(
     snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
     """Yield the live files of a version, which have these `keys`, and which of them `chosen` selects.
@@ -398,7 +398,7 @@ def marked_actions(
 
     def read(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
         rows = adds if where is None else pc.filter(adds, where(adds))
-        return rows, file_keys(rows)
+        return rows, hash_file_actions(rows)
 
     begin = 0
     for rows, found in snapshot.file_actions.map_actions("add", read, fields=named):
@@ -428,7 +428,7 @@ def _other_log(snapshot: Snapshot) -> errors.Refused:
     )
 
 
-def removes_of(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatch:
+def build_removes(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatch:
     """Return the removes of some live files, with all that is known of them."""
     count = adds.num_rows
     fixed = {
@@ -471,14 +471,14 @@ class PartitionCondition:
 
 # -- files that a log names, wherever they are -------------------------------------------------------------------------
 
-Names = tuple[ArrowArray, ArrowArray]
+LoggedNames = tuple[ArrowArray, ArrowArray]
 """Paths of data files, and ids of vectors, as in the log."""
 
 
-def missing_files(
+def find_missing_files(
     table: TableHandle, paths: ArrowArray, ids: ArrowArray, listed: Callable[[ArrowArray], ArrowArray] | None = None
-) -> tuple[Names, Names]:
-    """Return missing files, and those not to be looked at; `listed` as for `look_for`. Raises StorageFailed."""
+) -> tuple[LoggedNames, LoggedNames]:
+    """Return missing files, and those not to be looked at; `listed` as for `locate_files`. Raises StorageFailed."""
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     paths, ids = pc.unique(paths), pc.unique(ids)
     of_paths, of_ids = keys.of_log(paths), keys.of_vectors(ids)
@@ -486,21 +486,24 @@ def missing_files(
         _needed(of_paths.keys, of_paths.written, FileKind.DATA),
         _needed(of_ids.keys, of_ids.keys, FileKind.VECTOR),
     ]
-    nothing = needed_files((table.uri,), *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
+    nothing = build_needed_files((table.uri,), *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
     needed = nothing._replace(files=pa.concat_tables(parts))
-    _, sizes = look_for(table.storage, needed, table.engine, table.progress, listed)
+    _, sizes = locate_files(table.storage, needed, table.engine, table.progress, listed)
     count = parts[0].num_rows
     lost, unseen = [], []
-    here = ((paths, of_paths.keys, whole(sizes).slice(0, count)), (ids, of_ids.keys, whole(sizes).slice(count)))
+    here = (
+        (paths, of_paths.keys, combine_chunks(sizes).slice(0, count)),
+        (ids, of_ids.keys, combine_chunks(sizes).slice(count)),
+    )
     for names, places, found in here:
         absent = pc.filter(pc.filter(names, pc.is_valid(places)), pc.is_null(found))
         gone, refused = _elsewhere(table, pc.filter(names, pc.is_null(places)), are_vectors=names is ids)
-        lost.append(pa.concat_arrays([whole(absent), gone]))
+        lost.append(pa.concat_arrays([combine_chunks(absent), gone]))
         unseen.append(refused)
     return (lost[0], lost[1]), (unseen[0], unseen[1])
 
 
-def find_undecoded(snapshot: Snapshot) -> ArrowArray:
+def find_undecoded_paths(snapshot: Snapshot) -> ArrowArray:
     """Return the relative paths of live files that a writer did not encode, although they have escapes.
 
     Decoded, as the protocol has it, they name no file, but there is one with the name as it is written. deltacli reads
@@ -524,13 +527,13 @@ def find_undecoded(snapshot: Snapshot) -> ArrowArray:
     if not len(escaped):
         return escaped
     needed = NeededFiles(_needed(decoded, written, FileKind.DATA), pa.table({"path": pa.array([], pa.binary())}))
-    found, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    is_undecoded = pc.and_(pc.is_valid(sizes), pc.not_equal(whole(found.files["path"]), decoded))
+    found, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    is_undecoded = pc.and_(pc.is_valid(sizes), pc.not_equal(combine_chunks(found.files["path"]), decoded))
     return pc.filter(escaped, is_undecoded)
 
 
-def encode_undecoded(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
-    """Return paths of a log with those that `find_undecoded` has returned so that they name the file when decoded."""
+def encode_undecoded_paths(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
+    """Return paths of a log with those that `find_undecoded_paths` has returned so that they name the file when decoded."""
     return pc.if_else(pc.is_in(paths, value_set=undecoded), encode_percent_signs_column(paths), paths)
 
 
@@ -550,7 +553,7 @@ def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTab
     )
 
 
-def _elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> Names:
+def _elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> LoggedNames:
     """Return which files outside of the table are missing, and which may not be looked at."""
     files = table.files()
 

@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.typing import ArrowArray
-from deltacli.table.live_files import KEY_BYTES, differing_keys, joined, live_files, needed_files
+from deltacli.table.live_files import (
+    KEY_BYTES,
+    build_needed_files,
+    find_differing_keys,
+    join_needed_files,
+    read_live_files,
+)
 from tests.support.actions import add, birth, deletion_vector
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at
@@ -28,7 +34,7 @@ def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> No
     second = [*first[:shared], *every[91_000:], every[-1], every[shared - 1]]
     choice.shuffle(second)
 
-    removed, added = differing_keys(_column(first, width).slice(3), _column(second, width))
+    removed, added = find_differing_keys(_column(first, width).slice(3), _column(second, width))
 
     old, new = set(first[3:]), set(second)
     assert [key not in new for key in first[3:]] == removed.to_pylist()
@@ -58,10 +64,12 @@ def test_each_file_is_kept_where_it_is_named_first(
     parts = []
     for number, name in enumerate(names):
         sizes = pa.array([number], pa.int64())
-        parts.append(needed_files(["file:///t"], pa.array([name], pa.string()), sizes, sizes))
-    parts.append(needed_files(["file:///t"], *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64()))))
+        parts.append(build_needed_files(["file:///t"], pa.array([name], pa.string()), sizes, sizes))
+    parts.append(
+        build_needed_files(["file:///t"], *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
+    )
 
-    files = joined(parts).files
+    files = join_needed_files(parts).files
 
     assert [name.encode() for name in expected] == files["path"].to_pylist()
     assert [names.index(name) for name in expected] == files["sizeBytes"].to_pylist()
@@ -76,7 +84,7 @@ def test_commits_are_read_again_for_live_files_only_where_one_has_a_vector(
     state = open_at(storage).snapshot()
     before = len(storage.touched("read", "read_range"))
 
-    found = live_files(state)
+    found = read_live_files(state)
 
     assert [b"a", b"b"] == sorted(found.files["path"].to_pylist()[:2])
     assert (int(vector), vector) == (

@@ -31,7 +31,7 @@ from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.plan import new_directory, own_fields, rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import file_keys, removes_of
+from deltacli.table.live_files import build_removes, hash_file_actions
 from deltacli.table.older_metadata import read_names_for_tasks
 from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
@@ -109,7 +109,7 @@ _NARROW = ("path", "size", "deletionVector")
 
 
 def _with_keys(adds: RecordBatch) -> tuple[RecordBatch, list[bytes]]:
-    return adds, file_keys(adds).to_pylist()
+    return adds, hash_file_actions(adds).to_pylist()
 
 
 @dataclass
@@ -228,7 +228,7 @@ class _Removal:
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:
             for adds, keys in snapshot.file_actions.map_actions("add", _with_keys):
-                yield "remove", removes_of(adds, now_ms, is_change=False)
+                yield "remove", build_removes(adds, now_ms, is_change=False)
                 new = _adds(snapshot.config, config, adds, [copies[key] for key in keys])
                 if new is not None:
                     yield "add", new

@@ -31,7 +31,7 @@ from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import whole
+from deltacli.table.live_files import combine_chunks
 from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
@@ -377,10 +377,10 @@ class _Evidence:
         found: dict[str, int | None] = {}
         for one in rows:
             sizes = one.size.to_pylist()
-            for path, size in zip(self._keys.of_log(whole(one.path)).keys.to_pylist(), sizes, strict=True):
+            for path, size in zip(self._keys.of_log(combine_chunks(one.path)).keys.to_pylist(), sizes, strict=True):
                 if path is not None:
                     found[key_text(path)] = size
-            found |= dict.fromkeys(_texts(self._keys.of_vectors(whole(one.vector)).keys))
+            found |= dict.fromkeys(_texts(self._keys.of_vectors(combine_chunks(one.vector)).keys))
         return found
 
     def _named(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
@@ -400,7 +400,7 @@ class _Evidence:
                 parts += self._rows_of(
                     rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
                 )
-        return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
+        return pc.unique(pc.drop_null(pa.concat_arrays([combine_chunks(part) for part in parts])))
 
     def _view(self, files: Mapping[str, tuple[ReadStorage, StoredFile]]) -> TableHandle:
         mapped = {
@@ -411,8 +411,8 @@ class _Evidence:
         return self._table.over(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
-        of_log = self._keys.of_log(whole(paths))
-        yield from (of_log.keys, of_log.written, self._keys.of_vectors(whole(vectors)).keys)
+        of_log = self._keys.of_log(combine_chunks(paths))
+        yield from (of_log.keys, of_log.written, self._keys.of_vectors(combine_chunks(vectors)).keys)
 
     def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:
         """Yield the live files and tombstones of a version. Raises CheckpointUnreadable."""

@@ -55,7 +55,7 @@ from deltacli.storage.base import stat_created
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.find_log import missing_log_error, require_no_paimon_table
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
+from deltacli.table.live_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _held_back(plan: UndeletePlan) -> UndeletePlan:
     gone = {item.path for item in log.items} - {item.path for item in kept}
     if not gone:
         return plan
-    items = plan.items.filter(pc.invert(pc.is_in(whole(plan.items["path"]), value_set=_texts(sorted(gone)))))
+    items = plan.items.filter(pc.invert(pc.is_in(combine_chunks(plan.items["path"]), value_set=_texts(sorted(gone)))))
     return replace(plan, log=replace(log, items=kept), items=items)
 
 
@@ -234,9 +234,9 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
     if request.version is None or newest <= max(log.version, log.version_before):
         return plan
     snapshot = read_snapshot(table.over(log.files), version=newest)
-    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
-    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    is_other = pc.fill_null(pc.not_equal(sizes, whole(needed.files["sizeBytes"])), False)
+    needed = read_live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    is_other = pc.fill_null(pc.not_equal(sizes, combine_chunks(needed.files["sizeBytes"])), False)
     is_lost = pc.or_(pc.is_null(sizes), is_other)
     is_planned = pc.is_in(_as_text(needed.files["path"]), value_set=_as_text(plan.items["path"]))
     lost = needed.where(pc.and_(is_lost, pc.invert(is_planned))).files
@@ -390,15 +390,17 @@ def _with_data(
     snapshot: Snapshot,
     plan: UndeletePlan,
 ) -> UndeletePlan:
-    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    needed = read_live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
-        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape"))
+        is_below = pc.starts_with(
+            combine_chunks(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape")
+        )
         if not pc.any(is_below).as_py():
             note = f"version {plan.version} needs no data file below {request.prefix}/"
             plan = replace(plan, notes=(*plan.notes, note))
-        needed = needed.where(pc.or_(is_below, pc.equal(whole(needed.files["kind"]), FileKind.VECTOR.value)))
-    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    expected = whole(needed.files["sizeBytes"])
+        needed = needed.where(pc.or_(is_below, pc.equal(combine_chunks(needed.files["kind"]), FileKind.VECTOR.value)))
+    needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    expected = combine_chunks(needed.files["sizeBytes"])
     is_damaged = pc.fill_null(pc.not_equal(sizes, expected), False)
     if plan.is_of_the_past:
         # what the newest version needs may be in the place of a file of an older one
@@ -407,7 +409,7 @@ def _with_data(
     lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
     sources = log_files.data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
-    tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
+    tags = tags_of(table.storage, pc.filter(combine_chunks(lost.files["path"]), damaged), table.engine)
     of_version = _notes_on_version(table, plan, snapshot, needed, found)
     plan = replace(plan, notes=(*plan.notes, *found.notes, *of_version))
     data = DataPlan(found, damaged, tags, sources)
@@ -465,8 +467,8 @@ def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
     return pa.table(
         {
             "path": _as_text(files["path"]),
-            "kind": pc.cast(whole(files["kind"]), text),
-            "sizeBytes": pc.coalesce(whole(files["sizeBytes"]), found.sizes),
+            "kind": pc.cast(combine_chunks(files["kind"]), text),
+            "sizeBytes": pc.coalesce(combine_chunks(files["sizeBytes"]), found.sizes),
             "source": pc.take(names, found.sources) if len(found.sources) else pa.array([], text),
             "state": pc.cast(states, text),
             "problem": pc.cast(pc.if_else(found.is_found, gone, found.problems), text),
@@ -483,7 +485,7 @@ def _texts(values: Sequence[str]) -> ArrowArray:
 def _as_text(paths: ArrowArray) -> ArrowArray:
     """Return paths as text; of names that are no UTF-8 the other bytes are replaced."""
     try:
-        return pc.cast(whole(paths), pa.string())
+        return pc.cast(combine_chunks(paths), pa.string())
     except pa.ArrowInvalid:
         return pa.array([path.decode("utf-8", "replace") for path in paths.to_pylist()], pa.string())
 
@@ -731,7 +733,7 @@ def _require_there(table: TableHandle, plan: UndeletePlan) -> None:
         found, data = plan.data.found, plan.data
         needed = found.needed.where(found.is_found)
         unread = any(not source.is_readable for source in data.sources)
-        needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
+        needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
         verified = verify(needed, sizes, table.stores, table.engine, table.progress, contents=unread)
         _require_none(
             [

@@ -16,7 +16,7 @@ from deltacli.delta.log.state import TableConfiguration, is_true
 from deltacli.delta.schema import types
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.demands import FIELDS, UNREAD, Demand, DemandCheck, FoundRows, new_demands
-from deltacli.table.live_files import Mask, chosen_actions
+from deltacli.table.live_files import Mask, read_chosen_adds
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -36,7 +36,7 @@ def refusals_of_demands(
         return
     check = DemandCheck(now.table, now.config, demands)
     with now.table.progress.step("checking constraints", unit="files", total=found.added_amount.files) as step:
-        for adds in chosen_actions(target, found.target.keys, found.added, where, FIELDS):
+        for adds in read_chosen_adds(target, found.target.keys, found.added, where, FIELDS):
             check.take(adds)
             step.advance(adds.num_rows)
     brings = command("undelete", version=target.version, sources=list(sources), dry_run=True) if sources else ""

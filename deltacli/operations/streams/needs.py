@@ -27,7 +27,7 @@ from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.table.find_log import list_log
-from deltacli.table.live_files import key_digests, whole
+from deltacli.table.live_files import combine_chunks, hash_paths_and_vectors
 from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot
 from deltacli.work.commits.reading import stream_commit
 
@@ -87,9 +87,11 @@ class TableHistory:
         units, paths, vectors = ([pa.array([], kind)] for kind in (pa.binary(16), pa.binary(16), pa.string()))
         for batch in self.snapshot.file_actions.narrow():
             if (rows := batch.adds) is not None:
-                units.append(key_digests(rows["path"], rows["dv_id"]))
+                units.append(hash_paths_and_vectors(rows["path"], rows["dv_id"]))
                 ids = pc.unique(pc.filter(rows["dv_id"], pc.not_equal(rows["dv_id"], "")))
-                paths.append(key_digests(rows["path"], no_vector_ids(rows.num_rows)) if len(ids) else units[-1])
+                paths.append(
+                    hash_paths_and_vectors(rows["path"], no_vector_ids(rows.num_rows)) if len(ids) else units[-1]
+                )
                 vectors.append(ids)
         keys = pa.concat_arrays(units)
         return keys, pa.concat_arrays(paths) if sum(map(len, vectors)) else keys, pa.concat_arrays(vectors)
@@ -108,17 +110,19 @@ class TableHistory:
             return rows
         found = []
         for some in rows.to_batches(max_chunksize=_ROWS_HELD):
-            is_live = self._live_units.contains(key_digests(some["path"], some["vector"]))
+            is_live = self._live_units.contains(hash_paths_and_vectors(some["path"], some["vector"]))
             found.append(some.filter(pc.invert(is_live)))
         return pa.Table.from_batches(found, rows.schema)
 
     def live_parts(self, rows: ArrowTable) -> tuple[ArrowArray, ArrowArray]:
         """Return whether the data file of each row is live, under any vector, and whether its vector is (or none)."""
-        vectors = whole(rows["vector"])
+        vectors = combine_chunks(rows["vector"])
         has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
         is_live = [pa.array([], pa.bool_())]
         for some in rows.select(["path"]).to_batches(max_chunksize=_ROWS_HELD):
-            is_live.append(self._live_paths.contains(key_digests(some["path"], no_vector_ids(some.num_rows))))
+            is_live.append(
+                self._live_paths.contains(hash_paths_and_vectors(some["path"], no_vector_ids(some.num_rows)))
+            )
         return pa.concat_arrays(is_live), has_live
 
     def is_read(self, version: int) -> bool:
