@@ -55,7 +55,7 @@ from deltacli.table.live_files import combine_chunks, find_missing_files, hash_p
 from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot, rebuild_version
 from deltacli.table.replay import replay_commits
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import KeptWalk
+from deltacli.table.walk import RememberedWalk
 from deltacli.work.commits.reading import is_large
 
 # -- the request -------------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def version_files(
     steps: Sequence[ReplayedVersion],
     times: Mapping[int, int],
     retention_ms: int,
-    walk: KeptWalk | None = None,
+    walk: RememberedWalk | None = None,
 ) -> tuple[list[VersionFiles], list[str]]:
     """Return what is there of the files of each version, and the data files that may not be looked at. `times` are
     those of the commits, `walk` lists the table.
@@ -634,7 +634,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     )
 
 
-def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
+def _newest(table: TableHandle) -> tuple[Snapshot | None, RememberedWalk | None]:
     """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
     try:
         snapshot = read_snapshot(table)
@@ -709,7 +709,7 @@ def _cleanup(
     retention_ms: int | None,
     versions: Mapping[int, Reached],
     snapshot: Snapshot | None,
-    walk: KeptWalk | None,
+    walk: RememberedWalk | None,
 ) -> Cleanup:
     from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 

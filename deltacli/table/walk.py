@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 # -- other tables below a table ----------------------------------------------------------------------------------------
 
 
-def kind_at(storage: ReadStorage, directory: str) -> str | None:
+def find_table_format(storage: ReadStorage, directory: str) -> str | None:
     """Return the format of the table in a directory, None without one (the root's log apart). Raises FileMissing."""
     names = [name for name in storage.list_directories(directory) if directory or name != LOG_DIRECTORY]
     kind = kind_of_directories(names)
@@ -61,7 +61,7 @@ def kind_at(storage: ReadStorage, directory: str) -> str | None:
     return find_table_roots(binary_paths(paths)).get("")
 
 
-def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
+def find_tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
     """Return the directories above files (binary array), including the root, that are tables of their own: directory ->
     format. Each directory is checked once.
     """
@@ -77,15 +77,15 @@ def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
 
 def _kind_if_there(storage: ReadStorage, directory: str) -> str | None:
     try:
-        return kind_at(storage, directory)
+        return find_table_format(storage, directory)
     except errors.FileMissing:
         return None
 
 
-def table_at(storage: ReadStorage) -> str | None:
+def find_table_uri(storage: ReadStorage) -> str | None:
     """Return the URI of the root of a store where that is a table of any format, whatever is left of its log."""
     with suppress(errors.FileMissing):
-        if kind_at(storage, "") is not None:
+        if find_table_format(storage, "") is not None:
             return storage.uri
     with suppress(errors.FileMissing):
         if any(True for _ in storage.list_from(LOG_DIRECTORY)):
@@ -93,15 +93,15 @@ def table_at(storage: ReadStorage) -> str | None:
     return None
 
 
-def tables_around(table: TableHandle) -> Iterator[str]:
+def find_enclosing_tables(table: TableHandle) -> Iterator[str]:
     """Yield the URIs of the Delta tables around a table, nearest first; inaccessible directories are skipped."""
-    for storage in stores_around(table):
+    for storage in open_enclosing_directories(table):
         with suppress(errors.FileMissing, errors.PermissionRefused, errors.CredentialsMissing):
             if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
                 yield storage.uri
 
 
-def stores_around(table: TableHandle) -> Iterator[Storage]:
+def open_enclosing_directories(table: TableHandle) -> Iterator[Storage]:
     """Yield the directories that contain a table, the nearest first."""
     # Of a local directory, aliases have other directories above them; elsewhere they spell the same ones differently.
     aliases = table.storage.aliases if table.storage.capabilities.has_directories else ()
@@ -218,7 +218,7 @@ class TableWalk:
         """Check that the start directory exists and is neither hidden nor inside another table; for the root record
         whether it is another table.
         """
-        shared = kind_at(self.storage, "")
+        shared = find_table_format(self.storage, "")
         if shared is not None:
             self.tables[""] = shared
         parts = self.directory.split("/")
@@ -246,7 +246,7 @@ class TableWalk:
 
     def _kind_at(self, path: str) -> str | None:
         try:
-            return kind_at(self.storage, path)
+            return find_table_format(self.storage, path)
         except errors.FileMissing:
             if self.storage.kind_of(path) is PathKind.FILE:
                 raise errors.UsageError(
@@ -258,7 +258,7 @@ class TableWalk:
             ) from None
 
 
-class KeptWalk(TableWalk):
+class RememberedWalk(TableWalk):
     """A walk whose files are kept, for several looks at one table by one operation that changes nothing."""
 
     def __init__(self, storage: ReadStorage, names: HiddenNames) -> None:
@@ -346,7 +346,7 @@ class _Levels:
             waiting += self._inner.pop(path)
 
 
-def hidden_names(
+def build_hidden_names(
     snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None = None
 ) -> HiddenNames:
     """Return the rules of hidden names, with the current partition columns, those of all given metaData actions, and
@@ -360,10 +360,10 @@ def hidden_names(
         except errors.DeltacliError:
             continue  # an unreadable older metaData protects nothing
         columns |= partition_names(TableConfiguration(snapshot.protocol, found, schema))
-    return HiddenNames(sorted(columns), hides_metadata="iceberg" in readable_formats(snapshot, metadata, first))
+    return HiddenNames(sorted(columns), hides_metadata="iceberg" in find_readable_formats(snapshot, metadata, first))
 
 
-def readable_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:
+def find_readable_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:
     """Return the formats that the table is or was kept readable as, whose files in its directory belong to it."""
     regimes = [snapshot.config] if first is None else [snapshot.config, first]
     configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]

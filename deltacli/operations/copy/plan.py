@@ -68,7 +68,7 @@ from deltacli.table.live_files import (
 )
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.replay import read_configuration_actions
-from deltacli.table.walk import tables_around
+from deltacli.table.walk import find_enclosing_tables
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan
@@ -227,7 +227,7 @@ def require_apart(source: ReadStorage, target: ReadStorage) -> None:
 
 def _require_outside_of_tables(table: TableHandle, target: Storage) -> None:
     """Raise Refused for a target inside a table, whose vacuum sees files that no log names until the copy is whole."""
-    if (around := next(tables_around(table.over(target)), None)) is not None:
+    if (around := next(find_enclosing_tables(table.over(target)), None)) is not None:
         raise errors.Refused(
             "the target is inside a table, whose vacuum would delete the files of an unfinished copy",
             code="copy.inside-table",

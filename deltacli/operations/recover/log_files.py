@@ -69,7 +69,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import TableWalk, hidden_names
+from deltacli.table.walk import TableWalk, build_hidden_names
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.task import TableStores
 
@@ -464,7 +464,7 @@ def notes_on_later_files(table: TableHandle, snapshot: Snapshot, needed: NeededF
     """
     if snapshot.time is None:
         return
-    names, unknown = hidden_names(snapshot, ()), list[str]()
+    names, unknown = build_hidden_names(snapshot, ()), list[str]()
     with table.progress.step("listing the table", unit="files") as step:
         for files in TableWalk(table.storage, names).files():
             paths = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths

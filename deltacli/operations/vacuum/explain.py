@@ -25,7 +25,7 @@ from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits
 from deltacli.storage import PathKind
 from deltacli.table.file_history import RULE, FileReferences, named_files
 from deltacli.table.rebuild import read_commit_time, read_snapshot
-from deltacli.table.walk import kind_at
+from deltacli.table.walk import find_table_format
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.files.listing import ListedFiles
 
@@ -228,7 +228,7 @@ def _by_place(table: TableHandle, name: str, names: HiddenNames) -> tuple[str, s
         if names.hides_directory(above):
             return "kept", f"it is in the hidden directory {above}, which vacuum skips"
         try:
-            kind = kind_at(table.storage, above)
+            kind = find_table_format(table.storage, above)
         except FileMissing:
             break
         if kind is not None:

@@ -86,7 +86,7 @@ from deltacli.table.find_log import ListedLog, has_clone_notes, list_log, read_h
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import find_last_commit_before, read_commit_time, read_snapshot, rebuild_version
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import hidden_names, readable_formats, tables_around
+from deltacli.table.walk import build_hidden_names, find_enclosing_tables, find_readable_formats
 
 if TYPE_CHECKING:
     import pyarrow
@@ -126,9 +126,9 @@ class PlanContext(NamedTuple):
     """The files that some engines read by another spelling of their paths, or None without such files."""
 
     @property
-    def hidden_names(self) -> HiddenNames:
+    def build_hidden_names(self) -> HiddenNames:
         """The rules of hidden names, with the partition columns of every version."""
-        return hidden_names(self.snapshot, self.references.metadata, self.first)
+        return build_hidden_names(self.snapshot, self.references.metadata, self.first)
 
     @property
     def checkpoints(self) -> Sequence[str]:
@@ -296,7 +296,7 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfig
 
 def own_formats(setting: PlanContext) -> set[str]:
     """Return the formats that the table is or was kept readable as."""
-    return readable_formats(setting.snapshot, setting.references.metadata, setting.first)
+    return find_readable_formats(setting.snapshot, setting.references.metadata, setting.first)
 
 
 MISSING_SHARE = 0.1
@@ -633,7 +633,7 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
     stores = map(setting.table.open_other, setting.request.protect_from)
     yield from outer_refusals(
-        tables_around(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
+        find_enclosing_tables(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
     )
 
 

@@ -21,7 +21,7 @@ from deltacli.table.find_log import find_blocked_commit_name, list_log, missing_
 from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:
-    from deltacli.table.walk import KeptWalk
+    from deltacli.table.walk import RememberedWalk
     from deltacli.work.files.listing import InnerDirectory, PlacedDirectory, PlacedListing
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
@@ -97,7 +97,9 @@ def _stored(storage: ReadStorage, name: str, directories: tuple[str, ...]) -> tu
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
-def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: KeptWalk | None = None) -> WholeTable:
+def list_table(
+    stores: TableStores, engine: Engine, progress: Progress, walk: RememberedWalk | None = None
+) -> WholeTable:
     """List every file below the root except those of the log; nested tables are reported and listed, too. With a
     `walk`, only what it leaves out is listed.
     """
@@ -116,7 +118,7 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ke
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _of_walk(storage: ReadStorage, walk: KeptWalk, root: PlacedDirectory) -> WholeTable | None:
+def _of_walk(storage: ReadStorage, walk: RememberedWalk, root: PlacedDirectory) -> WholeTable | None:
     """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
     found: dict[str, StoredFile] = {}
     nested, unlisted, log = set[str](), list[str](), f"/{segment.LOG_DIRECTORY}/"

@@ -46,7 +46,7 @@ from deltacli.table.handle import TableHandle, managed_store
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
-    from deltacli.table.walk import KeptWalk
+    from deltacli.table.walk import RememberedWalk
     from deltacli.work.task import TableFiles, TableStores
 
 
@@ -142,7 +142,7 @@ def validate_table(
     *,
     on_finding: Callable[[Finding], None] | None = None,
     whole: WholeLog | None = None,
-    walk: KeptWalk | None = None,
+    walk: RememberedWalk | None = None,
 ) -> Validation:
     """Check a table against the rules of a level. `on_finding` gets each finding when it is found. `whole` is the log
     and `walk` the table where they were listed before.
