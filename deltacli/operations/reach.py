@@ -48,7 +48,7 @@ from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
-from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
+from deltacli.table.file_history import FileReferenceCollector, FileReferences, read_commit_actions
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import combine_chunks, find_missing_files, hash_paths_and_vectors
@@ -208,16 +208,16 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
 
 
 def _read(table: TableHandle, file: LogFile) -> ReadCommit:
-    state, named = StateBuilder(), NamedFiles()
+    state, named = StateBuilder(), FileReferenceCollector()
     change_data: list[FileReferences] = []
     if is_large(file):
         tail = replay_commits(table.storage, table.engine, [file], older_follow=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
-        recorded = (one for one in commit_actions(table.storage, file, None) if one[0] == "cdc")
+        recorded = (one for one in read_commit_actions(table.storage, file, None) if one[0] == "cdc")
         change_data += named.take(recorded, file)
     else:
-        actions = list(commit_actions(table.storage, file, None))
+        actions = list(read_commit_actions(table.storage, file, None))
         survived = reconcile_commit(actions, set(), file.name)
         batches = narrow_batches(survived.adds, survived.removes, file.name)
         adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)

@@ -32,7 +32,7 @@ from deltacli.delta.paths.engine_readings import (
 )
 from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.table.checkpoint_paths import CheckpointPaths, examine_checkpoint_paths
-from deltacli.table.file_history import FileReferences, NamedFiles, read_references
+from deltacli.table.file_history import FileReferenceCollector, FileReferences, read_references_of_commits
 from deltacli.table.replay import read_commit_contents
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_lines
@@ -284,7 +284,9 @@ def _has_odd_path(text: bytes) -> bool:
 def _read_commits(snapshot: Snapshot) -> Iterator[FileReferences]:
     """Yield the adds and removes of the commits after the checkpoint."""
     # Faults of other actions, such as change data, are no concern of those who ask.
-    yield from read_references(snapshot.table, snapshot.segment.commits, NamedFiles(), kinds=("add", "remove"))
+    yield from read_references_of_commits(
+        snapshot.table, snapshot.segment.commits, FileReferenceCollector(), kinds=("add", "remove")
+    )
 
 
 def _collect(

@@ -52,7 +52,7 @@ class FileReferences(NamedTuple):
     deletion_timestamp: pyarrow.Array
 
 
-class NamedFiles:
+class FileReferenceCollector:
     """Collects the files that commits name, in the order in which they are added."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class NamedFiles:
         self._rows = {kind: [] for kind in _KINDS}
 
 
-def commit_actions(storage: ReadStorage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
+def read_commit_actions(storage: ReadStorage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
     """Yield the actions of a commit from the given bytes, or read it. Raises CommitCorrupt."""
     data = read_commit(storage, file) if content is None and not is_large(file) else content
     yield from stream_commit(storage, file) if data is None else read_actions(data, file.name)
@@ -129,12 +129,12 @@ def _unnamed(file: LogFile, what: str, code: str) -> CommitCorrupt:
 
 # -- files that no later commit removes --------------------------------------------------------------------------------
 
-RULE = "checkpoint.missing-add"
+MISSING_ADD_RULE = "checkpoint.missing-add"
 """The rule of `validate` that reports such a version."""
 _ROWS_HELD = 65_536
 
 
-class NamedKeys(NamedTuple):
+class FileKeys(NamedTuple):
     """Files named by actions, one row each (int64 arrays).
 
     `files` are hashes of paths: of a data file, or of the file that holds its deletion vector. `keys` identify the
@@ -145,11 +145,11 @@ class NamedKeys(NamedTuple):
     keys: pyarrow.Array
     versions: pyarrow.Array
 
-    def where(self, mask: ArrowArray) -> NamedKeys:
-        return NamedKeys(*(pc.filter(column, mask) for column in self))
+    def where(self, mask: ArrowArray) -> FileKeys:
+        return FileKeys(*(pc.filter(column, mask) for column in self))
 
 
-def logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
+def compute_logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
     """Return the keys (int64) of logical files from hashes of their paths and the ids of their deletion vectors."""
     encoded = pc.dictionary_encode(vectors)
     ids = [hash(one) if one else 0 for one in encoded.dictionary.to_pylist()]
@@ -158,7 +158,7 @@ def logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
     return pc.bit_wise_xor(paths, pc.take(pa.array(ids, pa.int64()), encoded.indices))
 
 
-def logical_keys_of(
+def compute_keys_with_outside(
     keys: PathKeys, paths: pyarrow.Array, hashes: pyarrow.Array, vectors: pyarrow.Array
 ) -> pyarrow.Array:
     """Return the keys (int64) of logical files, also of files outside the table whose vector may be in it.
@@ -177,22 +177,22 @@ def logical_keys_of(
         is_outside = pc.and_(pc.is_null(hashes), pc.not_equal(vectors, ""))
         outside = keys.of_listing(pc.cast(pc.filter(paths, is_outside), pa.binary()))
         hashes = pc.replace_with_mask(hashes, is_outside, outside)
-    return logical_keys(hashes, vectors)
+    return compute_logical_keys(hashes, vectors)
 
 
 class _Rows:
     """Collects named files into one table of columns."""
 
     def __init__(self) -> None:
-        self._parts: list[NamedKeys] = []
+        self._parts: list[FileKeys] = []
 
-    def add(self, rows: NamedKeys) -> None:
+    def add(self, rows: FileKeys) -> None:
         if len(rows.files):
             self._parts.append(rows)
 
-    def whole(self) -> NamedKeys:
+    def whole(self) -> FileKeys:
         """Return every row, in the order in which they were added."""
-        self._parts = [NamedKeys(*(_whole([part[index] for part in self._parts]) for index in range(3)))]
+        self._parts = [FileKeys(*(_whole([part[index] for part in self._parts]) for index in range(3)))]
         return self._parts[0]
 
 
@@ -210,23 +210,23 @@ class FileHistory:
         self._other_adds: list[ArrowArray] = []
         self._other_removes: list[ArrowArray] = []
 
-    def take_adds(self, rows: NamedKeys) -> None:
+    def record_adds(self, rows: FileKeys) -> None:
         """Add data files; the hash of a file outside the table is null."""
         self._adds.add(rows.where(pc.is_valid(rows.files)))
 
-    def take_vectors(self, rows: NamedKeys) -> None:
+    def record_vectors(self, rows: FileKeys) -> None:
         """Add the files of deletion vectors that belong to added data files."""
         self._vectors.add(rows.where(pc.is_valid(rows.files)))
 
-    def take_removes(self, rows: NamedKeys) -> None:
+    def record_removes(self, rows: FileKeys) -> None:
         """Remove data files. Of those outside the table, only the ones with vectors have keys."""
         self._removes.add(rows.where(pc.is_valid(rows.keys)))
 
-    def take_tombstones(self, keys: ArrowArray) -> None:
+    def record_tombstones(self, keys: ArrowArray) -> None:
         """Remove data files in an unknown version."""
         self._tombstones.append(pc.drop_null(keys))
 
-    def take_other_spellings(self, hashes: ArrowArray, *, are_added: bool) -> None:
+    def record_other_spellings(self, hashes: ArrowArray, *, are_added: bool) -> None:
         """Add or remove the files that paths name for a reader with other decoding rules."""
         if len(hashes):
             (self._other_adds if are_added else self._other_removes).append(hashes)
@@ -251,13 +251,13 @@ class FileHistory:
         others = pc.filter(others, pc.invert(pc.is_in(others, value_set=_whole(self._other_removes))))
         return pc.is_in(files, value_set=_whole([self.unremoved_adds(files).files, others]))
 
-    def unremoved_adds(self, files: pyarrow.Array) -> NamedKeys:
+    def unremoved_adds(self, files: pyarrow.Array) -> FileKeys:
         """Return the adds that name these files (hashes) and that no later action removes."""
         found = []
         for added in (self._adds.whole(), self._vectors.whole()):
             rows = added.where(pc.is_in(added.files, value_set=files))
             found.append(rows.where(self._is_last(rows)))
-        return NamedKeys(*(_whole([part[index] for part in found]) for index in range(3)))
+        return FileKeys(*(_whole([part[index] for part in found]) for index in range(3)))
 
     def unremoved_count(self, live: pyarrow.Array) -> int:
         """Return the number of logical files that are added, not removed later and not live (keys)."""
@@ -265,7 +265,7 @@ class FileHistory:
         keys = pc.filter(rows.keys, self._is_last(rows))
         return len(pc.unique(pc.filter(keys, pc.invert(pc.is_in(keys, value_set=live)))))
 
-    def _is_last(self, rows: NamedKeys) -> pyarrow.Array:
+    def _is_last(self, rows: FileKeys) -> pyarrow.Array:
         """Return which added rows no later action removes."""
         removes = self._removes.whole()
         removes = removes.where(pc.is_in(removes.keys, value_set=rows.keys))
@@ -288,30 +288,30 @@ def count_lost_files(state: Snapshot, listing: LogListing) -> int:
     table = state.table
     keys, history = PathKeys((table.uri, *table.storage.aliases)), FileHistory()
     faults: list[CommitCorrupt] = []
-    for rows in named_files(table, listing, faults, []):
+    for rows in read_file_references(table, listing, faults, []):
         paths = keys.of_log(rows.path).hashes
-        named = NamedKeys(paths, logical_keys(paths, rows.vector), rows.version)
+        named = FileKeys(paths, compute_logical_keys(paths, rows.vector), rows.version)
         match rows.kind:
             case "add":
-                history.take_adds(named)
+                history.record_adds(named)
             case "remove":
-                history.take_removes(named)
+                history.record_removes(named)
     for fault in faults:
         raise fault
-    return history.unremoved_count(live_keys(state, keys))
+    return history.unremoved_count(read_live_keys(state, keys))
 
 
-def live_keys(state: Snapshot, keys: PathKeys) -> pyarrow.Array:
+def read_live_keys(state: Snapshot, keys: PathKeys) -> pyarrow.Array:
     """Return the keys (int64) of the live logical files of a version."""
     found = []
     for batch in state.file_actions.narrow():
         if batch.adds is not None and batch.adds.num_rows:
             hashes = keys.of_log(batch.adds.column("path")).hashes
-            found.append(logical_keys(hashes, batch.adds.column("dv_id")))
+            found.append(compute_logical_keys(hashes, batch.adds.column("dv_id")))
     return _whole(found)
 
 
-def named_files(
+def read_file_references(
     table: TableHandle, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
 ) -> Iterator[FileReferences]:
     """Yield the files named by the commits of the log, newest first; unreadable commits are added to `faults`."""
@@ -319,15 +319,15 @@ def named_files(
     sound = [file for file in commits if file.size_bytes]
     for empty in (file for file in commits if not file.size_bytes):
         faults.append(_empty(empty))
-    held = NamedFiles()
-    yield from read_references(table, sound, held, faults=faults)
+    held = FileReferenceCollector()
+    yield from read_references_of_commits(table, sound, held, faults=faults)
     metadata.extend(held.metadata)
 
 
-def read_references(
+def read_references_of_commits(
     table: TableHandle,
     commits: Sequence[LogFile],
-    held: NamedFiles,
+    held: FileReferenceCollector,
     *,
     kinds: Collection[str] | None = None,
     faults: list[CommitCorrupt] | None = None,
@@ -346,7 +346,7 @@ def read_references(
         StorageFailed: If a commit cannot be read.
     """
     for file, content in read_commit_contents(table.storage, table.engine, commits, table.progress):
-        actions = commit_actions(table.storage, file, content)
+        actions = read_commit_actions(table.storage, file, content)
         try:
             yield from held.take((pair for pair in actions if kinds is None or pair[0] in kinds), file)
         except CommitCorrupt as fault:

@@ -53,7 +53,7 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
-from deltacli.table.file_history import named_files
+from deltacli.table.file_history import read_file_references
 from deltacli.table.find_log import is_empty_directory, list_log, list_log_files, missing_log_error, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import (
@@ -674,7 +674,7 @@ class _Paths:
         live = KeyIndex(combine_chunks(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
         faults: list[errors.CommitCorrupt] = []
-        for rows in named_files(self._table, replace(listing, commits=commits), faults, []):
+        for rows in read_file_references(self._table, replace(listing, commits=commits), faults, []):
             if rows.kind != "remove":
                 kind = FileKind.DATA if rows.kind == "add" else FileKind.CHANGE_DATA
                 named = self._files(kind, rows.path, rows.size, ids=rows.vector)
@@ -853,7 +853,7 @@ def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[e
     real = table.storage.real
     keys = PathKeys((real.uri, *real.aliases))
     found: dict[bool, list[ArrowArray]] = {True: [], False: []}
-    for rows in named_files(table.over(real), replace(listing, commits=list_log(real).commits), [], []):
+    for rows in read_file_references(table.over(real), replace(listing, commits=list_log(real).commits), [], []):
         paths = combine_chunks(rows.path)
         is_absolute, below = are_absolute(paths), keys.of_log(paths).keys
         found[True].append(pc.filter(below, is_absolute))

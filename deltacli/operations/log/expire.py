@@ -67,7 +67,7 @@ from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whol
 from deltacli.storage.hadoop_checksums import checksum_of
 from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
-from deltacli.table.file_history import RULE as MISSING_ADD
+from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
 from deltacli.table.find_log import ListedLog, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store

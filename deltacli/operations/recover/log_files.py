@@ -63,7 +63,7 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.storage import FileStat, PathKind, ReadStorage, Storage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
-from deltacli.table.file_history import named_files
+from deltacli.table.file_history import read_file_references
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
@@ -445,7 +445,7 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
     """Return the files and the files of vectors that commits added, with the versions."""
     keys = PathKeys(uris)
     parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
-    for rows in named_files(table, listing, [], []):
+    for rows in read_file_references(table, listing, [], []):
         if rows.kind == "add":
             paths = (keys.of_log(combine_chunks(rows.path)).keys, keys.of_vectors(combine_chunks(rows.vector)).keys)
             parts += [_part(one, rows.version) for one in paths]

@@ -28,7 +28,7 @@ from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
-from deltacli.table.file_history import named_files
+from deltacli.table.file_history import read_file_references
 from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import combine_chunks
@@ -368,7 +368,7 @@ class _Evidence:
         """Return the files that a commit adds, with their bytes; None where it cannot be read."""
         faults = list[CommitCorrupt]()
         try:
-            named = named_files(self._table.over(storage), versioned([file]), faults, [])
+            named = read_file_references(self._table.over(storage), versioned([file]), faults, [])
             rows = [one for one in named if one.kind != "remove"]
         except CommitCorrupt:
             return None
@@ -393,7 +393,7 @@ class _Evidence:
 
         commits = {version: file for version, file in listing.commits.items() if is_within(version)}
         parts: list[ArrowArray] = [pa.array([], pa.binary())]
-        for rows in named_files(view, LogListing(commits, ()), [], []):
+        for rows in read_file_references(view, LogListing(commits, ()), [], []):
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
             with suppress(DeltacliError):  # one that cannot be read names nothing

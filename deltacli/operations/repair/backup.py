@@ -55,7 +55,7 @@ from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, Failed, ReadStorage, Storage
 from deltacli.storage.base import require_writable
 from deltacli.storage.hadoop_checksums import is_checksum_name
-from deltacli.table.file_history import live_keys
+from deltacli.table.file_history import read_live_keys
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import rebuild_version
@@ -584,7 +584,7 @@ def _is_as_now(table: TableHandle, before: LogListing, view: TableHandle, checkp
     try:
         theirs = rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
         now = rebuild_version(table, ListedLog(before), checkpoint.version)
-        found, expected = (set(live_keys(one, keys).to_pylist()) for one in (theirs, now))
+        found, expected = (set(read_live_keys(one, keys).to_pylist()) for one in (theirs, now))
     except (Unreadable, CommitCorrupt, VersionAbsent):
         return False
     return found == expected and (theirs.raw_metadata, theirs.raw_protocol) == (now.raw_metadata, now.raw_protocol)

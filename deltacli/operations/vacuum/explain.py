@@ -23,7 +23,7 @@ from deltacli.operations.vacuum.missing_files import advice, choose_without_misn
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
-from deltacli.table.file_history import RULE, FileReferences, named_files
+from deltacli.table.file_history import FileReferences, read_file_references
 from deltacli.table.rebuild import read_commit_time, read_snapshot
 from deltacli.table.walk import find_table_format
 from deltacli.work.commits.reading import read_provenance
@@ -266,7 +266,7 @@ def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
     wanted = setting.keys.of_listing(binary_paths([name]))
     faults: list[CommitCorrupt] = []
     found: set[tuple[int, str, str]] = set()
-    for rows in named_files(setting.table, setting.references.listing, faults, []):
+    for rows in read_file_references(setting.table, setting.references.listing, faults, []):
         found |= set(_matches(setting, rows, wanted))
     listing = setting.references.listing
     for version, action, detail in sorted(found):

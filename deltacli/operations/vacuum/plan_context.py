@@ -81,7 +81,7 @@ from deltacli.operations.vacuum.plan import (
 )
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import contradiction
-from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys_of
+from deltacli.table.file_history import FileKeys, compute_keys_with_outside, read_live_keys
 from deltacli.table.find_log import ListedLog, has_clone_notes, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import find_last_commit_before, read_commit_time, read_snapshot, rebuild_version
@@ -488,10 +488,10 @@ def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> N
         texts = batch.adds.column("path")
         paths = keys.of_log(texts).hashes
         versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
-        rows = NamedKeys(paths, logical_keys_of(keys, texts, paths, ids), versions)
-        history.take_adds(rows.where(pc.is_in(paths, value_set=files)))
+        rows = FileKeys(paths, compute_keys_with_outside(keys, texts, paths, ids), versions)
+        history.record_adds(rows.where(pc.is_in(paths, value_set=files)))
         vectors = keys.of_vectors(ids).hashes
-        history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
+        history.record_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
 
 
 def _older_versions(setting: PlanContext) -> list[int]:
@@ -523,7 +523,7 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if difference is None:
         return
     if difference.more_files > 0:
-        lost = references.history.unremoved_count(live_keys(setting.snapshot, setting.keys))
+        lost = references.history.unremoved_count(read_live_keys(setting.snapshot, setting.keys))
         if difference.more_files == lost:
             return
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
@@ -853,12 +853,12 @@ def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[C
     return later[bisect_left(later, True, key=lambda checkpoint: _lacks(setting, checkpoint, adds)) :]
 
 
-def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) -> bool:
+def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: FileKeys) -> bool:
     """Return True if a checkpoint lacks one of the files added before it, or cannot be read."""
     listing = setting.references.listing
     others = {checkpoint: "checkpoint.unreadable" for checkpoint in listing.checkpoints if checkpoint != instance}
     try:
-        live = live_keys(
+        live = read_live_keys(
             rebuild_version(setting.table, ListedLog(listing), instance.version, unusable=others), setting.keys
         )
     except Unreadable:

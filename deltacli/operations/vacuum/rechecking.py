@@ -35,7 +35,7 @@ from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_prote
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
-from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
+from deltacli.table.file_history import FileReferenceCollector, FileReferences, read_commit_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
@@ -234,11 +234,11 @@ class _LogTail:
     def read_on(self) -> tuple[list[FileReferences], bool]:
         """Return the files named by unread commits, and whether the commits change more than files."""
         new = self._listed()
-        named = NamedFiles()
+        named = FileReferenceCollector()
         references: list[FileReferences] = []
         is_other = False
         for file in new:
-            actions = list(commit_actions(self.table.storage, file, None))
+            actions = list(read_commit_actions(self.table.storage, file, None))
             is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
             references += named.take(actions, file)
         references += named.flush()
