@@ -37,14 +37,14 @@ from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPi
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
 
-FIELDS = ("path", "size", "stats", "baseRowId", "deletionVector")
+CHECKED_ADD_FIELDS = ("path", "size", "stats", "baseRowId", "deletionVector")
 """The fields of adds that a check needs, besides partition values."""
 _NOT_NULL = "NOT NULL"
-UNREAD = "its rows cannot be read"
+UNREADABLE_ROWS = "its rows cannot be read"
 """Why files are left open whose rows cannot be read."""
 
 
-class Demand(NamedTuple):
+class RowConstraint(NamedTuple):
     """One condition on rows. `owner` is what answers about rows name: a path that must not be null, or a stored text.
     `columns` are the top-level columns it is about.
     """
@@ -71,26 +71,26 @@ class Demand(NamedTuple):
         return f"{'.'.join(map(quote_identifier, self.fields))} IS NOT NULL" if self.fields else None
 
 
-def new_demands(now: TableConfiguration, target: TableConfiguration) -> list[Demand]:
+def find_new_constraints(now: TableConfiguration, target: TableConfiguration) -> list[RowConstraint]:
     """Return the demands of a table that it did not have at a version: no writer had to keep them then."""
-    known = {demand.owner for demand in demands_of(target)}
-    return [demand for demand in demands_of(now) if demand.owner not in known]
+    known = {demand.owner for demand in find_constraints(target)}
+    return [demand for demand in find_constraints(now) if demand.owner not in known]
 
 
-def demands_of(config: TableConfiguration) -> Iterator[Demand]:
+def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
     """Yield everything that a table demands of its rows."""
     schema = config.schema or StructType(())
     for place in not_null_places(schema.fields):
         fields = tuple(one.name for one in place.fields) if place.is_of_structs else ()
-        yield Demand(place.name, (place.column,), fields)
+        yield RowConstraint(place.name, (place.column,), fields)
     names = [column.name for column in schema.fields]
     for stored in stored_sql(config):
         used = {path[0] for path in parse_expression(stored.text or "").columns} | {stored.name.partition(".")[0]}
-        yield Demand(stored, tuple(names[place] for name in used for place in places_of(name, names)))
+        yield RowConstraint(stored, tuple(names[place] for name in used for place in places_of(name, names)))
 
 
 @dataclass
-class FoundRows:
+class ConstraintViolations:
     """What was found about one demand. `rows` is None if the number is unknown."""
 
     rows: int | None = 0
@@ -111,13 +111,13 @@ class FoundRows:
         self.reason = self.reason or reason
 
 
-class DemandCheck:
+class ConstraintCheck:
     """Checks files that come back or are new, some thousand at a time. `zone` is that of the session that wrote rows,
     for conditions that depend on it; None: UTC.
     """
 
     def __init__(
-        self, table: TableHandle, config: TableConfiguration, demands: Sequence[Demand], zone: str | None = None
+        self, table: TableHandle, config: TableConfiguration, demands: Sequence[RowConstraint], zone: str | None = None
     ) -> None:
         self._table, self._config, self._demands, self._zone = table, config, demands, zone
         self._conditions = {
@@ -128,7 +128,7 @@ class DemandCheck:
         self._unread = {one.name: one for one in unread_columns((config.schema or StructType(())).fields)}
         known = partitions - self._unread.keys()
         self._of_partitions = {one.owner for one in demands if isinstance(one.owner, str) and one.owner in known}
-        self.found = {demand: FoundRows() for demand in demands}
+        self.found = {demand: ConstraintViolations() for demand in demands}
 
     @cached_property
     def _checks(self) -> ChecksOfTable:
@@ -159,14 +159,14 @@ class DemandCheck:
         if pc.any(every).as_py():
             self._read(pc.filter(adds, every), [(demand, pc.filter(mask, every)) for demand, mask in rest])
 
-    def _is_open(self, demand: Demand, adds: RecordBatch) -> ArrowArray:
+    def _is_open(self, demand: RowConstraint, adds: RecordBatch) -> ArrowArray:
         """Return for which files partition values and statistics do not prove a demand."""
         predicate = self._conditions[demand.owner]
         if predicate is None:
             return pa.repeat(True, adds.num_rows)
         return pc.invert(certainly_true(adds, predicate, self._config))
 
-    def _read(self, adds: RecordBatch, is_open: Sequence[tuple[Demand, ArrowArray]]) -> None:
+    def _read(self, adds: RecordBatch, is_open: Sequence[tuple[RowConstraint, ArrowArray]]) -> None:
         """Read the rows of some files for the demands that are open."""
         table, wanted = self._table, self._checks
         paths = adds.column("path").to_pylist()
@@ -178,7 +178,7 @@ class DemandCheck:
                     self.found[demand].leave_open(
                         path, f"it cannot be evaluated, because {not_evaluated[demand.owner]}"
                     )
-        judged = list[tuple[Demand, list[bool]]]()
+        judged = list[tuple[RowConstraint, list[bool]]]()
         for demand, mask in masks:
             unread = None if isinstance(demand.owner, StoredSql) else self._unread.get(demand.columns[0])
             if unread is not None:
@@ -219,7 +219,7 @@ class DemandCheck:
             yield RowPiece(row, listing.find(path), size, tuple(values or ()), stats, base, piece)
 
 
-def _predicate(demand: Demand, config: TableConfiguration) -> Predicate | None:
+def _predicate(demand: RowConstraint, config: TableConfiguration) -> Predicate | None:
     if demand.condition is None:
         return None
     partitions = {column.name for column in config.partition_columns.values() if column is not None}
@@ -231,7 +231,7 @@ def _predicate(demand: Demand, config: TableConfiguration) -> Predicate | None:
         return None  # that language has less than SQL
 
 
-def _depends_on_zone(demand: Demand, config: TableConfiguration) -> bool:
+def _depends_on_zone(demand: RowConstraint, config: TableConfiguration) -> bool:
     """Return True if a condition depends on the time zone of a session; of others statistics can prove it."""
     if isinstance(demand.owner, str) or demand.condition is None:
         return False
@@ -241,9 +241,9 @@ def _depends_on_zone(demand: Demand, config: TableConfiguration) -> bool:
         return True
 
 
-def _take_answer(found: FoundRows, demand: Demand, fact: FileFacts, path: str) -> None:
+def _take_answer(found: ConstraintViolations, demand: RowConstraint, fact: FileFacts, path: str) -> None:
     if not fact.answers:  # the file or its vector is missing or damaged
-        found.leave_open(path, UNREAD if fact.fault is None else f"{UNREAD}: {fact.fault.message}")
+        found.leave_open(path, UNREADABLE_ROWS if fact.fault is None else f"{UNREAD}: {fact.fault.message}")
         return
     if isinstance(demand.owner, str):
         nulls: Mapping[str, int] = fact.answers.get(NULLS) or {}
