@@ -52,7 +52,7 @@ from deltacli.storage.base import require_writable
 from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.find_log import is_empty_directory, list_log
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.live_files import encode_undecoded_paths, find_undecoded_paths
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
@@ -104,7 +104,7 @@ class ClonePlan:
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:
-        return clients_after([ABSOLUTE_PATHS])
+        return find_affected_clients([ABSOLUTE_PATHS])
 
     def objection(self) -> errors.Refused | None:
         return errors.Refused.by(self.refusals) if self.refusals else None

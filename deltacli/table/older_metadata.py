@@ -66,7 +66,7 @@ class MetadataOfLog:
             return []
 
 
-def read_names_for_tasks(snapshot: Snapshot) -> None:
+def read_column_names_for_tasks(snapshot: Snapshot) -> None:
     """Read the names that columns have had, if tasks that rewrite files run in other processes, which cannot do that.
 
     Without the names, a file with a dropped column would be left alone there.

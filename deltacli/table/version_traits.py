@@ -19,7 +19,7 @@ _STORED_AS_INT96 = frozenset({"timestamp"})
 """Types of which writers of Delta tables store values as INT96: timestamps without a zone are INT64 by the protocol."""
 
 
-def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
+def find_version_traits(snapshot: Snapshot) -> frozenset[str]:
     """Return the traits of a version, its paths and partition values included. Raises what reading them does."""
     traits = traits_of(snapshot.config, [domain.domain for domain in snapshot.domains])
     if _has_files_elsewhere(snapshot):
@@ -39,13 +39,13 @@ def _has_values_that_a_kernel_refuses(snapshot: Snapshot) -> bool:
             continue
         type_name = field.data_type.name
         if type_name.startswith(_SPELLED_IN_WAYS):
-            texts = partition_values_of(snapshot, name)
+            texts = read_partition_values(snapshot, name)
             if any(text is not None and kernel_refuses(type_name, text) for text in texts):
                 return True
     return False
 
 
-def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
+def read_partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
     """Return the distinct texts of a partition column, given by its physical name, in the live files."""
 
     def texts(adds: RecordBatch) -> list[str | None]:

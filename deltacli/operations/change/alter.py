@@ -44,10 +44,10 @@ from deltacli.table.demands import (
     find_constraints,
 )
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import partition_values_of
+from deltacli.table.version_traits import read_partition_values
 
 # -- the rows of a new constraint --------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class AlterationOutcome(OneCommit, OnTable):
         if any(isinstance(effect.change, requests.SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
         cautions = [caution.code for caution in self.evolution.cautions]
-        return clients_after(added, cautions, used=True, before=traits_of(before))
+        return find_affected_clients(added, cautions, used=True, before=traits_of(before))
 
     def as_json(self, *, dry_run: bool | None = None) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""
@@ -309,7 +309,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
         snapshot.table.machine.new_uuid,
         request.enable,
         request.upgrade_protocol,
-        partial(partition_values_of, snapshot),
+        partial(read_partition_values, snapshot),
     )
     evolution = evolve(before, request.in_order, settings)
     if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):

@@ -32,7 +32,7 @@ from deltacli.operations.optimize.plan import new_directory, own_fields, rules_o
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import build_removes, hash_file_actions
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
 from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec
@@ -186,7 +186,7 @@ class _Removal:
             return
         rules = rules_of(OptimizeRequest(), snapshot.properties)
         target = max(rules.target_bytes, *(size for _, size in fresh))
-        read_names_for_tasks(snapshot)
+        read_column_names_for_tasks(snapshot)
         # The configuration of the version knows its log, which tells a dropped column from one under its logical name.
         spec = RewriteSpec.make(
             after.config, target_bytes=target, written_by=snapshot.config, clustering=after.clustering

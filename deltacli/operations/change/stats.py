@@ -56,7 +56,7 @@ from deltacli.delta.stats.schema import (
 from deltacli.table.ambiguous_files import find_ambiguous_files
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import PartitionCondition, hash_file_actions
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.file_statistics import (
@@ -193,7 +193,7 @@ class StatsPlan(OnTable):
 
 def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
     """Return the columns that get statistics. Raises UsageError for one that gets none by the table's properties."""
-    read_names_for_tasks(snapshot)
+    read_column_names_for_tasks(snapshot)
     config = snapshot.config
     found = tuple(indexed_columns(config, clustering_paths(config, snapshot.domains)))
     if names and config.schema is not None:

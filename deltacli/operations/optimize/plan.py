@@ -67,7 +67,7 @@ from deltacli.table.live_files import (
     read_chosen_adds,
     read_marked_adds,
 )
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.pieces import (
     CONFIG,
@@ -173,7 +173,7 @@ class OptimizePlan:
     def spec(self) -> RewriteSpec:
         """Return how new files are written. Raises Unreadable for a schema whose files deltacli does not write."""
         order = None if self.order is None else self.order.curve(self.request.temp_dir)
-        read_names_for_tasks(self.snapshot)
+        read_column_names_for_tasks(self.snapshot)
         config = self.snapshot.config
         clustering = clustering_paths(config, self.snapshot.domains)
         made = RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)

@@ -299,10 +299,10 @@ def _partition_texts(table: TableHandle, version: int, name: str) -> Collection[
     """Return the distinct values of a partition column; none of a version that cannot be read, which is reported."""
     # A version is rebuilt only for tables whose partition columns got wider types.
     from deltacli.table.rebuild import read_snapshot
-    from deltacli.table.version_traits import partition_values_of
+    from deltacli.table.version_traits import read_partition_values
 
     try:
-        return partition_values_of(read_snapshot(table, version=version), name)
+        return read_partition_values(read_snapshot(table, version=version), name)
     except Unreadable:
         return ()
 
