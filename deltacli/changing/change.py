@@ -404,9 +404,9 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
     if snapshot is None or plan.is_noop:
         return plan
     if change.act & (Act.COMMIT | Act.NAME) and snapshot.version in snapshot.listing.checksums:
-        from deltacli.table.checksum_guard import require_configuration_as_in_checksum
+        from deltacli.table.checksum_guard import require_matching_configuration
 
-        require_configuration_as_in_checksum(snapshot)
+        require_matching_configuration(snapshot)
     if change.act & (Act.COMMIT | Act.ADD | Act.NAME):
         lost = refusal_of_lost_versions(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
         if lost is not None:

@@ -12,7 +12,7 @@ from deltacli.delta.log import state
 from deltacli.delta.log.segment import checksum_path
 from deltacli.table.version import Snapshot
 
-MAX_BYTES = 256 << 20
+MAX_CHECKSUM_BYTES = 256 << 20
 
 
 class Contradiction(NamedTuple):
@@ -31,7 +31,9 @@ class Contradiction(NamedTuple):
         return command("repair") if self.rule.endswith("-differs") else command("validate")
 
 
-def contradiction(snapshot: Snapshot, files: int | None = None, size_bytes: int | None = None) -> Contradiction | None:
+def find_contradiction(
+    snapshot: Snapshot, files: int | None = None, size_bytes: int | None = None
+) -> Contradiction | None:
     """Compare the live files and bytes of a state, where they are known, its protocol and its metadata with `N.crc`;
     return None where they match or cannot be compared.
 
@@ -39,7 +41,7 @@ def contradiction(snapshot: Snapshot, files: int | None = None, size_bytes: int 
     """
     path, found = checksum_path(snapshot.version), None
     with suppress(FileMissing):
-        found = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
+        found = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_CHECKSUM_BYTES))
     if found is None:
         return None
     for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
@@ -68,18 +70,18 @@ def _differing(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[
                 yield "protocol", one
 
 
-def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
+def require_matching_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
     """Raise Refused where `N.crc` counts other files or bytes, or has another protocol or metadata: a checkpoint would
     hide that one of them is wrong.
 
     A missing or unreadable one is ignored.
     """
-    _require_none(contradiction(snapshot, files, size_bytes))
+    _require_none(find_contradiction(snapshot, files, size_bytes))
 
 
-def require_configuration_as_in_checksum(snapshot: Snapshot) -> None:
+def require_matching_configuration(snapshot: Snapshot) -> None:
     """Raise Refused where `N.crc` has another protocol or metadata: a commit would keep a wrong checkpoint's."""
-    _require_none(contradiction(snapshot))
+    _require_none(find_contradiction(snapshot))
 
 
 def _require_none(found: Contradiction | None) -> None:

@@ -60,7 +60,7 @@ def find_tables(names: Sequence[str], open_: Opener, *, progress: Progress = SIL
     )
 
 
-def note_backups(note: Callable[[str], None], names: Sequence[str]) -> None:
+def note_log_backups(note: Callable[[str], None], names: Sequence[str]) -> None:
     """Note the backups of logs that a search skipped."""
     if names:
         are = "is a backup of a log" if len(names) == 1 else "are backups of logs"
@@ -148,8 +148,8 @@ class _Search:
             self.failures.append((pattern, missing_path_error(base)))
             return
         is_found, failed = False, len(self.failures)
-        for below in matching(lambda at: self._directories(base, at, at or base.uri), segments):
-            name = join(prefix, below)
+        for below in find_matching_directories(lambda at: self._directories(base, at, at or base.uri), segments):
+            name = join_name(prefix, below)
             with self._reported(name):
                 is_found |= self._add_below(Target(name, self._open(name or ".")))
         if not is_found and len(self.failures) == failed:
@@ -157,10 +157,10 @@ class _Search:
 
     def _add_below(self, target: Target) -> bool:
         """Add a table, or those below a directory; return whether any was found or it was searched before."""
-        is_seen = identity(target.storage, "") in self._seen
+        is_seen = identify_directory(target.storage, "") in self._seen
         for below, is_paimon in self._search(target, "", 0):
             is_seen = True
-            name = join(target.name, quote(below) if target.name.startswith("file:") else below)
+            name = join_name(target.name, quote(below) if target.name.startswith("file:") else below)
             with self._reported(name):
                 self._add(
                     (Target(name, self._open(name)) if below else target._replace(name=name or "."))._replace(
@@ -171,13 +171,13 @@ class _Search:
 
     def _search(self, target: Target, at: str, depth: int) -> Iterator[tuple[str, bool]]:
         """Yield the paths of the tables at and below a directory, and whether they are Paimon tables."""
-        place = identity(target.storage, at)
+        place = identify_directory(target.storage, at)
         if place in self._seen or depth > DEEPEST:
             return
-        names = self._directories(target.storage, at, join(target.name, at))
+        names = self._directories(target.storage, at, join_name(target.name, at))
         if LOG_DIRECTORY in names:
             if BACKUP_LIST in names:
-                self.backups.append(join(target.name, at))
+                self.backups.append(join_name(target.name, at))
             else:
                 yield at, False
             return
@@ -187,7 +187,7 @@ class _Search:
             return
         for name in names:
             if not name.startswith("."):
-                yield from self._search(target, join(at, name), depth + 1)
+                yield from self._search(target, join_name(at, name), depth + 1)
 
     def _directories(self, storage: ReadStorage, at: str, name: str) -> list[str]:
         """Return the subdirectories of a directory; an unreadable one is reported, and the search continues."""
@@ -222,7 +222,7 @@ def _is_covered(target: Target, given: Set[str]) -> bool:
     return False
 
 
-def identity(storage: ReadStorage, at: str = "") -> str:
+def identify_directory(storage: ReadStorage, at: str = "") -> str:
     """Return the identity of a directory: on a local disk its path with links resolved."""
     if isinstance(storage, LocalStorage):
         return os.path.realpath(os.path.join(storage.root, at))
@@ -241,7 +241,7 @@ def split_pattern(pattern: str) -> tuple[str, list[str]]:
     return "/".join(parts[:first]) or ("/" if first else ""), [part for part in parts[first:] if part]
 
 
-def matching(
+def find_matching_directories(
     directories: Callable[[str], Sequence[str]], segments: Sequence[str], *, whole: str = LOG_DIRECTORY, at: str = ""
 ) -> Iterator[str]:
     """Yield the directories that match the names of a pattern, from `at` on: `**` stands for any directories, and
@@ -266,12 +266,12 @@ def _matching(
         if name == LOG_DIRECTORY or (name.startswith(".") and not first.startswith(".")):
             continue
         if first == "**":
-            yield from _matching(directories, segments, whole, join(at, name), depth + 1)
+            yield from _matching(directories, segments, whole, join_name(at, name), depth + 1)
         elif fnmatchcase(name, first):
-            yield from _matching(directories, rest, whole, join(at, name), depth)
+            yield from _matching(directories, rest, whole, join_name(at, name), depth)
 
 
-def join(name: str, below: str) -> str:
+def join_name(name: str, below: str) -> str:
     """Return the name of something below a directory, as a user writes it."""
     if not name or not below:
         return name or below

@@ -206,7 +206,7 @@ class StatedVersion:
         }
 
 
-class Unstated(NamedTuple):
+class ReplayNeeded(NamedTuple):
     """Why a version has to be replayed."""
 
     reason: str
@@ -214,7 +214,7 @@ class Unstated(NamedTuple):
 
 def read_stated_version(
     table: TableHandle, *, version: int | None = None, timestamp_ms: int | None = None
-) -> StatedVersion | Unstated:
+) -> StatedVersion | ReplayNeeded:
     """Return a version, the one at a time, or the newest one, as its checksum states it; where that is missing, is
     invalid, contradicts the last commit, or would hide a problem of the log, why. Takes a listing, the checksum and the
     commit of the version, on a disk also the first commit.
@@ -224,7 +224,7 @@ def read_stated_version(
     """
     storage = table.storage
     if isinstance(storage, StoreOfVersions):
-        return Unstated("a share has no version checksums")
+        return ReplayNeeded("a share has no version checksums")
     if timestamp_ms is not None:
         from deltacli.table.rebuild import find_version_at
 
@@ -234,15 +234,15 @@ def read_stated_version(
         raise not_a_file(listing)
     segment = choose_segment(listing, version)
     if segment.problems:
-        return Unstated(f"the log has problems: {', '.join(segment.problems)}")
+        return ReplayNeeded(f"the log has problems: {', '.join(segment.problems)}")
     if segment.version == listing.newest_version and (lost := find_lost_versions(storage, listing, -1)) is not None:
-        return Unstated(lost[2])
+        return ReplayNeeded(lost[2])
     if segment.version not in listing.checksums:
-        return Unstated(f"version {segment.version} has no checksum file")
+        return ReplayNeeded(f"version {segment.version} has no checksum file")
     try:
         found = _read(table, listing, segment.version)
     except (Unreadable, FileMissing, PathExternal, StorageFailed) as fault:
-        return Unstated(fault.message)
+        return ReplayNeeded(fault.message)
     table.note_version(listing.newest_version)
     return found
 

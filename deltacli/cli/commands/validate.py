@@ -145,7 +145,7 @@ class Checker:
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
         """Check each table, of the current directory without names, and write the result. Raises the fault of all."""
-        from deltacli.table.discover import find_tables, note_backups
+        from deltacli.table.discover import find_tables, note_log_backups
 
         if self._wanted.write_baseline is not None:
             require_baseline_target(self._wanted.write_baseline)
@@ -154,7 +154,7 @@ class Checker:
             _require_tables(found)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
-        note_backups(self._run.note, found.backups)
+        note_log_backups(self._run.note, found.backups)
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])

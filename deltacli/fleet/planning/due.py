@@ -27,7 +27,7 @@ from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, O
 from deltacli.fleet.policy_file import model
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import note_backups
+from deltacli.table.discover import note_log_backups
 from deltacli.table.find_log import list_log_files, read_hint
 
 if TYPE_CHECKING:
@@ -440,7 +440,7 @@ class FleetPlan:
 
     def note_search(self, note: Callable[[str], None]) -> None:
         """Note what the search skipped, and where it found nothing."""
-        note_backups(note, self.backups)
+        note_log_backups(note, self.backups)
         for entry in self.empty:
             note(f"note: {self.file.path}:{entry.line}: no table at or below {model.plain_name(entry.text)}")
 

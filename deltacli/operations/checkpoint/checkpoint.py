@@ -56,7 +56,7 @@ from deltacli.table.ambiguous_files import (
 )
 from deltacli.table.api_arguments import optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
-from deltacli.table.checksum_guard import require_as_in_checksum
+from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.find_log import ListedLog, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
@@ -656,7 +656,7 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
         _part_count(plan)
     sidecars = _sidecar_count(plan, by_piece) if plan.layout is Layout.V2 else 0
     actions = _actions(plan, (files, tombstones), sidecars=sidecars)
-    require_as_in_checksum(snapshot, files.count, files.size_bytes)
+    require_matching_checksum(snapshot, files.count, files.size_bytes)
     return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
 
 

@@ -31,7 +31,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
-from deltacli.table.checksum_guard import require_as_in_checksum
+from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints import writing
 from deltacli.work.checkpoints.reading import CheckpointPiece
@@ -303,7 +303,7 @@ class CheckpointWriter:
             writing.require_content(place, encoded, told)
 
     def _require_checksum(self, actions: Mapping[str, int]) -> None:
-        require_as_in_checksum(self._snapshot, actions.get("add", 0), self._rows.add_bytes)
+        require_matching_checksum(self._snapshot, actions.get("add", 0), self._rows.add_bytes)
 
     # -- publishing -----------------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown
 from deltacli.storage.base import stat_created
 from deltacli.table.ambiguous_files import require_same_reading
-from deltacli.table.checksum_guard import MAX_BYTES
+from deltacli.table.checksum_guard import MAX_CHECKSUM_BYTES
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version
@@ -208,7 +208,7 @@ class Checksum:
         snapshot = now or read_snapshot(table, version=self.version)
         plan = ChecksumReport(basis_of(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
         try:
-            return _compared(plan, table.storage.read_range(plan.path, 0, MAX_BYTES))
+            return _compared(plan, table.storage.read_range(plan.path, 0, MAX_CHECKSUM_BYTES))
         except errors.FileMissing:
             pass
         require_derivable(snapshot)
@@ -234,10 +234,10 @@ class Checksum:
         gate.outcome = replace(plan, status=ChecksumStatus.WRITTEN)
         match put_derived(gate, plan.path, data):
             case Existed():
-                gate.outcome = _compared(plan, gate.store.read_range(plan.path, 0, MAX_BYTES))
+                gate.outcome = _compared(plan, gate.store.read_range(plan.path, 0, MAX_CHECKSUM_BYTES))
             case Unknown(cause) as made:
                 stat_created(gate.store, plan.path, made)
-                if gate.store.read_range(plan.path, 0, MAX_BYTES) != data:
+                if gate.store.read_range(plan.path, 0, MAX_CHECKSUM_BYTES) != data:
                     raise errors.StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
 
 

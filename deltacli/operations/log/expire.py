@@ -66,7 +66,7 @@ from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import checksum_of
 from deltacli.table.api_arguments import optional_count, version_number
-from deltacli.table.checksum_guard import contradiction
+from deltacli.table.checksum_guard import find_contradiction
 from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
 from deltacli.table.find_log import ListedLog, read_hint_file
@@ -716,7 +716,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
 
 def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
     """Raise Refused where the checksum file of a version counts other files than its state."""
-    found = contradiction(state, files.count, files.size_bytes)
+    found = find_contradiction(state, files.count, files.size_bytes)
     if found is not None:
         raise _Unproven(f"{found.message} [{found.rule}]")
 

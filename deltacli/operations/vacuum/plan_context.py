@@ -80,7 +80,7 @@ from deltacli.operations.vacuum.plan import (
     of_protected,
 )
 from deltacli.storage import folds_names
-from deltacli.table.checksum_guard import contradiction
+from deltacli.table.checksum_guard import find_contradiction
 from deltacli.table.file_history import FileKeys, compute_keys_with_outside, read_live_keys
 from deltacli.table.find_log import ListedLog, has_clone_notes, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
@@ -519,7 +519,7 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if snapshot is not setting.snapshot:
         counts, _ = snapshot.counts()
         files, size_bytes = counts.count, counts.size_bytes
-    difference = contradiction(snapshot, files, size_bytes)
+    difference = find_contradiction(snapshot, files, size_bytes)
     if difference is None:
         return
     if difference.more_files > 0:
