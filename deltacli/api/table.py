@@ -243,7 +243,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         from deltacli.operations.clone import Clone
 
         snapshot = self.held().snapshot(version=version, timestamp=timestamp)
-        return plan_change(Clone(snapshot, protects=not unprotected), self.beside(text_of(target)))
+        return plan_change(Clone(snapshot, protects=not unprotected), self.open_other_table(text_of(target)))
 
     @named
     def execute_clone(self, plan: ClonePlan) -> ClonePlan:

@@ -620,7 +620,7 @@ _IMMUTABLE = (
 
 def with_memory(table: TableHandle) -> TableHandle:
     """Return the same table on a store that remembers commits and checkpoints."""
-    return table.over(cast("ReadStorage", _LogMemory(table.storage)))
+    return table.replace_storage(cast("ReadStorage", _LogMemory(table.storage)))
 
 
 class _LogMemory:

@@ -264,7 +264,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
 
 def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
-    return (batch.adds for batch in side.file_actions.tail_batches() if batch.adds is not None)
+    return (batch.adds for batch in side.file_actions.read_narrow_commit_batches() if batch.adds is not None)
 
 
 def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> KeyedLiveFiles:

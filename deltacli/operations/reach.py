@@ -138,7 +138,7 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[ReplayedVersio
         if version in starts:
             try:
                 snapshot = rebuild_version(table, ListedLog(listing), version)
-                narrow = snapshot.file_actions.narrow()
+                narrow = snapshot.file_actions.read_narrow_batches()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
             except errors.ProtocolUnsupported as error:
                 yield ReplayedVersion(version, fault=error.needs, is_unsupported=True, commit=commit)

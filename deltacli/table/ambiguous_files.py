@@ -259,7 +259,7 @@ def _fingerprint_names(names: ArrowArray) -> ArrowArray:
 
 def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]:
     """Yield the paths and the ids of vectors of the live files of a snapshot; none without one."""
-    for batch in () if start is None else start.file_actions.narrow():
+    for batch in () if start is None else start.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             yield batch.adds.column("path"), batch.adds.column("dv_id")
 

@@ -48,7 +48,7 @@ def examine_checkpoint_paths(snapshot: Snapshot) -> CheckpointPaths:
         return CheckpointPaths(None, False, nothing)
 
     # The lines of a checkpoint in JSON; those of a Parquet checkpoint are in row groups.
-    batches = [batch.adds for batch in start.file_actions.tail_batches() if batch.adds is not None]
+    batches = [batch.adds for batch in start.file_actions.read_narrow_commit_batches() if batch.adds is not None]
     may_differ = any(may_have_spellings(adds.column("path")) for adds in batches)
     hashes = [nothing]
     for batch_may_differ, batch_hashes in start.file_actions.map_narrow_adds(_examine_batch, with_records=False):

@@ -304,7 +304,7 @@ def count_lost_files(state: Snapshot, listing: LogListing) -> int:
 def read_live_keys(state: Snapshot, keys: PathKeys) -> pyarrow.Array:
     """Return the keys (int64) of the live logical files of a version."""
     found = []
-    for batch in state.file_actions.narrow():
+    for batch in state.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             hashes = keys.of_log(batch.adds.column("path")).hashes
             found.append(compute_logical_keys(hashes, batch.adds.column("dv_id")))

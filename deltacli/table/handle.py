@@ -114,14 +114,14 @@ class TableHandle:
         managed = managed_store(self.storage)
         return self.uri if managed is None else managed.log.uri
 
-    def over(self, storage: ReadStorage) -> Self:
+    def replace_storage(self, storage: ReadStorage) -> Self:
         """Return the same handle on another store, such as that of another version of the table."""
         other = copy.copy(self)
         location, machine = self.stores.location, self.machine
         other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, location, machine)
         return other
 
-    def beside(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
+    def open_other_table(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
         """Return a handle of another table, which is opened and run in the same way. `has_own_files`: it may open files
         of this table, too, as a shallow clone does. Raises UsageError for anything that is not a path or a URI.
         """
@@ -143,9 +143,9 @@ class TableHandle:
             machine=self.machine,
         )
 
-    def here(self) -> Self:
+    def use_embedded_engine(self) -> Self:
         """Return the same handle, whose work is done in this process, also where it has the engine of a cluster."""
-        other = self.over(self.stores.storage)
+        other = self.replace_storage(self.stores.storage)
         other.engine = self.engine if type(self.engine) is EmbeddedEngine else EmbeddedEngine()
         other.stores = replace(other.stores, location=None)
         return other
@@ -163,7 +163,7 @@ class TableHandle:
         storage = held(self.stores.storage, place)
         if storage is self.stores.storage or not isinstance(storage, StoreWithPlace):
             return self
-        other, location = self.over(storage), self.stores.location
+        other, location = self.replace_storage(storage), self.stores.location
         if location is not None:
             other.stores = replace(other.stores, location=location._replace(place=storage.place))
         return other

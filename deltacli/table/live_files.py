@@ -156,7 +156,7 @@ def map_live_columns(
     rows (null if unknown) and structs of vectors. Commits are not read again where no file has a vector.
     """
     actions = snapshot.file_actions
-    held = [batch.adds for batch in actions.tail_batches() if batch.adds is not None]
+    held = [batch.adds for batch in actions.read_narrow_commit_batches() if batch.adds is not None]
     if not actions.pieces and not any(pc.any(pc.not_equal(adds.column("dv_id"), "")).as_py() for adds in held):
         for adds in held:
             yield work(adds.column("path"), adds.column("size"), adds.column("num_records"), None)
@@ -513,7 +513,7 @@ def find_undecoded_paths(snapshot: Snapshot) -> ArrowArray:
         StorageFailed: If the store cannot tell which files are there.
     """
     paths = [pa.array([], pa.string())]
-    for batch in snapshot.file_actions.narrow():
+    for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             of_batch = batch.adds.column("path")
             has_escape = pc.match_substring(of_batch, "%")

@@ -46,7 +46,7 @@ class ListedActions(Protocol):
     def pieces(self) -> Sequence[CheckpointPiece]: ...
     @property
     def touched(self) -> TouchedFiles: ...
-    def batches_of_commits(self) -> Iterator[FileBatch]: ...
+    def read_commit_batches(self) -> Iterator[FileBatch]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def write_actions(
 
 def _of_commits(files: ListedActions, columns: outputs.ActionColumns) -> Iterator[pyarrow.RecordBatch]:
     """Yield the actions of the commits, and of the lines of a JSON checkpoint."""
-    for batch in files.batches_of_commits():
+    for batch in files.read_commit_batches():
         for kind, actions in (("add", batch.adds), ("remove", batch.removes)):
             if kind in columns.kinds and actions is not None:
                 yield columns.of(kind, actions)

@@ -312,7 +312,7 @@ def find_snapshot(
     if timestamp is not None:
         timestamp_ms = moment_ms(timestamp, "timestamp")
     if isinstance(table.storage, StoreOfVersions):
-        snapshot = read_snapshot(table.over(table.storage.at(version, timestamp_ms)))
+        snapshot = read_snapshot(table.replace_storage(table.storage.at(version, timestamp_ms)))
         # The store has no commits, so a missing one is not a problem.
         return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
     if timestamp_ms is not None:

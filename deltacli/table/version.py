@@ -185,14 +185,14 @@ class Snapshot:
         return FileActions(self)
 
     @property
-    def contradicted(self) -> frozenset[bytes]:
+    def paths_with_contradictory_counts(self) -> frozenset[bytes]:
         """The keys of paths whose newest add has another number of records than an older one of the log."""
-        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.contradicted)
+        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.paths_with_contradictory_counts)
 
     @property
-    def has_doubtful_records(self) -> bool:
+    def has_contradictory_counts(self) -> bool:
         """Return True if two adds of one live file disagree on its number of records."""
-        return bool(self._tail.contradicted)
+        return bool(self._tail.paths_with_contradictory_counts)
 
     def of_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
         """Return which live files a newer commit added or removed under another vector than they have, so that they
@@ -225,7 +225,7 @@ class Snapshot:
         return self._tail.touched
 
     @property
-    def physical_partitions(self) -> tuple[str, ...]:
+    def physical_partition_columns(self) -> tuple[str, ...]:
         """Return the names of the partition columns in partition values."""
         try:
             fields = {field.name: field for field in self.schema.fields}
@@ -252,7 +252,7 @@ class Snapshot:
         (default: the table's clock).
         """
         files, tombstones = FileCounts(), TombstoneCounts()
-        for _, counted in self.file_actions.counts_of_pieces(now_ms=now_ms):
+        for _, counted in self.file_actions.count_pieces(now_ms=now_ms):
             files, tombstones = files + counted[0], tombstones + counted[1]
         return files, tombstones
 
@@ -319,7 +319,7 @@ class FileActions(NamedTuple):
         Batches of a checkpoint are processed by the reading threads, so `work` must be thread-safe.
         """
         table = self.table
-        for batch in self.batches_of_commits():
+        for batch in self.read_commit_batches():
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
                 yield work(rows)
@@ -340,11 +340,11 @@ class FileActions(NamedTuple):
         from deltacli.work.checkpoints.reading import read_both
 
         table = self.table
-        yield from map(of_commits or work, self.batches_of_commits())
+        yield from map(of_commits or work, self.read_commit_batches())
         read = partial(read_both, table.stores, touched=self.touched)
         yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
 
-    def batches_of_commits(self) -> Iterator[FileBatch]:
+    def read_commit_batches(self) -> Iterator[FileBatch]:
         """Yield the file actions of the commits, and of the lines of a JSON checkpoint, with all their own fields."""
         table = self.table
         yield from reread_file_actions(
@@ -352,17 +352,17 @@ class FileActions(NamedTuple):
             table.engine,
             self.snapshot.segment.commits,
             self.snapshot._tail,
-            partitions=self.snapshot.physical_partitions,
+            partitions=self.snapshot.physical_partition_columns,
             progress=table.progress,
         )
         if self.snapshot._inline.adds or self.snapshot._inline.removes:
             yield build_file_batch([("checkpoint", self.snapshot._inline)])
 
-    def commits_are_young(self, cutoff_ms: int) -> bool:
+    def has_commits_after(self, cutoff_ms: int) -> bool:
         """Return whether the newest commit after the checkpoint that this was rebuilt from is newer than the cutoff."""
         return max((one.modified_ms for one in self.snapshot.segment.commits), default=0) > cutoff_ms
 
-    def counts_of_pieces(
+    def count_pieces(
         self, *, now_ms: int | None = None, as_checkpoint: bool = False
     ) -> Iterator[tuple[CheckpointPiece | None, tuple[FileCounts, TombstoneCounts]]]:
         """Yield the counts of each row group of the checkpoint; before them, with None, those of the commits. With
@@ -372,8 +372,8 @@ class FileActions(NamedTuple):
             self.snapshot.properties
         )
         files, tombstones = FileCounts(), TombstoneCounts()
-        are_young = as_checkpoint and self.commits_are_young(cutoff)
-        for batch in self.tail_batches():
+        are_young = as_checkpoint and self.has_commits_after(cutoff)
+        for batch in self.read_narrow_commit_batches():
             files, tombstones = count_batch(batch, cutoff, files, tombstones, are_young=are_young)
         yield None, (files, tombstones)
         if not self.pieces:
@@ -398,12 +398,12 @@ class FileActions(NamedTuple):
                 yield result
                 step.advance(piece.group.rows)
 
-    def narrow(self) -> Iterator[FileBatch]:
+    def read_narrow_batches(self) -> Iterator[FileBatch]:
         """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`). The numbers of rows
         of a checkpoint's files are not read and are null.
         """
-        yield from self.tail_batches()
-        yield from self.narrow_pieces(self.pieces, with_records=False)
+        yield from self.read_narrow_commit_batches()
+        yield from self.read_narrow_pieces(self.pieces, with_records=False)
 
     def map_narrow_adds(
         self, work: Callable[[pyarrow.RecordBatch], Result], *, with_records: bool = True
@@ -435,7 +435,9 @@ class FileActions(NamedTuple):
         with_adds = [piece for piece in self.pieces if piece.group.has_adds]
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True, pieces=with_adds)
 
-    def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
+    def read_narrow_pieces(
+        self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True
+    ) -> Iterator[FileBatch]:
         """Yield those of some row groups of the checkpoint."""
         if not pieces:
             return
@@ -445,7 +447,7 @@ class FileActions(NamedTuple):
         read = partial(read_narrow, stores, touched=touched, with_paths=True, with_records=with_records)
         yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False, pieces=pieces)
 
-    def tail_batches(self) -> Iterator[FileBatch]:
+    def read_narrow_commit_batches(self) -> Iterator[FileBatch]:
         """Yield the narrow batches of the commits, and of the lines of a JSON checkpoint."""
         yield from (FileBatch(adds=batch) for batch in self.snapshot._tail.adds)
         yield from (FileBatch(removes=batch) for batch in self.snapshot._tail.removes)

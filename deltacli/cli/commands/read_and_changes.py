@@ -87,7 +87,7 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
     if where is not None and not wanted.explain and isinstance(opened.storage, StoreOfVersions):
-        opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
+        opened = opened.replace_storage(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
     if wanted.count:
         note_catalog(run, found)

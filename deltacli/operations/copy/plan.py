@@ -209,7 +209,7 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
 
 
 def _with_relative_log(table: TableHandle) -> TableHandle:
-    return table.over(cast("ReadStorage", RelativeLog(table.storage)))
+    return table.replace_storage(cast("ReadStorage", RelativeLog(table.storage)))
 
 
 def require_apart(source: ReadStorage, target: ReadStorage) -> None:
@@ -227,7 +227,7 @@ def require_apart(source: ReadStorage, target: ReadStorage) -> None:
 
 def _require_outside_of_tables(table: TableHandle, target: Storage) -> None:
     """Raise Refused for a target inside a table, whose vacuum sees files that no log names until the copy is whole."""
-    if (around := next(find_enclosing_tables(table.over(target)), None)) is not None:
+    if (around := next(find_enclosing_tables(table.replace_storage(target)), None)) is not None:
         raise errors.Refused(
             "the target is inside a table, whose vacuum would delete the files of an unfinished copy",
             code="copy.inside-table",
@@ -427,7 +427,7 @@ def _is_own(table: TableHandle, target: Storage, note: CopyNote, commit: LogFile
     """Return whether a commit of the target is the one that gave the copy its id."""
     if note.own_id is None or commit.version != note.last_version + 1:
         return False
-    (_, actions), *_ = read_configuration_actions(table.over(target), [commit])
+    (_, actions), *_ = read_configuration_actions(table.replace_storage(target), [commit])
     return any(kind == "metaData" and action.get("id") == note.own_id for kind, action in actions or ())
 
 
@@ -467,7 +467,7 @@ def _id_at(table: TableHandle, version: int) -> str | None:
 def _require_same_state(table: TableHandle, target: Storage, version: int) -> None:
     """Raise Refused unless a version whose commit has expired has the same live files in source and target."""
     try:
-        require_state(table.over(target), version, digest_of_keys(read_snapshot(table, version=version)))
+        require_state(table.replace_storage(target), version, digest_of_keys(read_snapshot(table, version=version)))
     except errors.Unreadable as fault:
         why = f"version {version}, up to which it was copied, cannot be compared any more: {fault}"
         raise _rewritten(why, target) from fault
@@ -853,7 +853,9 @@ def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[e
     real = table.storage.real
     keys = PathKeys((real.uri, *real.aliases))
     found: dict[bool, list[ArrowArray]] = {True: [], False: []}
-    for rows in read_file_references(table.over(real), replace(listing, commits=list_log(real).commits), [], []):
+    for rows in read_file_references(
+        table.replace_storage(real), replace(listing, commits=list_log(real).commits), [], []
+    ):
         paths = combine_chunks(rows.path)
         is_absolute, below = are_absolute(paths), keys.of_log(paths).keys
         found[True].append(pc.filter(below, is_absolute))

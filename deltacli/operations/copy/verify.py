@@ -107,7 +107,7 @@ def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> 
         chosen=lambda part: part.where(pc.invert(planned.contains(combine_chunks(part.files["path"])))),
     )
     rest, sizes = locate_files(target, live, table.engine, table.progress)
-    found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
+    found = verify(rest, sizes, table.replace_storage(target).stores, table.engine, table.progress, contents=False)
     yield from _faulty(combine_chunks(rest.files["path"]), found)
 
 
@@ -146,7 +146,7 @@ def _differing_files(plan: CopyPlan, table: TableHandle, target: ReadStorage) ->
     """Yield the data files, vectors and change files that differ, by the level of the request."""
     if plan.needed is None or not plan.needed.files.num_rows:
         return
-    level, handle = plan.request.level, table.over(target)
+    level, handle = plan.request.level, table.replace_storage(target)
     needed = plan.needed
     if level is CopyLevel.FOOTERS:
         with suppress(FileMissing, Unreadable):

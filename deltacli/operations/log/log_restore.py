@@ -255,7 +255,7 @@ def _find_owners(table: TableHandle, source: Storage, writes: Sequence[RestoreIt
     if not any(item.file.stored.path.version >= 0 for item in writes):
         return FileOwners()
     try:
-        snapshot = read_snapshot(table.over(source).here())
+        snapshot = read_snapshot(table.replace_storage(source).use_embedded_engine())
         directories = external_directories_of(snapshot, table.storage)
     except Unreadable:
         # The backup alone is not a readable log. It completes one that has these files, and its note, already.

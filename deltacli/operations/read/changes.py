@@ -354,7 +354,7 @@ def read_changes(table: TableHandle, request: scan.ChangesRequest) -> Changes:
     is_empty = span.first > span.last
     knows_versions = isinstance(table.storage, StoreOfVersions)
     if isinstance(table.storage, StoreOfVersions) and not is_empty:
-        table = table.over(table.storage.between(span.first, span.last))
+        table = table.replace_storage(table.storage.between(span.first, span.last))
     last = None if is_empty and knows_versions else span.last
     found = Changes(table, request, from_version=span.first, to_version=last, is_empty=is_empty)
     found.to_version = span.last

@@ -368,7 +368,7 @@ class _Evidence:
         """Return the files that a commit adds, with their bytes; None where it cannot be read."""
         faults = list[CommitCorrupt]()
         try:
-            named = read_file_references(self._table.over(storage), versioned([file]), faults, [])
+            named = read_file_references(self._table.replace_storage(storage), versioned([file]), faults, [])
             rows = [one for one in named if one.kind != "remove"]
         except CommitCorrupt:
             return None
@@ -408,7 +408,7 @@ class _Evidence:
             for name, (storage, file) in files.items()
         }
         storage = self._table.storage
-        return self._table.over(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
+        return self._table.replace_storage(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
         of_log = self._keys.of_log(combine_chunks(paths))

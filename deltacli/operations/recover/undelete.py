@@ -179,7 +179,7 @@ def _plan_files(
     plan = replace(plan, refusals=(*plan.refusals, *refusals))
     if refusals or is_unproven:
         return plan
-    snapshot = read_snapshot(table.over(log.files), version=log.version)
+    snapshot = read_snapshot(table.replace_storage(log.files), version=log.version)
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
@@ -233,7 +233,7 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
     newest = max((item.file.path.version for item in log.items if item.kind is FileKind.COMMIT), default=-1)
     if request.version is None or newest <= max(log.version, log.version_before):
         return plan
-    snapshot = read_snapshot(table.over(log.files), version=newest)
+    snapshot = read_snapshot(table.replace_storage(log.files), version=newest)
     needed = read_live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
     is_other = pc.fill_null(pc.not_equal(sizes, combine_chunks(needed.files["sizeBytes"])), False)
@@ -349,7 +349,7 @@ def _newest_of_log(table: TableHandle, log: log_files.LogPlan) -> int | None:
     readable = [version for version in log.listing.reconstructable if version < log.version]
     for version in reversed(readable[-20:]):
         try:
-            read_snapshot(table.over(log.every), version=version)
+            read_snapshot(table.replace_storage(log.every), version=version)
         except errors.Unreadable:
             continue
         return version

@@ -536,7 +536,7 @@ def _require_rebuilt(
         stored = StoredFile(one.path.removeprefix(f"{LOG_DIRECTORY}/"), one.size_bytes, one.modified_ms)
         after[stored.name] = stored
         files[one.path] = MappedFile(store, one.kept, one.size_bytes, one.modified_ms)
-    view = table.over(FileMap(table.storage.uri, files, table.storage.capabilities.parallel_reads))
+    view = table.replace_storage(FileMap(table.storage.uri, files, table.storage.capabilities.parallel_reads))
     put = {one.path.removeprefix(f"{LOG_DIRECTORY}/") for one in waiting}
     before, listing = versioned(present.values()), versioned(after.values())
     doubtful = set[str]()

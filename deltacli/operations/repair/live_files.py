@@ -173,7 +173,7 @@ def look_at(
     needed = needed_of(table, named.adds)
     keys = combine_chunks(needed.files["path"]).to_pylist()
     there, sizes = locate_files(table.storage, needed, table.engine, table.progress)
-    stores = table.over(table.storage).stores
+    stores = table.replace_storage(table.storage).stores
     verified = verify(there, sizes, stores, table.engine, table.progress)
     problems = dict(zip(keys, verified.problems.to_pylist(), strict=True))
     reasons = {key: why for key, why in zip(keys, verified.reasons.to_pylist(), strict=True) if why is not None}
@@ -277,7 +277,7 @@ def _intact(
     column = needed.files.schema.get_field_index("sizeBytes")
     as_found = needed._replace(files=needed.files.set_column(column, "sizeBytes", pa.chunked_array([sizes])))
     chosen = as_found.where(other)
-    stores = table.over(table.storage).stores
+    stores = table.replace_storage(table.storage).stores
     found = verify(chosen, pc.filter(sizes, other), stores, table.engine, table.progress)
     chosen_keys = pc.filter(pa.array(keys, pa.binary()), other).to_pylist()
     yield from (key for key, sound in zip(chosen_keys, found.is_sound.to_pylist(), strict=True) if sound)
@@ -584,7 +584,7 @@ def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
     needed = build_needed_files(uris, combine_chunks(adds["path"]), combine_chunks(adds["size"]), unknown)
     names = needed.files["path"].to_pylist()
     there, sizes = locate_files(table.storage, needed, table.engine, table.progress)
-    found = verify(there, sizes, table.over(table.storage).stores, table.engine, table.progress)
+    found = verify(there, sizes, table.replace_storage(table.storage).stores, table.engine, table.progress)
     faults = {
         name: None if problem is None else "it is missing" if problem == Problem.MISSING.value else reason or problem
         for name, problem, reason in zip(names, found.problems.to_pylist(), found.reasons.to_pylist(), strict=True)

@@ -193,7 +193,7 @@ def plan_log_files(
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }
     asked = UndeleteRequest(sources=request.sources, accept_commits=request.accept_commits)
-    without = table.over(cast("Storage", WithoutFiles(table.storage, hidden)))
+    without = table.replace_storage(cast("Storage", WithoutFiles(table.storage, hidden)))
     try:
         plan = plan_undelete(without, asked, is_tip_judged=False)
     except Unreadable as fault:

@@ -153,7 +153,7 @@ def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> 
     keys = PathKeys((table.storage.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     hashes = keys.of_listing(pa.array(found, pa.binary()))
     is_live = pc.is_null(hashes)
-    for batch in now.file_actions.narrow():
+    for batch in now.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             for named in (keys.of_log(batch.adds.column("path")), keys.of_vectors(batch.adds.column("dv_id"))):
                 is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(named.hashes)))
@@ -191,7 +191,12 @@ class _Search:
             pairs += ((key, name, rows) for name in same_size[: _MOST_COMPARED + 1])
         footers = [(ListedFile(encode_least(name), self._sizes[name]), rows) for _, name, rows in pairs]
         faults = faults_within(
-            footers, [], {}, self._table.over(self._table.storage).stores, self._table.engine, self._table.progress
+            footers,
+            [],
+            {},
+            self._table.replace_storage(self._table.storage).stores,
+            self._table.engine,
+            self._table.progress,
         )
         fitting: dict[bytes, list[str]] = {}
         for (key, name, _), fault in zip(pairs, faults, strict=True):
@@ -245,7 +250,7 @@ class _Search:
         as_if_there = [
             {**stated, "storageType": "p", "pathOrInlineDv": encode_least(name)} for _, name, stated in pairs
         ]
-        stores = self._table.over(self._table.storage).stores
+        stores = self._table.replace_storage(self._table.storage).stores
         faults = faults_within([], as_if_there, self._sizes, stores, self._table.engine, self._table.progress)
 
         # A file may hold the vectors of several data files: one that is it has all of them.

@@ -85,7 +85,7 @@ class TableHistory:
     def _live(self) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
         """Return what identifies the live files: path and vector, path alone, 16 bytes each, and vector alone."""
         units, paths, vectors = ([pa.array([], kind)] for kind in (pa.binary(16), pa.binary(16), pa.string()))
-        for batch in self.snapshot.file_actions.narrow():
+        for batch in self.snapshot.file_actions.read_narrow_batches():
             if (rows := batch.adds) is not None:
                 units.append(hash_paths_and_vectors(rows["path"], rows["dv_id"]))
                 ids = pc.unique(pc.filter(rows["dv_id"], pc.not_equal(rows["dv_id"], "")))

@@ -434,13 +434,13 @@ def collect_references(
     metadata: list[Action] = []
     for rows in read_file_references(table, listing, faults, metadata):
         collector.take_commits(rows)
-    for newest in snapshot.file_actions.narrow():
+    for newest in snapshot.file_actions.read_narrow_batches():
         if newest.adds is not None and newest.adds.num_rows:
             collector.take_live(newest.adds, scope)
         if newest.removes is not None and newest.removes.num_rows:
             collector.take_tombstones(newest.removes)
     for version in keep_versions:
-        for batch in read_snapshot(table, version=version).file_actions.narrow():
+        for batch in read_snapshot(table, version=version).file_actions.read_narrow_batches():
             if batch.adds is not None and batch.adds.num_rows:
                 collector.take_needed(batch.adds)
     for other in protect:
@@ -464,7 +464,7 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
             collector.take_needed(_narrow(made_absolute(part.path, root), part.vector, part.size))
     if faults:
         raise faults[0]
-    for batch in other.file_actions.narrow():
+    for batch in other.file_actions.read_narrow_batches():
         for found in _needed_of(batch, cutoff_ms):
             paths = made_absolute(found.column("path"), root)
             sizes = found.column("size") if "size" in found.schema.names else pa.nulls(len(paths), pa.int64())

@@ -88,7 +88,7 @@ def _needed_batches(setting: PlanContext) -> Iterator[NamedBatch]:
 
 def _version_batches(snapshot: Snapshot) -> Iterator[NamedBatch]:
     """Yield the live files of a version, and the removed ones that it remembers."""
-    for batch in snapshot.file_actions.narrow():
+    for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             yield NamedBatch(*(batch.adds.column(name) for name in ("path", "size", "dv_id")))
         if batch.removes is not None and batch.removes.num_rows:

@@ -216,7 +216,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    other = table.beside(uri, has_own_files=True)
+    other = table.open_other_table(uri, has_own_files=True)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot)
@@ -481,7 +481,7 @@ def _take_older_checkpoints(setting: PlanContext, files: ArrowArray) -> Unreadab
 def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> None:
     """Record the adds of a version in the history that name these files."""
     keys, history = setting.keys, setting.references.history
-    for batch in read_snapshot(setting.table, version=version).file_actions.narrow():
+    for batch in read_snapshot(setting.table, version=version).file_actions.read_narrow_batches():
         if batch.adds is None or not batch.adds.num_rows:
             continue
         ids = batch.adds.column("dv_id")

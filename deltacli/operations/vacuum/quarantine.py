@@ -90,7 +90,7 @@ def open_quarantine(table: TableHandle, uri: str, table_id: str | None = None) -
 def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) -> None:
     """Raise Refused where a place of a quarantine is in a table."""
     inside = table.uri if is_inside(place, table.storage) else find_table_uri(place)
-    inside = inside or next(_around(table.over(place)), None)
+    inside = inside or next(_around(table.replace_storage(place)), None)
     if inside is not None:
         raise Refused(
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",

@@ -384,7 +384,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
     search = NameSearch(keys, candidates)
     hashes = keys.of_listing(paths)
     is_live = pc.is_null(hashes)
-    for batch in snapshot.file_actions.narrow():
+    for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             names, sizes, vectors = (batch.adds.column(name) for name in ("path", "size", "dv_id"))
             for found in (keys.of_log(names), keys.of_vectors(vectors)):

@@ -179,7 +179,7 @@ def validate_table(
         with progress.step("checking the state", unit="files", total=live.files) as step:
             state = inspector.state_view()
             if state is not None:
-                state.partition_texts = partial(_partition_texts, table.over(storage), state.version)
+                state.partition_texts = partial(_partition_texts, table.replace_storage(storage), state.version)
             if isinstance(storage, StoreWithBounds):
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
@@ -197,7 +197,7 @@ def validate_table(
         errors_of_log = [finding for finding in collector.findings if finding.may_stop_readers]
         files = None
         if level != "log":
-            stores = table.over(storage).stores  # which remember no footer of an earlier operation
+            stores = table.replace_storage(storage).stores  # which remember no footer of an earlier operation
             table_files = stores.files()
             listing = partial(list_table, stores, engine, progress, walk)
             listed = _look_at_storage(stores, listing, table_files, collector, inspector, state, now_ms, progress)

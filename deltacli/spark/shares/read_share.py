@@ -126,7 +126,7 @@ def read_shared(share: Share, options: ShareBatchOptions) -> SharedRows:
         return _changes(table, options)
     if options.where is not None and isinstance(share, ShareStorage):
         store: Any = share.expecting(where=options.where, version=options.version, at_ms=options.timestamp_ms)
-        snapshot = find_snapshot(table.over(store))
+        snapshot = find_snapshot(table.replace_storage(store))
     else:
         snapshot = find_snapshot(table, version=options.version, timestamp_ms=options.timestamp_ms)
     snapshot.scan()  # refuses what no reader may read
