@@ -183,7 +183,9 @@ class ConstraintCheck:
             unread = None if isinstance(demand.owner, StoredSql) else self._unread.get(demand.columns[0])
             if unread is not None:
                 for path in (path for path, one in zip(paths, mask, strict=True) if one):
-                    self.found[demand].leave_open(path, f"{UNREAD}: column {unread.name} has type {unread.type}")
+                    self.found[demand].leave_open(
+                        path, f"{UNREADABLE_ROWS}: column {unread.name} has type {unread.type}"
+                    )
             elif demand.owner not in not_evaluated:
                 judged.append((demand, mask))
         if not judged:
@@ -243,7 +245,7 @@ def _depends_on_zone(demand: RowConstraint, config: TableConfiguration) -> bool:
 
 def _take_answer(found: ConstraintViolations, demand: RowConstraint, fact: FileFacts, path: str) -> None:
     if not fact.answers:  # the file or its vector is missing or damaged
-        found.leave_open(path, UNREADABLE_ROWS if fact.fault is None else f"{UNREAD}: {fact.fault.message}")
+        found.leave_open(path, UNREADABLE_ROWS if fact.fault is None else f"{UNREADABLE_ROWS}: {fact.fault.message}")
         return
     if isinstance(demand.owner, str):
         nulls: Mapping[str, int] = fact.answers.get(NULLS) or {}

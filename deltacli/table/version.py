@@ -187,14 +187,14 @@ class Snapshot:
     @property
     def paths_with_contradictory_counts(self) -> frozenset[bytes]:
         """The keys of paths whose newest add has another number of records than an older one of the log."""
-        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.paths_with_contradictory_counts)
+        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.contradicted)
 
     @property
     def has_contradictory_counts(self) -> bool:
         """Return True if two adds of one live file disagree on its number of records."""
-        return bool(self._tail.paths_with_contradictory_counts)
+        return bool(self._tail.contradicted)
 
-    def of_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
+    def find_files_with_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
         """Return which live files a newer commit added or removed under another vector than they have, so that they
         may be in the table twice; None where none is known.
         """

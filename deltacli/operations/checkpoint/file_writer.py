@@ -74,7 +74,7 @@ class StateRows:
                 self._snapshot.file_actions.map_file_actions(self.converter, self._of_commits), step
             )
 
-    def batches_of_commits(self) -> Iterator[writing.RowBatch]:
+    def read_commit_batches(self) -> Iterator[writing.RowBatch]:
         """Yield those of the commits, and of the lines of a JSON checkpoint."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
             yield from self._counted(map(self._of_commits, self._snapshot.file_actions.read_commit_batches()), step)

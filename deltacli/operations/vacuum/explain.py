@@ -23,7 +23,7 @@ from deltacli.operations.vacuum.missing_files import advice, choose_without_misn
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
-from deltacli.table.file_history import FileReferences, read_file_references
+from deltacli.table.file_history import MISSING_ADD_RULE, FileReferences, read_file_references
 from deltacli.table.rebuild import read_commit_time, read_snapshot
 from deltacli.table.walk import find_table_format
 from deltacli.work.commits.reading import read_provenance
@@ -152,7 +152,8 @@ def _why_lost(setting: PlanContext, found: Candidates) -> str:
         missing = missing_commits(setting)
         return f"version {version} lacks it, but it is not known whether {missing} removed it [log.gap]"
     return (
-        f"the log adds it and does not remove it, but version {version} lacks it because of a wrong checkpoint [{RULE}]"
+        f"the log adds it and does not remove it, but version {version} lacks it because of a wrong checkpoint "
+        f"[{MISSING_ADD_RULE}]"
     )
 
 

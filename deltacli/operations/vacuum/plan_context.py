@@ -81,7 +81,7 @@ from deltacli.operations.vacuum.plan import (
 )
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import find_contradiction
-from deltacli.table.file_history import FileKeys, compute_keys_with_outside, read_live_keys
+from deltacli.table.file_history import MISSING_ADD_RULE, FileKeys, compute_keys_with_outside, read_live_keys
 from deltacli.table.find_log import ListedLog, has_clone_notes, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import find_last_commit_before, read_commit_time, read_snapshot, rebuild_version
@@ -126,7 +126,7 @@ class PlanContext(NamedTuple):
     """The files that some engines read by another spelling of their paths, or None without such files."""
 
     @property
-    def build_hidden_names(self) -> HiddenNames:
+    def hidden_names(self) -> HiddenNames:
         """The rules of hidden names, with the partition columns of every version."""
         return build_hidden_names(self.snapshot, self.references.metadata, self.first)
 
@@ -801,7 +801,8 @@ def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     count, (is_are, _) = rows.num_rows, is_or_are(rows.num_rows)
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
-        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({example_of(rows)}) [{RULE}]; to see why: "
+        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({example_of(rows)}) "
+        f"[{MISSING_ADD_RULE}]; to see why: "
         f"{command('validate', table=setting.table.address)}{repair}"
     )
 
