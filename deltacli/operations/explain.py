@@ -44,11 +44,11 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import parse_schema
 from deltacli.storage.base import StoreOfVersions
+from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import read_known_clients, read_paimon_clients
 from deltacli.table.rebuild import read_newest_readable, read_snapshot
-from deltacli.table.replay import read_configuration_actions
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import find_version_traits
 

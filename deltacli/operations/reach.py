@@ -48,7 +48,8 @@ from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
-from deltacli.table.file_history import FileReferenceCollector, FileReferences, read_commit_actions
+from deltacli.table.commit_contents import read_commit_actions
+from deltacli.table.file_history import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import combine_chunks, find_missing_files, hash_paths_and_vectors

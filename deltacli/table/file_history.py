@@ -20,7 +20,7 @@ from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.storage import ReadStorage
-from deltacli.table.replay import read_commit_contents
+from deltacli.table.commit_contents import read_commit_contents
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from deltacli.core.errors import Unreadable
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import MetadataOfVersion, OlderMetadata
+from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.replay import read_configuration_actions
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot

@@ -170,7 +170,7 @@ def _read_state(
         try:
             disputed |= set(_find_repeated_kinds_of_checkpoint(state, contents.small))
             state.take(contents.small, name)
-            hidden = tail.seen | decided_keys(contents.json_actions, tail.decided, name)
+            hidden = tail.decided_keys | decided_keys(contents.json_actions, tail.keys_of_large_commits, name)
             if _has_repeated_adds(contents.json_actions, hidden, name):
                 disputed.add(REPEATED_IN_CHECKPOINT)
             survived = reconcile_commit(contents.json_actions, hidden, name)

@@ -55,7 +55,7 @@ def settle_repeated_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths 
         return snapshot
     adds = _read_newest_adds(snapshot, keys)
     tail = copy(snapshot._tail)
-    tail.seen = tail.seen | {file_key(add) for add in adds}
+    tail.decided_keys = tail.decided_keys | {file_key(add) for add in adds}
     inline = Survivors([*snapshot._inline.adds, *adds], snapshot._inline.removes)
     narrow = FileBatch(*narrow_batches(inline.adds, inline.removes, "the checkpoint"))
     problems = snapshot._problems | {REPEATED_IN_CHECKPOINT}

@@ -41,7 +41,8 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_items
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.replay import ReplayedCommits, build_file_batch, reread_file_actions
+from deltacli.table.replay import ReplayedCommits
+from deltacli.table.reread_commits import build_file_batch, reread_file_actions
 from deltacli.work.commits.reading import Provenance, read_provenance
 from deltacli.work.task import Task
 
@@ -187,12 +188,12 @@ class Snapshot:
     @property
     def paths_with_contradictory_counts(self) -> frozenset[bytes]:
         """The keys of paths whose newest add has another number of records than an older one of the log."""
-        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.contradicted)
+        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.contradicted_paths)
 
     @property
     def has_contradictory_counts(self) -> bool:
         """Return True if two adds of one live file disagree on its number of records."""
-        return bool(self._tail.contradicted)
+        return bool(self._tail.contradicted_paths)
 
     def find_files_with_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
         """Return which live files a newer commit added or removed under another vector than they have, so that they
@@ -201,11 +202,11 @@ class Snapshot:
         import pyarrow
 
         tail, vectors = self._tail, adds.column("deletionVector")
-        doubted, decided = tail.of_other_vectors, tail.seen
-        if not (doubted or tail.with_vectors or (decided and vectors.null_count < len(vectors))):
+        doubted, decided = tail.paths_with_other_vectors, tail.decided_keys
+        if not (doubted or tail.paths_with_vectors or (decided and vectors.null_count < len(vectors))):
             return None
         paths = key_column(adds.column("path"), no_vector_ids(adds.num_rows))
-        named = [path.encode("utf-8", "surrogateescape") for path in (*doubted, *tail.with_vectors)]
+        named = [path.encode("utf-8", "surrogateescape") for path in (*doubted, *tail.paths_with_vectors)]
         suspects = pc.indices_nonzero(
             pc.or_(pc.is_valid(vectors), pc.is_in(paths, value_set=pyarrow.array(named, pyarrow.binary())))
         )
@@ -215,7 +216,7 @@ class Snapshot:
             for place, path, key in zip(suspects, texts_of(pc.take(paths, suspects)), texts_of(keys), strict=True)
             # What is live and was not decided by commits is of the checkpoint, and older than all of them.
             if path in doubted
-            or (key not in decided and (path in tail.with_vectors or (path != key and path in decided)))
+            or (key not in decided and (path in tail.paths_with_vectors or (path != key and path in decided)))
         ]
         every = pyarrow.array(range(adds.num_rows), suspects.type)
         return pc.is_in(every, value_set=pyarrow.array(found, suspects.type)) if found else None

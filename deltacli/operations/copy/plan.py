@@ -53,6 +53,7 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
+from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.file_history import read_file_references
 from deltacli.table.find_log import is_empty_directory, list_log, list_log_files, missing_log_error, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
@@ -67,7 +68,6 @@ from deltacli.table.live_files import (
     read_live_files,
 )
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.replay import read_configuration_actions
 from deltacli.table.walk import find_enclosing_tables
 
 if TYPE_CHECKING:
