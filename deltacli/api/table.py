@@ -173,7 +173,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         Raises UsageError, NotATable, and VersionAbsent for versions that do not exist yet.
         """
         from deltacli.operations.read.history import read_history
-        from deltacli.table.rebuild import find_commit_range
+        from deltacli.table.time_travel import find_commit_range
 
         first, last = request.ends
         between = None
@@ -201,7 +201,7 @@ class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
         Raises UsageError for arguments of a wrong type and for more than one of them; NotATable, VersionAbsent,
         LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
-        from deltacli.table.rebuild import find_snapshot
+        from deltacli.table.time_travel import find_snapshot
 
         return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
 

@@ -45,7 +45,8 @@ from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, 
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Spelling, hash_narrow_adds
-from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild_version
+from deltacli.table.rebuild import read_newest_readable, rebuild_version
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs import RowsPiece, plan_row_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
 

@@ -53,8 +53,9 @@ from deltacli.table.file_history import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import combine_chunks, find_missing_files, hash_paths_and_vectors
-from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot, rebuild_version
+from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.replay import replay_commits
+from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import RememberedWalk
 from deltacli.work.commits.reading import is_large
@@ -604,7 +605,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     is_known = newest.run is not None and newest.fault is None
     snapshot, walk = _newest(table) if is_known else (None, None)
     # The times that select versions; where the newest version cannot be rebuilt, none does.
-    first_stamped = 0 if snapshot is None else get_timestamp_enablement(snapshot)
+    first_stamped = 0 if snapshot is None else get_enablement_version(snapshot)
     for step in steps:
         if step.stamp is not None and first_stamped is not None and step.version >= first_stamped:
             times[step.version] = step.stamp

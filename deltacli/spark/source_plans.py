@@ -45,8 +45,8 @@ from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
 from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot
 from deltacli.table.scan import ScanRequest
+from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.outputs import plan_row_pieces
 from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec

@@ -44,8 +44,9 @@ from deltacli.spark.source_options import LATEST, StreamOptions
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_version_range, read_snapshot
+from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import Selection, data_files
+from deltacli.table.time_travel import find_version_range
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.files_once import FilesOnce

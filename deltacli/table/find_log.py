@@ -31,6 +31,12 @@ class ListedLog(NamedTuple):
     """The version that the hint names; -1 where none can be trusted, or was read."""
 
 
+class LostVersions(NamedTuple):
+    rule: str
+    file_name: str
+    message: str
+
+
 def find_log(
     storage: ReadStorage,
     version: int | None = None,
@@ -63,9 +69,7 @@ def find_log(
     return ListedLog(listing, problems, began, hint.version if isinstance(hint, segment.Hint) else -1)
 
 
-def find_lost_versions(
-    storage: ReadStorage, listing: segment.LogListing, hint_version: int
-) -> tuple[str, str, str] | None:
+def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_version: int) -> LostVersions | None:
     """Return rule, file and words if there were or may be newer versions than the newest one; None otherwise.
 
     The hint or a checksum proves that newer versions were lost. A commit of the next version whose name does not have
@@ -83,14 +87,16 @@ def find_lost_versions(
             ("hint.ahead-of-log", segment.HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
         )
         place = f"{segment.LOG_DIRECTORY}/{name}"
-        return code, name, f"commits after version {newest} seem to be lost: {place} is of version {version}"
+        return LostVersions(
+            code, name, f"commits after version {newest} seem to be lost: {place} is of version {version}"
+        )
 
     unread = now.unpadded.get(newest + 1)
     if unread is None or now.newest_version > newest:
         return None
     place = f"{segment.LOG_DIRECTORY}/{unread}"
     words = f"commits after version {newest} may be there: Delta for Spark reads {place} as version {newest + 1}"
-    return segment.NAME_NOT_PADDED, unread, words
+    return LostVersions(segment.NAME_NOT_PADDED, unread, words)
 
 
 def find_blocked_commit_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:

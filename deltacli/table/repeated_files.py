@@ -54,12 +54,12 @@ def settle_repeated_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths 
     if not keys:
         return snapshot
     adds = _read_newest_adds(snapshot, keys)
-    tail = copy(snapshot._tail)
+    tail = copy(snapshot._replayed)
     tail.decided_keys = tail.decided_keys | {file_key(add) for add in adds}
     inline = Survivors([*snapshot._inline.adds, *adds], snapshot._inline.removes)
     narrow = FileBatch(*narrow_batches(inline.adds, inline.removes, "the checkpoint"))
     problems = snapshot._problems | {REPEATED_IN_CHECKPOINT}
-    return replace(snapshot, _tail=tail, _inline=inline, _narrow_inline=narrow, _problems=problems)
+    return replace(snapshot, _replayed=tail, _inline=inline, _narrow_inline=narrow, _problems=problems)
 
 
 def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None) -> set[bytes]:

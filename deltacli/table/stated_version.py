@@ -226,7 +226,7 @@ def read_stated_version(
     if isinstance(storage, StoreOfVersions):
         return ReplayNeeded("a share has no version checksums")
     if timestamp_ms is not None:
-        from deltacli.table.rebuild import find_version_at
+        from deltacli.table.time_travel import find_version_at
 
         version = find_version_at(table, timestamp_ms)
     listing = list_log(storage, progress=table.progress)
@@ -273,9 +273,9 @@ def _commit_time(table: TableHandle, listing: LogListing, version: int, state: C
         if version == listing.newest_version:
             counts = has_in_commit_timestamps(state.protocol, state.metadata)
         else:
-            from deltacli.table.rebuild import find_timestamp_enablement
+            from deltacli.table.rebuild import find_enablement_version
 
-            first_stamped = find_timestamp_enablement(table, listing)
+            first_stamped = find_enablement_version(table, listing)
             counts = first_stamped is not None and version >= first_stamped
         if counts:
             return CommitTime(stamp, TimestampSource.IN_COMMIT)

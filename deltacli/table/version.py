@@ -87,7 +87,7 @@ class Snapshot:
     raw_metadata: Action = field(repr=False)
     """The metaData action as in the commit, with unrecognized fields, which changes preserve."""
     _log: ListedLog = field(repr=False)
-    _tail: ReplayedCommits = field(repr=False)
+    _replayed: ReplayedCommits = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
     _narrow_inline: FileBatch = field(repr=False)
     _inline: Survivors = field(repr=False)
@@ -96,7 +96,7 @@ class Snapshot:
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
     _older_metadata: Callable[[], state.OlderMetadata] | None = field(default=None, repr=False)
     """Reads the metadata of the versions up to this one."""
-    _first_stamped: Callable[[], int | None] | None = field(default=None, repr=False)
+    _find_enablement_version: Callable[[], int | None] | None = field(default=None, repr=False)
     """Returns the first version whose time is its in-commit timestamp, by the newest version; None if none is."""
 
     def __repr__(self) -> str:
@@ -188,12 +188,12 @@ class Snapshot:
     @property
     def paths_with_contradictory_counts(self) -> frozenset[bytes]:
         """The keys of paths whose newest add has another number of records than an older one of the log."""
-        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._tail.contradicted_paths)
+        return frozenset(path.encode("utf-8", "surrogateescape") for path in self._replayed.contradicted_paths)
 
     @property
     def has_contradictory_counts(self) -> bool:
         """Return True if two adds of one live file disagree on its number of records."""
-        return bool(self._tail.contradicted_paths)
+        return bool(self._replayed.contradicted_paths)
 
     def find_files_with_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
         """Return which live files a newer commit added or removed under another vector than they have, so that they
@@ -201,7 +201,7 @@ class Snapshot:
         """
         import pyarrow
 
-        tail, vectors = self._tail, adds.column("deletionVector")
+        tail, vectors = self._replayed, adds.column("deletionVector")
         doubted, decided = tail.paths_with_other_vectors, tail.decided_keys
         if not (doubted or tail.paths_with_vectors or (decided and vectors.null_count < len(vectors))):
             return None
@@ -223,7 +223,7 @@ class Snapshot:
 
     @cached_property
     def _touched(self) -> TouchedFiles:
-        return self._tail.touched
+        return self._replayed.touched
 
     @property
     def physical_partition_columns(self) -> tuple[str, ...]:
@@ -352,7 +352,7 @@ class FileActions(NamedTuple):
             table.storage,
             table.engine,
             self.snapshot.segment.commits,
-            self.snapshot._tail,
+            self.snapshot._replayed,
             partitions=self.snapshot.physical_partition_columns,
             progress=table.progress,
         )
@@ -450,8 +450,8 @@ class FileActions(NamedTuple):
 
     def read_narrow_commit_batches(self) -> Iterator[FileBatch]:
         """Yield the narrow batches of the commits, and of the lines of a JSON checkpoint."""
-        yield from (FileBatch(adds=batch) for batch in self.snapshot._tail.adds)
-        yield from (FileBatch(removes=batch) for batch in self.snapshot._tail.removes)
+        yield from (FileBatch(adds=batch) for batch in self.snapshot._replayed.adds)
+        yield from (FileBatch(removes=batch) for batch in self.snapshot._replayed.removes)
         if self.snapshot._inline.adds or self.snapshot._inline.removes:
             yield self.snapshot._narrow_inline
 
@@ -506,13 +506,13 @@ def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
 
     The newest version decides whether in-commit timestamps count, because it decides which version a time selects.
     """
-    storage, listing, tail = snapshot.table.storage, snapshot._log.listing, snapshot._tail
+    storage, listing, tail = snapshot.table.storage, snapshot._log.listing, snapshot._replayed
     file = listing.commits.get(snapshot.version)
     if file is None:
         return None, None
     is_stamped = state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
-    if is_stamped and snapshot.version < listing.newest_version and snapshot._first_stamped is not None:
-        first_stamped = snapshot._first_stamped()
+    if is_stamped and snapshot.version < listing.newest_version and snapshot._find_enablement_version is not None:
+        first_stamped = snapshot._find_enablement_version()
         is_stamped = first_stamped is not None and snapshot.version >= first_stamped
     if is_stamped:
         if snapshot.segment.commits:

@@ -14,7 +14,7 @@ from deltacli.catalogs.lockstep import named_table
 from deltacli.catalogs.managed_store import open_managed
 from deltacli.core.errors import Refused, VersionAbsent
 from deltacli.storage import LocalStorage
-from deltacli.table.rebuild import find_version_at
+from deltacli.table.time_travel import find_version_at
 from tests.support import corpus
 from tests.support.catalog_state import MANAGED, NAME, UUID, CatalogState, MemoryCatalog, Row, ServerTable
 

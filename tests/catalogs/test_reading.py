@@ -17,7 +17,8 @@ from deltacli.core.errors import (
 )
 from deltacli.storage import PathKind
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import find_snapshot, find_version_at, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_snapshot, find_version_at
 from tests.support.actions import to_bytes
 from tests.support.builder import EPOCH_MS, StoredFile, commit_path
 from tests.support.catalog_state import FEATURES, NAME, UUID, MemoryCatalog

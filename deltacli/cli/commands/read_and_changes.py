@@ -72,7 +72,7 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
-    from deltacli.table.rebuild import find_snapshot
+    from deltacli.table.time_travel import find_snapshot
 
     version = wanted.version
     at_ms = declared.parse_moment_of(version, wanted.timestamp)

@@ -79,7 +79,7 @@ class DeltaHandle(_Handle):
         run = self.run
         read = partial(read_history, self.storage, run.engine, limit=limit, counts=counts, progress=run.progress)
         if first is not None or last is not None:
-            from deltacli.table.rebuild import find_commit_range
+            from deltacli.table.time_travel import find_commit_range
 
             read = partial(read, between=partial(find_commit_range, self.table, first=first, last=last))
         result = shown_commits(read, columns, run.clock, counts=counts)

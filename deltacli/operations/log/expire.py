@@ -71,7 +71,8 @@ from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
 from deltacli.table.find_log import ListedLog, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import find_version_at, read_snapshot, rebuild_version
+from deltacli.table.rebuild import read_snapshot, rebuild_version
+from deltacli.table.time_travel import find_version_at
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint
 from deltacli.work.files.deleting import (

@@ -52,7 +52,8 @@ from deltacli.table import scan
 from deltacli.table.api_arguments import named_items
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import find_version_range, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_version_range
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableFiles

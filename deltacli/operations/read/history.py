@@ -227,9 +227,9 @@ def _with_selecting_times(
     if isinstance(storage, StoreOfVersions):
         return items  # the server of a share selects versions by its own times
     from deltacli.table.handle import TableHandle
-    from deltacli.table.rebuild import find_timestamp_enablement  # no other history rebuilds a version
+    from deltacli.table.rebuild import find_enablement_version  # no other history rebuilds a version
 
-    first_stamped = find_timestamp_enablement(TableHandle(cast("Storage", storage), engine=engine), listing)
+    first_stamped = find_enablement_version(TableHandle(cast("Storage", storage), engine=engine), listing)
     return tuple(
         replace(item, time=times[item.version]) if first_stamped is None or item.version < first_stamped else item
         for item in items

@@ -134,7 +134,7 @@ def summarize(
     A checkpoint whose pages turn out corrupt while counting is skipped like one that cannot be opened. Raises what
     `read_snapshot` raises.
     """
-    from deltacli.table.rebuild import find_snapshot
+    from deltacli.table.time_travel import find_snapshot
 
     now = table.clock() if now_ms is None else now_ms
     snapshot = find_snapshot(table, version=version, timestamp_ms=timestamp_ms)

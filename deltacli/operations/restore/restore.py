@@ -65,7 +65,8 @@ from deltacli.table.live_files import (
     read_chosen_adds,
     read_marked_adds,
 )
-from deltacli.table.rebuild import find_snapshot, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:

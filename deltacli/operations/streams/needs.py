@@ -28,7 +28,8 @@ from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.table.find_log import list_log
 from deltacli.table.live_files import combine_chunks, hash_paths_and_vectors
-from deltacli.table.rebuild import get_timestamp_enablement, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def read_history(
     commits: dict[int, StreamCommit] = {}
     parts: list[ArrowTable] = [_event_schema().empty_table()]
     times = {version: time.timestamp_ms for version, time in file_times(listing.commits).items()}
-    first_stamped = get_timestamp_enablement(snapshot)
+    first_stamped = get_enablement_version(snapshot)
     for commit, stamp, rows in report_items(read, table.progress, "reading the log", unit="commits", total=len(files)):
         commits[commit.version] = commit
         parts += rows

@@ -35,7 +35,8 @@ from deltacli.table.file_history import (
     read_file_references,
 )
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import find_last_commit_before, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_last_commit_before
 from deltacli.table.walk import TableWalk
 from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
 

@@ -24,7 +24,8 @@ from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
 from deltacli.table.file_history import MISSING_ADD_RULE, FileReferences, read_file_references
-from deltacli.table.rebuild import read_commit_time, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import read_commit_time
 from deltacli.table.walk import find_table_format
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.files.listing import ListedFiles

@@ -44,7 +44,7 @@ from deltacli.sharing.tables.snapshots import (
 )
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import find_version_at, find_version_range, read_commit_time
+from deltacli.table.time_travel import find_version_at, find_version_range, read_commit_time
 from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
 
 

@@ -70,8 +70,8 @@ from deltacli.spark.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.table.api_arguments import moment_ms, named_call, text_of
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot
 from deltacli.table.scan import ChangesRequest, Selection
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs import plan_row_pieces
 from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
 
