@@ -15,7 +15,8 @@ from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.units import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
-from deltacli.table.find_log import is_paimon_directory, list_table_directories, missing_path_error
+from deltacli.table.missing_log import missing_path_error
+from deltacli.table.table_directories import is_paimon_directory, list_table_directories
 
 _MAGIC = re.compile(r"[*?\[]")
 DEEPEST = 64

@@ -248,7 +248,7 @@ def _note_version(table: TableHandle, log: ListedLog, snapshot: Snapshot) -> Non
     """Tell the handle and its store what was read, for those that compare it with later readings.
 
     Raises:
-        Refused: If a server of a share answers with another table than it announced.
+        AnswerInvalid: If the server of a share announced another table, or a newer version of it.
     """
     table.note_version(log.listing.newest_version)
     if isinstance(table.storage, StoreWithBounds):

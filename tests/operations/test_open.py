@@ -9,7 +9,7 @@ import pytest
 import deltacli
 from deltacli.core.errors import NotATable, PaimonTable, UsageError
 from deltacli.storage import open_storage
-from deltacli.table.find_log import find_enclosing_table
+from deltacli.table.missing_log import find_enclosing_table
 from tests.support.builder import TableBuilder
 
 

@@ -262,7 +262,7 @@ class Run:
 
     def open_either(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table of either format. Raises what `open` raises."""
-        from deltacli.table.find_log import require_one_format
+        from deltacli.table.table_directories import require_one_format
 
         storage = self.open_other(table, writes=writes)
         if self.table_format is None:

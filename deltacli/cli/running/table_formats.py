@@ -361,7 +361,7 @@ def ask(
     if may_be_delta and run.table_format is None and OF_PAIMON in options.values():
         from deltacli.operations.paimon.table_files import is_paimon
         from deltacli.storage import PathKind
-        from deltacli.table.find_log import missing_log_error
+        from deltacli.table.missing_log import missing_log_error
 
         kind = storage.kind_of("")
         if kind is PathKind.MISSING:

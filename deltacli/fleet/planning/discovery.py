@@ -15,7 +15,7 @@ from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.fleet.policy_file.model import Entry, Group, is_catalog_pattern
 from deltacli.storage import LocalStorage, ReadStorage, Storage
 from deltacli.table.discover import DEEPEST
-from deltacli.table.find_log import is_paimon_directory, list_table_directories
+from deltacli.table.table_directories import is_paimon_directory, list_table_directories
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine

@@ -55,8 +55,10 @@ from deltacli.operations.change.parquet_directory import Conflict, Listed, list_
 from deltacli.operations.change.partition_directories import OverriddenColumns
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.base import StoreOfPrefix, require_writable
-from deltacli.table.find_log import find_enclosing_table, list_log, require_no_paimon_table
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.missing_log import find_enclosing_table
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
 
 if TYPE_CHECKING:

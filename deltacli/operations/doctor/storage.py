@@ -31,7 +31,7 @@ from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.advice import Severity, StoreFinding, fails
 from deltacli.storage import Failed, PathKind, ReadStorage
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
-from deltacli.table.find_log import missing_log_error, missing_path_error
+from deltacli.table.missing_log import missing_log_error, missing_path_error
 
 # -- names of scratch files --------------------------------------------------------------------------------------------
 

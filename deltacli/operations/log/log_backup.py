@@ -22,8 +22,9 @@ from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_place, require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.find_log import list_log, read_hint_file, require_no_paimon_table
+from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import require_whole
 

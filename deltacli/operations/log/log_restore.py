@@ -64,9 +64,10 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import list_log, read_hint_file, require_no_paimon_table
+from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:

@@ -48,7 +48,8 @@ from deltacli.paimon.snapshots import (
 from deltacli.paimon.traits import UNREADABLE, traits_of_manifest
 from deltacli.paimon.types import Odd
 from deltacli.storage import FileStat, PathKind, ReadStorage
-from deltacli.table.find_log import is_paimon_directory, missing_path_error
+from deltacli.table.missing_log import missing_path_error
+from deltacli.table.table_directories import is_paimon_directory
 
 # -- the files of a Paimon table ---------------------------------------------------------------------------------------
 

@@ -72,9 +72,11 @@ from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import list_log, missing_log_error, require_no_paimon_table
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
+from deltacli.table.missing_log import missing_log_error
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:

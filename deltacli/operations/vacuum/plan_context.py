@@ -82,9 +82,10 @@ from deltacli.operations.vacuum.plan import (
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import find_contradiction
 from deltacli.table.file_history import MISSING_ADD_RULE, FileKeys, compute_keys_with_outside, read_live_keys
-from deltacli.table.find_log import ListedLog, has_clone_notes, list_log, read_hint
+from deltacli.table.find_log import ListedLog, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild_version
+from deltacli.table.table_directories import has_clone_notes
 from deltacli.table.time_travel import find_last_commit_before, read_commit_time
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import build_hidden_names, find_enclosing_tables, find_readable_formats

@@ -17,7 +17,8 @@ from deltacli.delta.paths.spelling import decode, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
-from deltacli.table.find_log import find_blocked_commit_name, list_log, missing_path_error
+from deltacli.table.find_log import find_blocked_commit_name, list_log
+from deltacli.table.missing_log import missing_path_error
 from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:

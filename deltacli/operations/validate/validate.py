@@ -40,8 +40,8 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HadoopChecksumsView, HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
-from deltacli.table.find_log import has_clone_notes
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.table_directories import has_clone_notes
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext

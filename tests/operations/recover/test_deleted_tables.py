@@ -8,7 +8,8 @@ import pytest
 
 from deltacli.core.errors import Command, NotATable
 from deltacli.storage import Storage, open_storage
-from deltacli.table.find_log import list_log, missing_path_error
+from deltacli.table.find_log import list_log
+from deltacli.table.missing_log import missing_path_error
 from tests.cli.support import deltacli, make_sample
 from tests.operations.recover.test_undelete_killed import KEPT_BY, place_at
 from tests.support.s3 import S3Server, says
