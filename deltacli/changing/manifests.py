@@ -30,7 +30,7 @@ from deltacli.delta.paths.spelling import are_absolute, decode_column
 from deltacli.storage import Failed, ReadStorage, Storage, has_link
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import encode_undecoded_paths, find_undecoded_paths
+from deltacli.table.missing_files import encode_undecoded_paths, find_undecoded_paths
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 

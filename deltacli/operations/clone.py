@@ -53,7 +53,7 @@ from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import find_affected_clients
-from deltacli.table.live_files import encode_undecoded_paths, find_undecoded_paths
+from deltacli.table.missing_files import encode_undecoded_paths, find_undecoded_paths
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import is_empty_directory
 from deltacli.table.version import Snapshot

@@ -42,9 +42,9 @@ from deltacli.operations.restore.difference import (
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
+from deltacli.table.file_keys import Spelling, hash_narrow_adds
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import Spelling, hash_narrow_adds
 from deltacli.table.rebuild import read_newest_readable, rebuild_version
 from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs import RowsPiece, plan_row_pieces

@@ -50,9 +50,11 @@ from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_history import FileReferenceCollector, FileReferences
+from deltacli.table.file_keys import hash_paths_and_vectors
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import combine_chunks, find_missing_files, hash_paths_and_vectors
+from deltacli.table.missing_files import find_missing_files
+from deltacli.table.needed_files import combine_chunks
 from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.replay import replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version

@@ -30,7 +30,7 @@ from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
 from deltacli.delta.sql.translation.translate import translate_condition
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
-from deltacli.table.live_files import build_needed_files, locate_files
+from deltacli.table.needed_files import build_needed_files, locate_files
 from deltacli.work.file_facts import FileFacts, FilesInListing, VectorPiece, file_of_vector
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, not_null_places, weight_of_rows
 

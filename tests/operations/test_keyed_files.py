@@ -8,13 +8,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.typing import ArrowArray
-from deltacli.table.live_files import (
-    KEY_BYTES,
-    build_needed_files,
-    find_differing_keys,
-    join_needed_files,
-    read_live_files,
-)
+from deltacli.table.file_keys import KEY_BYTES, find_differing_keys
+from deltacli.table.needed_files import build_needed_files, join_needed_files, read_live_files
 from tests.support.actions import add, birth, deletion_vector
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at
@@ -57,9 +52,9 @@ def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> No
 def test_each_file_is_kept_where_it_is_named_first(
     names: str, expected: str, are_alike: bool, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.table.live_files._MANY_REPEATED", many)
+    monkeypatch.setattr("deltacli.table.needed_files._MANY_REPEATED", many)
     if are_alike:
-        zeros = "deltacli.table.live_files.hash_column"
+        zeros = "deltacli.table.needed_files.hash_column"
         monkeypatch.setattr(zeros, lambda keys: pa.array([0] * len(keys), pa.int64()))
     parts = []
     for number, name in enumerate(names):

@@ -30,8 +30,8 @@ from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.plan import new_directory, own_fields, rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import build_removes, hash_file_actions
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import NAMED, RewriteFiles

@@ -54,9 +54,10 @@ from deltacli.delta.stats.schema import (
     indexed_columns,
 )
 from deltacli.table.ambiguous_files import find_ambiguous_files
+from deltacli.table.file_keys import hash_file_actions
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import PartitionCondition, hash_file_actions
 from deltacli.table.older_metadata import read_column_names_for_tasks
+from deltacli.table.partition_condition import PartitionCondition
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.file_statistics import (

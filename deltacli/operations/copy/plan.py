@@ -57,7 +57,8 @@ from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.file_history import read_file_references
 from deltacli.table.find_log import list_log, list_log_files, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import (
+from deltacli.table.missing_log import missing_log_error
+from deltacli.table.needed_files import (
     FileKind,
     NeededFiles,
     build_needed_files,
@@ -67,7 +68,6 @@ from deltacli.table.live_files import (
     map_live_columns,
     read_live_files,
 )
-from deltacli.table.missing_log import missing_log_error
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import is_empty_directory
 from deltacli.table.walk import find_enclosing_tables

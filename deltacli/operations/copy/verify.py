@@ -21,7 +21,7 @@ from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import combine_chunks, join_needed_files, locate_files, read_live_files
+from deltacli.table.needed_files import combine_chunks, join_needed_files, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 
 _ROWS_AT_ONCE = 10_000

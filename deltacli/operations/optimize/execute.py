@@ -52,7 +52,7 @@ from deltacli.operations.optimize.plan import (
     weight_of,
 )
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.table.live_files import KEY_BYTES, build_removes, hash_file_actions
+from deltacli.table.file_keys import KEY_BYTES, build_removes, hash_file_actions
 from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, RewritePiece, RewriteSpec, Rewritten
 
 if TYPE_CHECKING:

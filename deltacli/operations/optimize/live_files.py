@@ -33,7 +33,8 @@ from deltacli.delta.paths.spelling import key_bytes, name_files
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.ambiguous_files import find_ambiguous_files
-from deltacli.table.live_files import Mask, hash_file_actions, hash_narrow_adds
+from deltacli.table.file_keys import hash_file_actions, hash_narrow_adds
+from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot

@@ -57,17 +57,11 @@ from deltacli.operations.optimize.live_files import (
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
 from deltacli.table.ambiguous_files import find_disputed_refusal
+from deltacli.table.file_keys import read_chosen_adds, read_marked_adds
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import (
-    Mask,
-    PartitionCondition,
-    build_needed_files,
-    join_needed_files,
-    locate_files,
-    read_chosen_adds,
-    read_marked_adds,
-)
+from deltacli.table.needed_files import build_needed_files, join_needed_files, locate_files
 from deltacli.table.older_metadata import read_column_names_for_tasks
+from deltacli.table.partition_condition import Mask, PartitionCondition
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.pieces import (
     CONFIG,

@@ -23,8 +23,8 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import to_arrow
+from deltacli.table.file_keys import KEY_BYTES, hash_file_actions
 from deltacli.table.find_log import list_log
-from deltacli.table.live_files import KEY_BYTES, hash_file_actions
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit

@@ -30,7 +30,7 @@ from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.base import writing_faults
 from deltacli.storage.local_write import take_permissions
-from deltacli.table.live_files import NeededFiles, combine_chunks
+from deltacli.table.needed_files import NeededFiles, combine_chunks
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

@@ -20,7 +20,7 @@ from deltacli.core.units import find_ranges, format_ranges, name_ranges, short_r
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
 from deltacli.table.api_arguments import optional_version, version_number
-from deltacli.table.live_files import combine_chunks
+from deltacli.table.needed_files import combine_chunks
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis

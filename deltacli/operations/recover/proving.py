@@ -31,7 +31,7 @@ from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
 from deltacli.table.file_history import read_file_references
 from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import combine_chunks
+from deltacli.table.needed_files import combine_chunks
 from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk

@@ -44,7 +44,7 @@ from deltacli.storage import (
 )
 from deltacli.storage.base import PARALLEL_READS, ReadOnlyFiles, no_atomic_create
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
-from deltacli.table.live_files import NeededFiles, combine_chunks, locate_files
+from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:

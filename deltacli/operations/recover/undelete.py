@@ -54,8 +54,8 @@ from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
 from deltacli.storage.base import stat_created
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.missing_log import missing_log_error
+from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import require_no_paimon_table
 

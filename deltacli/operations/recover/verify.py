@@ -16,7 +16,7 @@ from deltacli.core.units import plural
 from deltacli.delta.paths.spelling import encode_least, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
-from deltacli.table.live_files import FileKind, NeededFiles, combine_chunks
+from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks
 from deltacli.work import file_facts
 from deltacli.work.rows.data_files import Descriptor
 from deltacli.work.task import TableStores

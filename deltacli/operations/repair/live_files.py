@@ -43,14 +43,8 @@ from deltacli.rules.files.deletion_vectors import ORPHAN as ORPHAN_VECTOR
 from deltacli.rules.files.storage import ORPHAN, ORPHAN_YOUNG
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
-from deltacli.table.live_files import (
-    NeededFiles,
-    build_needed_files,
-    build_removes,
-    combine_chunks,
-    hash_file_actions,
-    locate_files,
-)
+from deltacli.table.file_keys import build_removes, hash_file_actions
+from deltacli.table.needed_files import NeededFiles, build_needed_files, combine_chunks, locate_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import broken_rule
 from deltacli.work.rows.data_files import (

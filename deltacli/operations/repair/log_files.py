@@ -84,7 +84,7 @@ from deltacli.rules.log.last_checkpoint import AHEAD_OF_LOG
 from deltacli.storage import PathKind
 from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.find_log import ListedLog, list_log
-from deltacli.table.live_files import FileKind
+from deltacli.table.needed_files import FileKind
 from deltacli.table.rebuild import rebuild_version
 
 if TYPE_CHECKING:

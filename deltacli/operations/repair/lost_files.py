@@ -62,7 +62,9 @@ from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
 from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
 from deltacli.storage.base import writing_faults
-from deltacli.table.live_files import Mask, build_removes, combine_chunks, hash_file_actions, locate_files
+from deltacli.table.file_keys import build_removes, hash_file_actions
+from deltacli.table.needed_files import combine_chunks, locate_files
+from deltacli.table.partition_condition import Mask
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit

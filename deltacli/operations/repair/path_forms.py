@@ -47,7 +47,7 @@ from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.paths import find_other_spellings
 from deltacli.storage import Created, Storage
-from deltacli.table.live_files import build_removes
+from deltacli.table.file_keys import build_removes
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

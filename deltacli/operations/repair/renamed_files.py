@@ -24,7 +24,7 @@ from deltacli.delta.paths.spelling import encode_least, key_bytes, key_text
 from deltacli.operations.recover.verify import faults_within
 from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.storage import folds_names
-from deltacli.table.live_files import FileKind, NeededFiles, build_needed_files, combine_chunks, locate_files
+from deltacli.table.needed_files import FileKind, NeededFiles, build_needed_files, combine_chunks, locate_files
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.files.listing import in_batches
 

@@ -23,7 +23,8 @@ from deltacli.table.demands import (
     RowConstraint,
     find_new_constraints,
 )
-from deltacli.table.live_files import Mask, read_chosen_adds
+from deltacli.table.file_keys import read_chosen_adds
+from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot

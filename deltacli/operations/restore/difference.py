@@ -28,19 +28,17 @@ from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
 from deltacli.storage import ReadStorage
+from deltacli.table.file_keys import KEY_BYTES, find_differing_keys, hash_file_actions
 from deltacli.table.find_log import list_log
-from deltacli.table.live_files import (
-    KEY_BYTES,
+from deltacli.table.needed_files import (
     FileKind,
-    Mask,
     NeededFiles,
     build_needed_files,
     combine_chunks,
-    find_differing_keys,
-    hash_file_actions,
     join_needed_files,
     locate_files,
 )
+from deltacli.table.partition_condition import Mask
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import ListedFile
 

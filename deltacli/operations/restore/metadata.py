@@ -45,7 +45,8 @@ from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema import types
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.table.live_files import Mask, read_chosen_adds, read_marked_adds
+from deltacli.table.file_keys import read_chosen_adds, read_marked_adds
+from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.operations.restore.difference import Difference

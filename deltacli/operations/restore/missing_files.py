@@ -29,7 +29,8 @@ from deltacli.operations.restore.difference import VERIFIED, Checked, ProblemFil
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import Mask, NeededFiles, combine_chunks, locate_files
+from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
+from deltacli.table.partition_condition import Mask
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector

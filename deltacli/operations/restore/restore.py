@@ -56,15 +56,10 @@ from deltacli.operations.restore.difference import (
 from deltacli.operations.restore.spellings import find_spelling_refusals
 from deltacli.rules.framework.repairs import may_keep
 from deltacli.table.api_arguments import moment_ms, version_number
+from deltacli.table.file_keys import build_removes, read_chosen_adds, read_marked_adds
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import (
-    FileKind,
-    Mask,
-    PartitionCondition,
-    build_removes,
-    read_chosen_adds,
-    read_marked_adds,
-)
+from deltacli.table.needed_files import FileKind
+from deltacli.table.partition_condition import Mask, PartitionCondition
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_snapshot
 from deltacli.work.commits.reading import stream_commit

@@ -36,7 +36,8 @@ from deltacli.delta.paths.engine_readings import (
 from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files, find_live_names
-from deltacli.table.live_files import Mask, read_chosen_adds
+from deltacli.table.file_keys import read_chosen_adds
+from deltacli.table.partition_condition import Mask
 from deltacli.table.version import Snapshot
 
 Actions = Mapping[str, Sequence[SpelledAction]]

@@ -41,7 +41,7 @@ from deltacli.operations.streams.protection import (
 )
 from deltacli.storage import LocalStorage
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import combine_chunks
+from deltacli.table.needed_files import combine_chunks
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 

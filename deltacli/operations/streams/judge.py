@@ -42,7 +42,8 @@ from deltacli.operations.streams.position_checks import (
 )
 from deltacli.operations.streams.schema_changes import describe_stop, find_schema_stops, first_undelivered
 from deltacli.operations.streams.schema_logs import LogEntry, oldest_entry, read_schema_logs
-from deltacli.table.live_files import combine_chunks, find_missing_files
+from deltacli.table.missing_files import find_missing_files
+from deltacli.table.needed_files import combine_chunks
 
 HORIZON_MS = 2 * DAY_MS
 """A query is at risk if something that it needs may be deleted within this time."""

@@ -26,8 +26,9 @@ from deltacli.delta.log.operation_metrics import is_merge_without_changes
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
+from deltacli.table.file_keys import hash_paths_and_vectors
 from deltacli.table.find_log import list_log
-from deltacli.table.live_files import combine_chunks, hash_paths_and_vectors
+from deltacli.table.needed_files import combine_chunks
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.work.commits.reading import stream_commit

@@ -31,7 +31,8 @@ from deltacli.operations.streams.needs import Needs, files_to_deliver, former_id
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.discover import Opener
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import combine_chunks, find_missing_files
+from deltacli.table.missing_files import find_missing_files
+from deltacli.table.needed_files import combine_chunks
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 

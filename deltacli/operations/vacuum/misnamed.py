@@ -28,7 +28,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
 from deltacli.delta.paths.lookalikes import common_spellings, file_names
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.table.live_files import FileKind, NeededFiles, locate_files
+from deltacli.table.needed_files import FileKind, NeededFiles, locate_files
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

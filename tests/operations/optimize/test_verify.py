@@ -12,7 +12,7 @@ from deltacli.core.errors import DataUnreadable, Refused, StorageFailed
 from deltacli.operations.optimize.plan import added_files, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows
-from deltacli.table.live_files import build_removes
+from deltacli.table.file_keys import build_removes
 from deltacli.work.rewrite.new_files import read_back
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import commit_info

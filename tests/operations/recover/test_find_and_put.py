@@ -19,7 +19,7 @@ from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.recover.copies import Manifest, newest_first
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Journal, find_in, put_found
 from deltacli.storage import Capabilities, LocalStorage, open_storage
-from deltacli.table.live_files import NeededFiles, locate_files, read_live_files
+from deltacli.table.needed_files import NeededFiles, locate_files, read_live_files
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
 from tests.support.small_types import Column
@@ -189,7 +189,7 @@ def test_a_listing_finds_the_files_that_asking_for_each_finds(
         def capabilities(self) -> Capabilities:
             return super().capabilities._replace(cheap_listing=False)
 
-    monkeypatch.setattr("deltacli.table.live_files._MOST_ASKED", asked)
+    monkeypatch.setattr("deltacli.table.needed_files._MOST_SINGLE_REQUESTS", asked)
     table_at(tmp_path / "t")
     os.rename(tmp_path / "t" / "p=a b%20c", tmp_path / "t" / "p=a%20b%2520c")
     (tmp_path / "t" / "part-00000.parquet").unlink()
