@@ -49,8 +49,8 @@ from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.commit_contents import read_commit_actions
-from deltacli.table.file_history import FileReferenceCollector, FileReferences
 from deltacli.table.file_keys import hash_paths_and_vectors
+from deltacli.table.file_references import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.missing_files import find_missing_files

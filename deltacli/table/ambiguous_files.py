@@ -33,7 +33,7 @@ from deltacli.delta.paths.engine_readings import (
 from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.table.checkpoint_paths import CheckpointPaths, examine_checkpoint_paths
 from deltacli.table.commit_contents import read_commit_contents
-from deltacli.table.file_history import FileReferenceCollector, FileReferences, read_references_of_commits
+from deltacli.table.file_references import FileReferenceCollector, FileReferences, read_references_of_commits
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_lines
 

@@ -54,7 +54,7 @@ from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.configuration_actions import read_configuration_actions
-from deltacli.table.file_history import read_file_references
+from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import list_log, list_log_files, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.missing_log import missing_log_error

@@ -63,7 +63,7 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.storage import FileStat, PathKind, ReadStorage, Storage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
-from deltacli.table.file_history import read_file_references
+from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files

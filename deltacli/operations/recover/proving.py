@@ -28,7 +28,7 @@ from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
-from deltacli.table.file_history import read_file_references
+from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
 from deltacli.table.needed_files import combine_chunks

@@ -27,13 +27,8 @@ from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_by
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
-from deltacli.table.file_history import (
-    FileHistory,
-    FileKeys,
-    FileReferences,
-    compute_keys_with_outside,
-    read_file_references,
-)
+from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_outside
+from deltacli.table.file_references import FileReferences, read_file_references
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_last_commit_before

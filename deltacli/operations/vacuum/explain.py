@@ -23,7 +23,8 @@ from deltacli.operations.vacuum.missing_files import advice, choose_without_misn
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
-from deltacli.table.file_history import MISSING_ADD_RULE, FileReferences, read_file_references
+from deltacli.table.file_history import MISSING_ADD_RULE
+from deltacli.table.file_references import FileReferences, read_file_references
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import read_commit_time
 from deltacli.table.walk import find_table_format

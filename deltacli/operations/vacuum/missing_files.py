@@ -23,7 +23,7 @@ from deltacli.delta.paths.spelling import IS_ABSOLUTE, encoded_root, made_absolu
 from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier
 from deltacli.operations.vacuum.misnamed import MisnamedFiles, NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of
-from deltacli.table.file_history import read_file_references
+from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 

@@ -36,7 +36,7 @@ from deltacli.operations.vacuum.plan_context import find_clones, open_protected,
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
 from deltacli.table.commit_contents import read_commit_actions
-from deltacli.table.file_history import FileReferenceCollector, FileReferences
+from deltacli.table.file_references import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
