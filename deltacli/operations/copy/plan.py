@@ -68,9 +68,9 @@ from deltacli.table.needed_files import (
     map_live_columns,
     read_live_files,
 )
+from deltacli.table.nested_tables import find_enclosing_tables
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import is_empty_directory
-from deltacli.table.walk import find_enclosing_tables
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan

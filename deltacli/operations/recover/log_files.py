@@ -66,10 +66,11 @@ from deltacli.storage.versions import VersionedObjects, require_versions
 from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
+from deltacli.table.hidden_names import build_hidden_names
 from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import TableWalk, build_hidden_names
+from deltacli.table.walk import TableWalk
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.task import TableStores
 

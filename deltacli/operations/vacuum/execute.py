@@ -51,8 +51,8 @@ from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.storage import Deleted, Failed, folds_names, is_inside
 from deltacli.storage.base import StoreWithPlace, other_place
 from deltacli.table.find_log import list_log
+from deltacli.table.nested_tables import find_tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import find_tables_above
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
     BatchOutcome,

@@ -25,9 +25,9 @@ from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits
 from deltacli.storage import PathKind
 from deltacli.table.file_history import MISSING_ADD_RULE
 from deltacli.table.file_references import FileReferences, read_file_references
+from deltacli.table.nested_tables import find_table_format
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import read_commit_time
-from deltacli.table.walk import find_table_format
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.files.listing import ListedFiles
 

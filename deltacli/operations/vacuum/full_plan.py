@@ -65,8 +65,10 @@ from deltacli.operations.vacuum.plan_context import (
     shared_refusals,
 )
 from deltacli.table.handle import TableHandle
+from deltacli.table.hidden_names import build_hidden_names
+from deltacli.table.nested_tables import find_tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import RememberedWalk, TableWalk, build_hidden_names, find_tables_above
+from deltacli.table.walk import RememberedWalk, TableWalk
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:

@@ -42,8 +42,8 @@ from deltacli.operations.vacuum.plan_context import (
 )
 from deltacli.storage import ReadStorage, Storage
 from deltacli.table.find_log import list_log
+from deltacli.table.nested_tables import find_tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import find_tables_above
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

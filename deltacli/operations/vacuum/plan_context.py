@@ -84,11 +84,12 @@ from deltacli.table.checksum_guard import find_contradiction
 from deltacli.table.file_history import MISSING_ADD_RULE, FileKeys, compute_keys_with_outside, read_live_keys
 from deltacli.table.find_log import ListedLog, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.hidden_names import build_hidden_names, find_readable_formats
+from deltacli.table.nested_tables import find_enclosing_tables
 from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.table_directories import has_clone_notes
 from deltacli.table.time_travel import find_last_commit_before, read_commit_time
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import build_hidden_names, find_enclosing_tables, find_readable_formats
 
 if TYPE_CHECKING:
     import pyarrow

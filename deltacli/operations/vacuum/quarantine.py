@@ -60,8 +60,8 @@ from deltacli.storage import (
     is_inside,
 )
 from deltacli.storage.base import FileStat, require_writable
+from deltacli.table.nested_tables import find_table_uri, open_enclosing_directories
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import find_table_uri, open_enclosing_directories
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
