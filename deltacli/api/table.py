@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.validate import Validation
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
-    from deltacli.table.scan import ChangesRequest, HistoryRequest
+    from deltacli.table.scan_requests import ChangesRequest, HistoryRequest
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
-    ChangesRequest = Lazy("deltacli.table.scan", "ChangesRequest")
-    HistoryRequest = Lazy("deltacli.table.scan", "HistoryRequest")
+    ChangesRequest = Lazy("deltacli.table.scan_requests", "ChangesRequest")
+    HistoryRequest = Lazy("deltacli.table.scan_requests", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     StatsRequest = Lazy("deltacli.operations.change.stats", "StatsRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.plan", "VacuumRequest")

@@ -389,7 +389,7 @@ class RowDiff:
             pieces = named_items(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
-            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))
+            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.read_spec}))
         return found
 
 

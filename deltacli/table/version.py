@@ -51,10 +51,11 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.scan import Scan, ScanRequest
+    from deltacli.table.scan import Scan
+    from deltacli.table.scan_requests import ScanRequest
     from deltacli.work.checkpoints.reading import CheckpointPiece
 else:
-    ScanRequest = Lazy("deltacli.table.scan", "ScanRequest")
+    ScanRequest = Lazy("deltacli.table.scan_requests", "ScanRequest")
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,8 @@ from deltacli.core.units import format_count
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import PrimitiveType, type_json
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
+from deltacli.table.scan import Scan
+from deltacli.table.scan_requests import ChangesRequest, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult

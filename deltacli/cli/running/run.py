@@ -672,7 +672,7 @@ def note_padded_columns(run: Run, rows: ArrowRows) -> None:
     """
     from deltacli.delta.schema.types import declared_type, is_padded
 
-    padded = [column for column in rows.wanted.columns if is_padded(column)]
+    padded = [column for column in rows.read_spec.columns if is_padded(column)]
     if padded:
         names = ", ".join(f"{column.name} ({declared_type(column) or 'char'})" for column in padded)
         run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.sharing.client.transport import Transport
-    from deltacli.table.scan import Scan, ScanRequest
+    from deltacli.table.scan import Scan
+    from deltacli.table.scan_requests import ScanRequest
 
 SharedTableArgument = Annotated[str, argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE")]
 SharesArgument = Annotated[str, argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES")]

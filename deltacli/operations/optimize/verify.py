@@ -23,10 +23,10 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import to_arrow
+from deltacli.table.data_files import build_data_files
 from deltacli.table.file_keys import KEY_BYTES, hash_file_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import whole_row_spec
 from deltacli.work.rewrite.sources import WANTED, RowsDigest
@@ -221,7 +221,7 @@ def _live_keys(snapshot: Snapshot) -> ArrowArray:
 
 def _sources(snapshot: Snapshot, files: _Files) -> Iterator[DataFile]:
     config, actions = snapshot.config, files.actions
-    yield from data_files(actions, config, snapshot.schema.fields, version=files.version)
+    yield from build_data_files(actions, config, snapshot.schema.fields, version=files.version)
 
 
 def _stored_columns(config: TableConfiguration) -> StoredColumns:

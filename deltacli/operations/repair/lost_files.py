@@ -62,11 +62,11 @@ from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
 from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
 from deltacli.storage.base import writing_faults
+from deltacli.table.data_files import build_data_files
 from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.needed_files import combine_chunks, locate_files
 from deltacli.table.partition_condition import Mask
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite.pieces import whole_row_spec
@@ -567,7 +567,7 @@ def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
 
 def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple[int, ...]:
     """Return the digest of the live rows of some files, read by the schema of a version."""
-    read = data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
+    read = build_data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
     pieces = [[source] for source in read]
     digest = MultisetDigest()
     shared = {WANTED: whole_row_spec(snapshot.config)}

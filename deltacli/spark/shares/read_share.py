@@ -70,7 +70,8 @@ from deltacli.spark.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.table.api_arguments import moment_ms, named_call, text_of
 from deltacli.table.handle import TableHandle
-from deltacli.table.scan import ChangesRequest, Selection
+from deltacli.table.scan_requests import ChangesRequest
+from deltacli.table.selection import Selection
 from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs import plan_row_pieces
 from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
@@ -133,7 +134,7 @@ def read_shared(share: Share, options: ShareBatchOptions) -> SharedRows:
     columns = columns_for_spark(snapshot.schema, None if options.columns is None else list(options.columns))
     selection = Selection.make(snapshot.schema, columns, options.where)
     live = find_live_files(snapshot, selection)
-    return _rows(snapshot, selection.columns, selection.rows_wanted(snapshot.config), live.files)
+    return _rows(snapshot, selection.columns, selection.make_read_spec(snapshot.config), live.files)
 
 
 def _rows(
@@ -158,7 +159,7 @@ def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
     kept = columns_for_spark(found.snapshot.schema, options.columns)
     if kept is not options.columns:
         found = read_changes(table, replace(request, columns=kept))
-    return _rows(found.snapshot, found.columns, found.wanted, found.changed_files())
+    return _rows(found.snapshot, found.columns, found.read_spec, found.changed_files())
 
 
 def _share_of(table: TableHandle) -> ShareStorage:

@@ -13,7 +13,7 @@ from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared,
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 from deltacli.delta.schema.types import type_json
-from deltacli.table.scan import ChangesRequest, ScanRequest
+from deltacli.table.scan_requests import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
