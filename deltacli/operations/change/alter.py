@@ -36,7 +36,7 @@ from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.operations.change.widen_type import addressed, refusal_error
 from deltacli.rules.framework.views import FilesView
-from deltacli.table.demands import (
+from deltacli.table.constraints import (
     CHECKED_ADD_FIELDS,
     ConstraintCheck,
     ConstraintViolations,

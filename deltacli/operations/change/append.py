@@ -29,7 +29,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.optimize.request import target_of
-from deltacli.table.demands import ConstraintCheck, find_constraints
+from deltacli.table.constraints import ConstraintCheck, find_constraints
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source

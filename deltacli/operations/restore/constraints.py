@@ -15,7 +15,7 @@ from deltacli.core.units import plural
 from deltacli.delta.log.state import TableConfiguration, is_true
 from deltacli.delta.schema import types
 from deltacli.operations.restore.difference import Difference
-from deltacli.table.demands import (
+from deltacli.table.constraints import (
     CHECKED_ADD_FIELDS,
     UNREADABLE_ROWS,
     ConstraintCheck,
