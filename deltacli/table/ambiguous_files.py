@@ -83,8 +83,8 @@ def find_ambiguous_files(
         _collect(actions, contested, uris, (paths, vector_ids, versions), are_adds=True)
     for rows in _read_commits(snapshot):
         _collect(actions, contested, uris, (rows.path, rows.vector, rows.version), are_adds=rows.kind == "add")
-    found = (read_as_engines(key_text(name), of_file) for name, of_file in actions.items())
-    return tuple(file for file in found if file is not None)
+    readings = (read_as_engines(key_text(name), actions_of_file) for name, actions_of_file in actions.items())
+    return tuple(file for file in readings if file is not None)
 
 
 def find_files_live_otherwise(files: Sequence[AmbiguousFile], first: Snapshot, second: Snapshot) -> list[AmbiguousFile]:
@@ -112,7 +112,7 @@ def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, l
     """Return the ids of the vectors of some live files, sorted, by the name of the file."""
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
     wanted = pa.array([key_bytes(name) for name in names], pa.binary())
-    found: dict[str, list[str]] = defaultdict(list)
+    ids_by_name: dict[str, list[str]] = defaultdict(list)
     for paths, vector_ids in _paths_of(snapshot):
         names_of_paths = name_files(paths, uris)
         is_wanted = pc.is_in(names_of_paths, value_set=wanted)
@@ -120,8 +120,8 @@ def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, l
             continue
         chosen = (pc.filter(column, is_wanted).to_pylist() for column in (names_of_paths, vector_ids))
         for name, vector_id in zip(*chosen, strict=True):
-            found[key_text(name)].append(vector_id)
-    return {name: sorted(vector_ids) for name, vector_ids in found.items()}
+            ids_by_name[key_text(name)].append(vector_id)
+    return {name: sorted(vector_ids) for name, vector_ids in ids_by_name.items()}
 
 
 def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True) -> None:

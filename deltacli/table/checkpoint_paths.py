@@ -1,4 +1,4 @@
-"""What the paths of the checkpoint of a version are like, found in one pass over them.
+"""Look at all paths of the checkpoint of a version in one pass.
 
 Two questions need all paths of a checkpoint and nothing else of it: whether one of them may be another spelling of a
 path (`ambiguous_files.py`), and whether the checkpoint has a file twice (`repeated_files.py`). Reading the paths of a
@@ -20,7 +20,7 @@ from deltacli.table.version import Snapshot
 
 
 class CheckpointPaths(NamedTuple):
-    """What one pass over the paths of a checkpoint has shown.
+    """The findings of one pass over the paths of a checkpoint.
 
     Attributes:
         start: The version of the checkpoint, rebuilt from it alone; None if the version was rebuilt from commits.

@@ -165,8 +165,7 @@ def _find_impossible_numbers(value: JsonObject) -> Iterator[tuple[str, str]]:
     if fault:
         yield name, fault
         return
-    counts = counts or ()
-    sizes = sizes or ()
-    adds_up = sum(counts) == files and sum(sizes) == size_bytes
-    if not adds_up or min([*counts, *sizes]) < 0:
+    numbers = [*(counts or ()), *(sizes or ())]
+    adds_up = sum(counts or ()) == files and sum(sizes or ()) == size_bytes
+    if not adds_up or min(numbers) < 0:
         yield name, "does not add up to numFiles and tableSizeBytes"
