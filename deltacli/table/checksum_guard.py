@@ -57,13 +57,14 @@ def find_contradiction(
     with suppress(FileMissing):
         checksum = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_CHECKSUM_BYTES))
     if checksum is None:
-        return None
+        return None  # a checksum file is optional
 
     for name, rule, counted in (
         ("numFiles", "crc.num-files", files),
         ("tableSizeBytes", "crc.table-size", size_bytes),
     ):
         stated = checksum.get(name)
+        # `type`, because true is an int for Python.
         if counted is not None and type(stated) is int and stated != counted:
             message = f"the log of version {snapshot.version} has {name} {counted}, but its checksum file has {stated}"
             more_files = stated - counted if name == "numFiles" else 0

@@ -90,6 +90,7 @@ def require_checksum(data: bytes, name: str) -> ChecksumState:
     histogram = None
     if raw_histogram is not None:
         histogram = {part: numbers_of(raw_histogram, part) or [] for part in HISTOGRAM_LISTS}
+    # An expired transaction is in the checksum or not, depending on when it was written.
     transactions_may_expire = TRANSACTION_RETENTION in builder.metadata.configuration
     has_transactions = value.get("setTransactions") is not None and not transactions_may_expire
     has_domains = value.get("domainMetadata") is not None
@@ -141,6 +142,7 @@ def _find_impossible_numbers(value: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield the fields with numbers that no state has, each with what is wrong."""
     files = value["numFiles"]
     size_bytes = value["tableSizeBytes"]
+    # A state has one protocol and one metadata, no bytes without files, and at most one vector per file.
     for field, least, most in (
         ("numMetadata", 1, 1),
         ("numProtocol", 1, 1),

@@ -95,9 +95,9 @@ def find_new_constraints(current: TableConfiguration, target: TableConfiguration
 
 def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
     """Yield all constraints of a table on its rows."""
-    for place in not_null_places(_list_fields(config)):
-        steps = tuple(step.name for step in place.fields) if place.is_of_structs else ()
-        yield RowConstraint(place.name, (place.column,), steps)
+    for required in not_null_places(_list_fields(config)):
+        steps = tuple(step.name for step in required.fields) if required.is_of_structs else ()
+        yield RowConstraint(required.name, (required.column,), steps)
 
     names = [column.name for column in _list_fields(config)]
     for stored in stored_sql(config):

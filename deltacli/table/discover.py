@@ -126,6 +126,7 @@ class _TableSearch:
                         directories[target.storage.uri] = target
                     case PathKind.FILE:
                         files.append(target)
+                    # An existing directory with such a name is no pattern.
                     case PathKind.MISSING if _WILDCARD.search(name):
                         self._add_pattern(name)
                     case PathKind.MISSING:
@@ -166,6 +167,7 @@ class _TableSearch:
                 if uri not in self.tables and uri not in reported_uris:
                     reported_uris.add(uri)
                     self.failures.append((target.name, _path_inside_table_error(target, enclosing_table)))
+            # `lake/*` of a shell includes files beside the tables.
             elif is_file and self.tables:
                 self.passed_over.append(target.name)
             else:
@@ -219,6 +221,7 @@ class _TableSearch:
             return
         names = self._list_directories(target.storage, at, join_name(target.name, at))
         if LOG_DIRECTORY in names:
+            # A backup looks like a table; its list of files tells.
             if BACKUP_LIST in names:
                 self.backups.append(join_name(target.name, at))
             else:
@@ -330,6 +333,7 @@ def _match_segments(
     names = list_directories(at)
     if first == "**":
         yield from _match_segments(list_directories, remaining, whole, at, depth)
+        # Directories of a table are partitions, not other tables.
         if whole in names or depth >= DEEPEST:
             return
     for name in names:

@@ -201,6 +201,7 @@ class FileActions(NamedTuple):
 
         files = FileCounts()
         tombstones = TombstoneCounts()
+        # A checkpoint keeps tombstones of young commits whose own time is no time in milliseconds.
         are_young = as_checkpoint and self.has_commits_after(cutoff_ms)
         for batch in self.read_narrow_commit_batches():
             files, tombstones = count_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)

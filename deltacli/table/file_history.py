@@ -63,6 +63,7 @@ def compute_logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarro
     """
     encoded = pc.dictionary_encode(vectors)
     id_hashes = [hash(vector_id) if vector_id else 0 for vector_id in encoded.dictionary.to_pylist()]
+    # Without vectors, the key of a file is the hash of its path.
     if not any(id_hashes):
         return paths
     return pc.bit_wise_xor(paths, pc.take(pa.array(id_hashes, pa.int64()), encoded.indices))
@@ -127,6 +128,7 @@ class FileHistory:
 
     def record_adds(self, rows: FileKeys) -> None:
         """Add data files; the hash of a file outside the table is null."""
+        # A file outside of the table is not one to delete.
         self._adds.add(rows.where(pc.is_valid(rows.files)))
 
     def record_vectors(self, rows: FileKeys) -> None:
@@ -237,6 +239,7 @@ def count_lost_files(snapshot: Snapshot, listing: LogListing) -> int:
             history.record_adds(rows)
         elif references.kind == "remove":
             history.record_removes(rows)
+    # A commit that cannot be read may be the one that removes a file.
     if faults:
         raise faults[0]
     return history.unremoved_count(read_live_keys(snapshot, keys))

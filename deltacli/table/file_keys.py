@@ -114,6 +114,7 @@ def find_differing_keys(first: ArrowArray, second: ArrowArray) -> DifferingKeys:
         first: Keys of 8 or 16 bytes.
         second: Keys of the same width.
     """
+    # With fewer keys than buckets, most buckets have one key, and nothing would be saved.
     if min(len(first), len(second)) < _BUCKETS:
         return DifferingKeys(_are_absent(first, second), _are_absent(second, first))
 
@@ -195,6 +196,7 @@ def read_marked_adds(
         mask = chosen.slice(begin, len(keys_of_rows))
         begin += len(keys_of_rows)
         yield rows, mask
+    # Fewer files than keys: the last batches are gone.
     if begin != len(keys):
         raise _log_changed_error(snapshot)
 
@@ -207,6 +209,7 @@ def _log_changed_error(snapshot: Snapshot) -> errors.Refused:
     oldest_version = min([start_version, *(commit.version for commit in commits)])
     listing = list_log(snapshot.table.storage, start_version=oldest_version)
 
+    # Files are compared with name, size and time, so that one that was replaced is not in the listing.
     listed_files = {*listing.commits.values()}
     for listed_checkpoint in listing.checkpoints:
         listed_files.update(listed_checkpoint.files)

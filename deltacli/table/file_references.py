@@ -77,6 +77,7 @@ class FileReferenceCollector:
         for count, (kind, action) in enumerate(actions, 1):
             if kind == "metaData":
                 self.metadata.append(action)
+            # One commit may name more files than fit in memory.
             if count % _ROWS_PER_BATCH == 0:
                 yield from self.flush()
             if kind not in _KINDS:
@@ -90,8 +91,8 @@ class FileReferenceCollector:
             if fault:
                 code, reason = fault
                 raise _unnamed_file_error(file, f"{kind}: {reason}", code)
-            size = _require_int64(action.get("size"))
-            deletion_timestamp = _require_int64(action.get("deletionTimestamp"))
+            size = _get_int64(action.get("size"))
+            deletion_timestamp = _get_int64(action.get("deletionTimestamp"))
             self._rows[kind].append((path, unique_id(vector), file.version, size, deletion_timestamp))
 
     def flush(self) -> Iterator[FileReferences]:
@@ -112,7 +113,7 @@ def _build_column(values: tuple[Any, ...], data_type: Any) -> Any:  # Any: JSON 
         return pa.array([text.encode("utf-8", "replace").decode() for text in values], data_type)
 
 
-def _require_int64(value: Json) -> int | None:
+def _get_int64(value: Json) -> int | None:
     """Return a value if it is an integer of 64 bits; None for anything else, which is judged elsewhere."""
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
@@ -140,9 +141,10 @@ def read_file_references(
     """
     commits = [listing.commits[version] for version in sorted(listing.commits)]
     for file in commits:
-        if not file.size_bytes:
+        if not file.size_bytes:  # what an interrupted write leaves
             faults.append(_empty_commit_error(file))
     collector = FileReferenceCollector()
+    # The others are read all the same: whoever asks decides what the lost ones mean.
     commits_with_bytes = [file for file in commits if file.size_bytes]
     yield from read_references_of_commits(table, commits_with_bytes, collector, faults=faults)
     metadata.extend(collector.metadata)

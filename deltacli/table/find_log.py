@@ -186,6 +186,7 @@ def list_log_files(
     try:
         entries = storage.list_from(_join_log_directory(at), start_name)
         for stat in report_items(entries, progress, "listing the log", unit="files", every=_FILES_PER_REPORT):
+            # Names without a version, such as `_sidecars`, come last.
             if stat.name >= segment.AFTER_VERSIONED_NAMES:
                 break
             files.append(segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms))

@@ -35,6 +35,7 @@ def build_hidden_names(
     columns = set(partition_names(snapshot.config))
     if first is not None:
         columns |= partition_names(first)
+    # Files of older versions are in directories of the columns of that time.
     for action in metadata:
         try:
             older_metadata = read_metadata(action, "a commit")

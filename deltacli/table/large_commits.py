@@ -41,7 +41,7 @@ _BYTES_JOINED = 1 << 30
 
 
 class LargeCommit(NamedTuple):
-    """What has to be remembered of a large commit.
+    """The part of a large commit that is remembered.
 
     Attributes:
         repeated_hashes: The hashes of keys that occur more than once in the commit. Different keys may
@@ -61,7 +61,7 @@ class LargeCommitRows(NamedTuple):
         removes: Tombstones in narrow columns.
         other_actions: The actions that are not about files.
         disputed: The rules of `validate` for what other engines may read differently.
-        commit: What has to be remembered of the commit.
+        commit: The part that is remembered.
     """
 
     adds: list[RecordBatch]

@@ -88,6 +88,7 @@ def find_missing_files(
     sizes_of_data_files = sizes.slice(0, data_files.num_rows)
     sizes_of_vectors = sizes.slice(data_files.num_rows)
 
+    # A name without a key is outside of the table. There each file is asked for alone, in its own store.
     missing_paths = pc.filter(pc.filter(paths, pc.is_valid(path_keys.keys)), pc.is_null(sizes_of_data_files))
     paths_elsewhere = _look_elsewhere(table, pc.filter(paths, pc.is_null(path_keys.keys)), are_vectors=False)
     missing_ids = pc.filter(pc.filter(vector_ids, pc.is_valid(vector_keys.keys)), pc.is_null(sizes_of_vectors))
@@ -124,7 +125,7 @@ def _look_elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool)
         except errors.FileMissing:
             return False
         except errors.PathExternal:
-            return None
+            return None  # the user has not allowed it, so nothing is known
         return True
 
     if are_vectors:
@@ -160,6 +161,7 @@ def find_undecoded_paths(snapshot: Snapshot) -> ArrowArray:
     keys = PathKeys((table.storage.uri, *table.storage.aliases)).of_log(escaped)
     differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
     escaped = pc.filter(escaped, differs)
+    # Most tables end here, without a request.
     if not len(escaped):
         return escaped
 

@@ -123,6 +123,7 @@ def build_needed_files(
             "rows": pc.cast(combine_chunks(rows), pa.int64()),
         }
     )
+    # A file outside of the table has no key.
     files = pc.filter(all_files, pc.is_valid(keys.keys))
     outside = len(keys.keys) - files.num_rows
     hashes = pc.drop_null(keys.hashes) if outside else keys.hashes
@@ -256,6 +257,7 @@ def _keep_first(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTab
     repeated_hashes = repeated(hashes)
     if not len(repeated_hashes):
         return files
+    # With many repeated paths, a table of all is cheaper than first separating the suspects.
     if len(repeated_hashes) * _MANY_REPEATED > len(paths):
         return pc.take(files, pc.index_in(pc.unique(paths), value_set=paths))
 
@@ -326,6 +328,7 @@ def _read_sizes(
     """Return the bytes of files, null for missing ones; see `locate_files`."""
     if find_listed is not None:
         is_there = find_listed(paths)
+        # 0 bytes, because the caller asks only whether the file is there. What the listing does not tell is asked.
         sizes = pc.if_else(is_there, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
         unknown = pc.is_null(is_there)
         if not pc.any(unknown).as_py():
@@ -341,6 +344,7 @@ def _ask_for_sizes(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> A
 
     def ask(start: int) -> ArrowArray:
         names = [key_text(path) for path in paths.slice(start, _FILES_PER_CALL).to_pylist()]
+        # A negative size is that of a missing file, or of one behind a link.
         sizes, _ = storage.stat_many(names)
         return pa.array(
             (_read_size_of_link(storage, name) if size < 0 else size for name, size in zip(names, sizes, strict=True)),
@@ -365,6 +369,7 @@ def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the bytes of files by listing the directories that they are in."""
     from deltacli.work.files.listing import in_batches
 
+    # Only directories with wanted files are listed: a table may have millions of others.
     parents = [key_text(path) for path in pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()]
     # "a/b/c" is entered by way of "a" and "a/b".
     entered = {ancestor for parent in parents for ancestor in accumulate(parent.split("/"), "{}/{}".format)}
@@ -378,7 +383,7 @@ def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
             names = pa.array([key_bytes(name) for name in files.paths], pa.binary())
             rows = pc.index_in(paths, value_set=names)
             listed_sizes = files.sizes
-            if listed_sizes is None:
+            if listed_sizes is None:  # a local disk lists names without their sizes
                 listed_sizes = pa.array(storage.stat_many(files.paths)[0], pa.int64())
             sizes = pc.coalesce(sizes, pc.take(listed_sizes, rows))
     except errors.FileMissing:

@@ -89,6 +89,7 @@ def find_table_uri(storage: ReadStorage) -> str | None:
     with suppress(errors.FileMissing):
         if find_table_format(storage, "") is not None:
             return storage.uri
+    # A log without a commit is left of a table, too.
     with suppress(errors.FileMissing):
         if any(True for _ in storage.list_from(LOG_DIRECTORY)):
             return storage.uri

@@ -259,7 +259,7 @@ def _note_version(table: TableHandle, log: ListedLog, snapshot: Snapshot) -> Non
 
 
 class _CheckpointState(NamedTuple):
-    """What an opened checkpoint adds to the commits after it.
+    """The part that an opened checkpoint adds to the commits after it.
 
     A checkpoint in Parquet has its file actions in row groups, which are read when they are needed. One
     in JSON has them in lines, which are reconciled here.

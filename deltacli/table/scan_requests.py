@@ -12,7 +12,7 @@ from deltacli.table.api_arguments import VersionEnds, count_number, optional_cou
 
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """Which rows of a version to read.
+    """The choice of rows of a version to read.
 
     Attributes:
         columns: Names of top-level columns, in the order wanted. None: all columns.
@@ -34,7 +34,7 @@ class ScanRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesRequest(ScanRequest, VersionEnds):
-    """Which changes of rows to read: those of a range of versions, both ends included.
+    """The choice of changes of rows to read: those of a range of versions, both ends included.
 
     An end is a version, or a time: the first version committed at or after it, the last one at or before
     it. Without an end, the newest version.
@@ -57,7 +57,7 @@ class ChangesRequest(ScanRequest, VersionEnds):
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRequest(VersionEnds):
-    """Which commits to list, and whether their files are counted.
+    """The choice of commits to list, and whether their files are counted.
 
     Attributes:
         limit: The number of commits, the newest of the range. 0: all of them.

@@ -78,6 +78,7 @@ def require_row_ids(snapshot: VersionWithSchema) -> tuple[StructField, ...]:
         Unreadable: If the values of another column would be taken for ids.
     """
     columns = find_row_id_columns(snapshot.config)
+    # For a share the answer is not in the table: its server decides what it sends.
     if not columns and isinstance(snapshot.table.storage, StoreOfVersions):
         raise Refused(
             "the server of the share does not send the ids of rows",
@@ -183,6 +184,7 @@ class Selection(NamedTuple):
     ) -> Selection:
         chosen = schema.fields if columns is None else _find_columns(schema, columns)
         left_out = unread_columns(chosen, judge)
+        # `*` leaves such columns out; a column that is named must not be left out silently.
         if left_out:
             chosen = read_columns(chosen, judge)
             if columns is not None or not chosen:

@@ -155,8 +155,10 @@ def read_stated_version(
     if version is None and find_blocked_commit_name(storage, listing) is not None:
         raise not_a_file(listing)
     segment = choose_segment(listing, version)
+    # A replay works around problems and reports them; this must not hide them.
     if segment.problems:
         return ReplayNeeded(f"the log has problems: {', '.join(segment.problems)}")
+    # Newer versions that were lost would make this one look like the newest.
     if segment.version == listing.newest_version:
         lost = find_lost_versions(storage, listing, -1)
         if lost is not None:
@@ -166,6 +168,7 @@ def read_stated_version(
     try:
         stated = _read_checked_version(table, listing, segment.version)
     except (Unreadable, FileMissing, PathExternal, StorageFailed) as fault:
+        # The replay decides whether this is an error: it does not need the checksum.
         return ReplayNeeded(fault.message)
     table.note_version(listing.newest_version)
     return stated
@@ -181,10 +184,12 @@ def _read_checked_version(table: TableHandle, listing: LogListing, version: int)
     path = checksum_path(version)
     name = path.rpartition("/")[2]
     data = table.storage.read_range(path, 0, _MOST_CHECKSUM_BYTES + 1)
+    # The byte too many tells that there is more.
     if len(data) > _MOST_CHECKSUM_BYTES:
         raise CommitCorrupt(f"{name} is larger than {_MOST_CHECKSUM_BYTES >> 20} MiB", file=name)
     state = require_checksum(data, name)
     require_readable(state.protocol, version)
+    # The catalog may have newer commits, and the schema that is missing has to be reported.
     if state.protocol.is_catalog_managed or state.metadata.schema_string is None:
         raise CommitCorrupt(f"{name} is of a table that only a replay reads", file=name)
     parse_schema(state.metadata.schema_string)
@@ -282,6 +287,7 @@ def _read_provenance_and_actions(
     storage: ReadStorage, commit: LogFile
 ) -> tuple[Provenance, Sequence[tuple[str, Action]]]:
     """Return the provenance of a commit, and its actions if it is small. Raises Unreadable."""
+    # `commitInfo` is in the first line, or nearly. On a disk the whole commit is looked through for it.
     if commit.size_bytes > _MOST_COMMIT_BYTES:
         provenance = read_provenance(storage, commit, to_the_end=storage.capabilities.cheap_listing)
         if provenance.problem is not None:

@@ -33,6 +33,7 @@ def list_table_directories(storage: ReadStorage, at: str) -> list[str]:
             name for name in _TELLING_FILES if name not in directories and os.path.lexists(os.path.join(path, name))
         ]
 
+    # Object stores list files and directories together, so one listing without entering anything has both.
     directories = []
 
     def enter_none(_: str, below: Sequence[str]) -> tuple[()]:
@@ -53,6 +54,7 @@ def require_one_format(storage: ReadStorage) -> None:
     Raises:
         UsageError: `table.format-ambiguous`.
     """
+    # A Paimon table has a directory of schemas in its root.
     if not storage.capabilities.cheap_listing or storage.kind_of(LOG_DIRECTORY) is not PathKind.DIRECTORY:
         return
     if storage.kind_of("schema") is not PathKind.DIRECTORY:
@@ -117,6 +119,7 @@ def is_empty_directory(storage: ReadStorage) -> bool:
     try:
         for entry in storage.walk("", lambda _, names: names):
             for name in (*entry.names, *filter(None, entry.special)):
+                # Drafts and probes have names such as `.NAME.tmp` and `.NAME.probe`.
                 if not name.startswith(".") or not name.endswith((".tmp", ".probe")):
                     return False
     except errors.FileMissing:

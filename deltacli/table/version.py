@@ -355,6 +355,7 @@ def _determine_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
     """
     storage = snapshot.table.storage
     listing = snapshot._log.listing
+    # A checkpoint of a version whose commit has expired has no time of its own.
     file = listing.commits.get(snapshot.version)
     if file is None:
         return None, None

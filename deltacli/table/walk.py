@@ -118,6 +118,7 @@ class TableWalk:
             levels.add(results, advance)
         for path, listed in levels.iterate_in_order_of_walk():
             self._record_entries(path, listed.special, listed.empty_modified_ms)
+            # In a flat listing nothing was chosen, so nothing was left out.
             if path in levels.walked:
                 self._enter(path, listed.directories)
             yield listed.files
@@ -126,7 +127,7 @@ class TableWalk:
         """Return the subdirectories to walk into: none in another table, and no hidden ones."""
         names = _without_own_log(path, directories)
         if path and kind_of_directories(names) is not None:
-            return ()
+            return ()  # the files of another table are not those of this one
         prefix = f"{path}/" if path else ""
         return [name for name in names if "=" in name or not self.names.hides_directory(prefix + name)]
 
@@ -236,6 +237,7 @@ class RememberedWalk(TableWalk):
         is_there = pa.repeat(False, len(paths))
         for files in self.files():
             is_there = pc.or_(is_there, pc.is_in(paths, value_set=files.paths))
+        # On a disk a name that was not listed may still lead to a file.
         if self.storage.capabilities.has_directories:
             return pc.if_else(is_there, is_there, pa.scalar(None, pa.bool_()))
 
