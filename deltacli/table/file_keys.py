@@ -139,6 +139,7 @@ def _are_absent(keys: ArrowArray, others: ArrowArray) -> ArrowArray:
 
 def _fill_buckets(keys: ArrowArray) -> _Buckets:
     """Put keys into buckets by the upper bits of their first word, and add up the words of each bucket."""
+    # The bytes of the keys are read as words of 64 bits, without a copy.
     words_per_key = keys.type.bit_width // 64
     offset = words_per_key * keys.offset
     flat = pa.Array.from_buffers(pa.uint64(), words_per_key * len(keys), [None, keys.buffers()[1]], offset=offset)
@@ -147,6 +148,7 @@ def _fill_buckets(keys: ArrowArray) -> _Buckets:
 
     buckets = pc.cast(pc.shift_right(words["word0"], pa.scalar(_BITS_BELOW_BUCKET, pa.uint64())), pa.uint16())
     sums = aggregate_rows(pa.table({"bucket": buckets, **words}), ["bucket"], [(name, "sum") for name in words])
+    # Both sides need a sum for each bucket in the same order; an empty bucket has the sum 0.
     rows = pc.index_in(pa.array(range(_BUCKETS), pa.uint16()), value_set=sums["bucket"].combine_chunks())
     zero = pa.scalar(0, pa.uint64())
     return _Buckets(

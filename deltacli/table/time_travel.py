@@ -238,9 +238,12 @@ def _find_oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: in
     Raises:
         VersionAbsent: If versions before the log may have been committed at or after the time.
     """
+    # It is the successor of the newest version before the time.
     try:
         return _find_newest_until(table, listing, timestamp_ms - 1) + 1
     except errors.VersionAbsent as fault:
+        # No version is before the time. With the first commit that is the whole answer; without it,
+        # commits that have expired may have been after the time, too.
         if 0 in listing.commits:
             return 0
         oldest = min(listing.reconstructable, default=None)

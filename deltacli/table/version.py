@@ -291,8 +291,11 @@ class Snapshot:
 
     @named
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
-        """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
-        (default: the table's clock).
+        """Count live files and tombstones.
+
+        Args:
+            now_ms: The time in epoch milliseconds at which a tombstone that is older than the table's retention is
+                expired. None: the table's clock.
         """
         files = FileCounts()
         tombstones = TombstoneCounts()
@@ -304,8 +307,17 @@ class Snapshot:
     def write_files(
         self, directory: str | os.PathLike[str], *, files: bool = True, tombstones: bool = False
     ) -> WrittenDirectory:
-        """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does:
-        `type` (`add` or `remove`), then the actions' own fields. Raises UsageError unless one of them is wanted.
+        """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does.
+
+        The columns are `type` (`add` or `remove`), and then the actions' own fields.
+
+        Args:
+            directory: A path, or a URI of a store that can create atomically.
+            files: True to write the live files.
+            tombstones: True to write the tombstones.
+
+        Raises:
+            UsageError: Unless one of them is wanted.
         """
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
