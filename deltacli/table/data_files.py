@@ -152,6 +152,7 @@ def stream_rows(
         data_files: The files. They are planned while the first ones are read.
         progress: Where the files are reported.
     """
+    # One file more than few tells whether there are few, without planning all of them.
     remaining = iter(data_files)
     first_files = list(islice(remaining, _FEW_FILES + 1))
     if 0 < len(first_files) <= _FEW_FILES and max(file.size_bytes or 0 for file in first_files) >= _LARGE_FILE_BYTES:

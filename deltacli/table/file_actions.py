@@ -13,30 +13,54 @@ and no batch waits for another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.delta.log import state
-from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, TouchedFiles, count_batch
+from deltacli.delta.log.file_actions import FileBatch, FileCounts, Survivors, TombstoneCounts, TouchedFiles, count_batch
+from deltacli.delta.log.segment import LogSegment
 from deltacli.table.handle import TableHandle
+from deltacli.table.replay import ReplayedCommits
 from deltacli.table.reread_commits import build_file_batch, reread_file_actions
 from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.table.version import Snapshot
     from deltacli.work.checkpoints.reading import CheckpointPiece
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
 
+class VersionWithFiles(Protocol):
+    """The version whose file actions are read: `Snapshot`, which cannot be imported here because it uses this."""
+
+    @property
+    def table(self) -> TableHandle: ...
+    @property
+    def segment(self) -> LogSegment: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def physical_partition_columns(self) -> tuple[str, ...]: ...
+    @property
+    def _replayed(self) -> ReplayedCommits: ...
+    @property
+    def _inline(self) -> Survivors: ...
+    @property
+    def _narrow_inline(self) -> FileBatch: ...
+    @property
+    def _pieces(self) -> tuple[CheckpointPiece, ...]: ...
+    @property
+    def _touched(self) -> TouchedFiles: ...
+
+
 class FileActions(NamedTuple):
     """The live files and tombstones of a version: batches of commits, and pieces of its checkpoint."""
 
-    snapshot: Snapshot
+    snapshot: VersionWithFiles
 
     @property
     def table(self) -> TableHandle:

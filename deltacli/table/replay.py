@@ -259,9 +259,11 @@ def _replay_small_commit(
     try:
         # Large commits keep their keys in columns. Those that this commit has, too, count as decided.
         replayed.decided_keys |= decided_keys(actions, replayed.keys_of_large_commits, file.name)
+        # Asked before the keys of this commit are added, so that only newer commits count.
         with_other_vectors = replayed.find_adds_with_other_vectors(actions)
         survived = reconcile_commit(actions, replayed.decided_keys, file.name, disputed=replayed.disputed)
         if with_other_vectors:
+            # The reconciled adds are the same objects. Two adds of one commit may be equal.
             live = {id(add) for add in survived.adds}
             replayed.paths_with_other_vectors |= {
                 canonical(str(add["path"])) for add in with_other_vectors if id(add) in live

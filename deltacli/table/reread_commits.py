@@ -79,8 +79,10 @@ def reread_file_actions(
             yield from buffer.append(file.name, reconcile_commit(actions, seen, file.name), file.size_bytes)
             continue
 
+        # A large commit is filtered by what newer commits decide, and then decides for older ones.
         repeated_hashes, keys = replayed.large_commits[file.version]
         if repeated_hashes:
+            # Which action of a repeated key counts is known only at the end of the commit.
             decided = seen.union(*(texts_of(index.keys) for index in keys_of_large_commits))
             for survived in survivors_of_stream(stream_commit(storage, file), decided, repeated_hashes, file.name):
                 yield from buffer.append(file.name, survived, _measure_statistics(survived))
