@@ -102,7 +102,7 @@ def test_what_a_commit_says_of_files_is_verified(damage: str, monkeypatch: pytes
         return pa.RecordBatch.from_pylist(rows, schema=found.schema) if damage == "remove" else found
 
     monkeypatch.setattr("deltacli.operations.optimize.execute.added_files", adds)
-    monkeypatch.setattr("deltacli.operations.optimize.execute.removes_of", removes)
+    monkeypatch.setattr("deltacli.operations.optimize.execute.build_removes", removes)
     ids = tables()
     ids.builder.file("x/a", ids.builder.files["a"].data)
 
