@@ -9,22 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.options.declared import corrected_timestamp, parse_timestamp
+from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.core.errors import UsageError
-from deltacli.core.units import (
-    UNITS_MS,
-    DailyWindow,
-    find_gaps,
-    find_ranges,
-    format_age,
-    format_duration,
-    format_ranges,
-    format_size,
-    format_timestamp,
-    name_ranges,
-    parse_duration,
-    summarize_names,
-)
+from deltacli.core.ranges import find_gaps, find_ranges, format_ranges, name_ranges
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import UNITS_MS, DailyWindow, format_age, format_duration, format_timestamp, parse_duration
+from deltacli.core.units import format_size
 from deltacli.spark.source_options import moment as moment_of
 from deltacli.table.api_arguments import VersionEnds
 from tests.support.effort import examples
@@ -207,10 +197,10 @@ def test_of_many_names_some_are_listed_and_the_rest_is_counted() -> None:
 def test_a_window_of_the_day_may_reach_beyond_midnight() -> None:
     window, hour = DailyWindow.of("22:30 - 06:00"), UNITS_MS["hour"]
 
-    left = [window.left_ms(DAY_MS + int(at * hour)) / hour for at in (0, 5.75, 6, 12, 22.25, 22.5)]
+    left = [window.remaining_ms(DAY_MS + int(at * hour)) / hour for at in (0, 5.75, 6, 12, 22.25, 22.5)]
 
     assert ([6, 0.25, 0, 0, 0, 7.5], "22:30-06:00") == (left, str(window))
-    assert 24 * hour == DailyWindow.of("01:00-01:00").left_ms(hour)
+    assert 24 * hour == DailyWindow.of("01:00-01:00").remaining_ms(hour)
     for text in ("24:00-01:00", "1:00-2:00", "22:00", "22:60-23:00"):
         with pytest.raises(ValueError):
             DailyWindow.of(text)

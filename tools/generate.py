@@ -9,17 +9,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import typer
-
-from deltacli.cli.app import build_app
-from deltacli.cli.help_page import command_page, group_page
+from deltacli.cli.help_page import read_pages
 from deltacli.core.errors import ShellSpelling, use_spelling
 from deltacli.core.release import VERSION
-from deltacli.core.typing import JsonObject
 from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
 from tools.command_tree import read_commands, read_tree
@@ -28,35 +23,17 @@ from tools.fish_completion import render_fish
 from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
-from tools.reference_pages import cell, environment_rows, render_errors_page, render_module_index, render_reference
+from tools.reference_pages import cell, environment_rows, render_errors_page, render_reference
 from tools.rules_page import render_rules_pages, repair_outcomes
 from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
+from tools.sharing_keys import sharing_key_tables
 from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
 
 __all__ = ["files", "read_commands"]
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def render_help_pages() -> str:
-    """Return the help of all commands and groups as JSON, one page a line."""
-    pages = dict(_help_pages(typer.main.get_command(build_app()), (), None))
-    lines = (f"{json.dumps(' '.join(path))}: {json.dumps(page, ensure_ascii=False)}" for path, page in pages.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _help_pages(
-    command: Any, path: tuple[str, ...], parent: Any
-) -> Iterator[tuple[tuple[str, ...], JsonObject]]:  # Any: typer's own click
-    context = command.context_class(
-        command, info_name=(path or ("deltacli",))[-1], parent=parent, **command.context_settings
-    )
-    below = getattr(command, "commands", {})
-    yield path, (group_page if below else command_page)(command, context)
-    for name in below:
-        yield from _help_pages(below[name], (*path, name), context)
 
 
 def fact_tables() -> dict[str, list[str]]:
@@ -104,21 +81,21 @@ def files() -> dict[str, str]:
     errors = render_errors_page()
     topics = render_help_topics({"scripting.md": scripting, "errors.md": errors})
     completed = with_known_words(root, tuple(json.loads(topics)))
-    help_pages = render_help_pages()
-    whole = render_whole_help(root, json.loads(help_pages), json.loads(topics), environment)
+    whole = render_whole_help(root, read_pages(), json.loads(topics), environment)
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
         "deltacli/cli/help_all.json": whole,
-        "deltacli/cli/help_pages.json": help_pages,
         "deltacli/cli/help_topics.json": topics,
         "deltacli/cli/line_fields.json": render_line_fields(json.loads(whole)["commands"]),
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
-        "docs/modules.md": render_module_index(ROOT / "deltacli"),
         **{f"docs/{name}": page for name, page in render_rules_pages().items()},
         "docs/scripting.md": scripting,
+        "docs/sharing-recipients.md": fill(
+            (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8"), sharing_key_tables()
+        ),
         **{name: pinned((ROOT / name).read_text(encoding="utf-8")) for name in PINNED},
         "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),
         **{f"docs/{name}": page for name, page in render_reference(root, environment).items()},

@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, EXITS, setting
+from deltacli.cli.exit_codes import read_exit_codes
 from deltacli.cli.help_topics import listed
 from deltacli.core.errors import EXIT_CODES, EXIT_FINDINGS
 from deltacli.core.typing import Json
@@ -23,6 +22,7 @@ from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, OF_UNRE
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, known_keys, property_kind
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
+from tools.command_tree import read_commands
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -99,20 +99,6 @@ OTHER_NAMES: Mapping[str, str] = {
     "where": "conditions",
 }
 """Other names of topics."""
-
-TO_DO: Mapping[int, str] = {
-    0: "nothing",
-    1: "read the findings on stdout",
-    2: "correct the command line; the hint has a command to paste",
-    3: "check the path and the version, then run deltacli validate TABLE to see what is damaged",
-    4: "read the reason; the hint names the option that overrides the guard, if that is safe",
-    5: "read what was left, and why; run the same command again, which continues",
-    6: "run the same command again, when fewer writers are active",
-    7: "check network, credentials and permissions with deltacli doctor access TABLE, then run it again",
-    8: "see whether deltacli history TABLE has the commit, before the command is run again",
-    70: "run the command again with -vv, and report the traceback",
-}
-"""Exit code -> what to do."""
 
 GLOSSARY = "glossary.md"
 ERRORS, TO_DO_LABEL = "errors.md", "what to do"
@@ -235,7 +221,10 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
         if code not in rules and not any(label == TO_DO_LABEL for label, _ in entries):
             family = next((one for one in families if fnmatchcase(code, one)), None)
             exits = re.findall(r"\d+", dict(entries).get("exit code", ""))
-            entries += [[TO_DO_LABEL, general[family] if family else TO_DO[int(exits[0])]]] if family or exits else []
+            if family:
+                entries.append([TO_DO_LABEL, general[family]])
+            elif exits:
+                entries.append([TO_DO_LABEL, EXIT_CODES[int(exits[0])].advice])
         entries.sort(key=lambda pair: _ORDER.get(pair[0], 1))
         yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
 
@@ -254,7 +243,7 @@ def _pair(label: str, text: str) -> list[str]:
 
 def exit_code_rows() -> list[str]:
     """Return the table of exit codes."""
-    rows = [f"| {code} | {text} | {TO_DO[code]} |" for code, text in EXIT_CODES.items()]
+    rows = [f"| {code.number} | {code.meaning} | {code.advice} |" for code in EXIT_CODES.values()]
     signals = "signal N (130: interrupted, 141: the reader closed the pipe, 143: terminated)"
     return [
         "| code | meaning | what to do |",
@@ -266,14 +255,16 @@ def exit_code_rows() -> list[str]:
 
 def _exit_codes() -> Iterator[tuple[str, Json]]:
     """Yield what each exit code means, and the commands that can give it."""
-    having: dict[int, list[str]] = {}
-    for command, module in COMMANDS.items():
-        for code in setting(import_module(module), "EXIT_CODES", command):
-            having.setdefault(code, []).append(command)
-    for code, text in EXIT_CODES.items():
-        own = EXITS.get(code, {})
-        commands = "" if code == EXIT_FINDINGS or own.keys() == {*having[code]} else listed(having[code])
-        pairs = [["meaning", text], ["what to do", TO_DO[code]], ["commands", commands]]
+    meanings = {command.name: read_exit_codes(command.epilog) for command in read_commands()}
+    for code, exit_code in EXIT_CODES.items():
+        having = [command for command, codes in meanings.items() if code in codes]
+        own = {
+            command: meanings[command][code].partition(": ")[2]
+            for command in having
+            if meanings[command][code] != exit_code.meaning
+        }
+        commands = "" if code == EXIT_FINDINGS or own.keys() == {*having} else listed(having)
+        pairs = [["meaning", exit_code.meaning], ["what to do", exit_code.advice], ["commands", commands]]
         pairs += [[f"deltacli {command}", meaning] for command, meaning in own.items()]
         yield f"{code}", {"title": f"Exit code {code}", "blocks": [_filled(pairs)]}
 

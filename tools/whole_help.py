@@ -6,13 +6,15 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from importlib import import_module
 from typing import Any
 
 from deltacli import __version__
-from deltacli.cli.command_tree import COMMANDS, HEADINGS, below, path_of, setting
-from deltacli.cli.help_page import OptionHeading, names_in
-from deltacli.cli.results import AnyFormat
+from deltacli.cli.command_group import load_command
+from deltacli.cli.command_table import HEADINGS
+from deltacli.cli.command_tree import below, path_of
+from deltacli.cli.exit_codes import read_exit_codes
+from deltacli.cli.help_page import names_in
+from deltacli.cli.help_sections import OptionHeading
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import EXIT_CODES
 from deltacli.core.typing import Json
@@ -22,7 +24,7 @@ from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from tools.command_tree import Argument, Command, Option
 from tools.environment import variables_of
-from tools.help_topics import TO_DO, TO_DO_LABEL
+from tools.help_topics import TO_DO_LABEL
 from tools.schemas import HOME, WHOLE
 
 DOCUMENT = "deltacli.help-all"
@@ -48,7 +50,9 @@ def render_whole_help(
     writers = _writers_of_tables(command.name for command in commands)
     documents = _documents()
     lists: dict[str, list[Json]] = {
-        "exitCodes": [{"code": code, "meaning": text, "toDo": TO_DO[code]} for code, text in EXIT_CODES.items()],
+        "exitCodes": [
+            {"code": code.number, "meaning": code.meaning, "toDo": code.advice} for code in EXIT_CODES.values()
+        ],
         "globalOptions": [
             _option(one, _names(pages[""]), environment) for one in commands[0].options if _is_global(one)
         ],
@@ -89,10 +93,9 @@ def _writers_of_tables(commands: Iterable[str]) -> set[str]:
 def _command(command: Command, common: set[str], environment: Collection[str]) -> dict[str, Json]:
     spellings = {name for option in command.options for name in option.spellings}
     heading = next(heading for heading, names in HEADINGS.items() if command.path[0] in names.split())
-    module = import_module(COMMANDS[command.name])
     text, _, examples = command.help.partition("Examples:\n")
     shown, _, details = examples.partition("\n\n")
-    codes = re.findall(r"^ *(\d+) +(.*)", command.epilog, re.MULTILINE)
+    formats: Any = getattr(load_command(command.path), "formats", ())  # Any: an enumeration
     return {
         "name": command.name,
         "heading": heading,
@@ -102,8 +105,8 @@ def _command(command: Command, common: set[str], environment: Collection[str]) -
         "consent": [_MODES.get((command.name, one), one.removeprefix("--")) for one in _CONSENT if one in spellings],
         "arguments": [_argument(one) for one in command.arguments],
         "options": [_option(one, common, environment) for one in command.options if not _is_global(one)],
-        "formats": [*setting(module, "FORMATS", command.name, AnyFormat)],
-        "exitCodes": [{"code": int(code), "meaning": meaning} for code, meaning in codes],
+        "formats": [*formats],
+        "exitCodes": [{"code": code, "meaning": meaning} for code, meaning in read_exit_codes(command.epilog).items()],
     }
 
 
@@ -209,5 +212,5 @@ def _errors(topics: Mapping[str, Any]) -> Iterator[Json]:
                 "code": code,
                 "exit": [int(one) for one in exits],
                 "meaning": said.get("what happened", ""),
-                "wayOut": way_out or TO_DO[int(exits[0])],
+                "wayOut": way_out or EXIT_CODES[int(exits[0])].advice,
             }

@@ -38,8 +38,8 @@ from deltacli.catalogs.ratified import (
 from deltacli.catalogs.ratifying import Content, Ratification, content_of, publish_after_commit, require_permission
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import BinaryFile
-from deltacli.core.units import name_ranges
 from deltacli.delta.log import segment
 from deltacli.delta.protocol.features import Protocol, require_committable
 from deltacli.storage.base import (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified, invalid
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.core.units import name_ranges
+from deltacli.core.ranges import name_ranges
 from deltacli.delta.log import segment
 from deltacli.storage.base import RETRY_BUDGET, FileStat
 

@@ -16,7 +16,7 @@ from deltacli.catalogs.lockstep import unmet_contract, updates_of
 from deltacli.catalogs.publishing import UNREPORTED, publish
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
 from deltacli.core import errors
-from deltacli.core.units import format_ranges
+from deltacli.core.ranges import format_ranges
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import commit_name
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown

@@ -19,8 +19,8 @@ from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.core import errors
 from deltacli.core.documents import dumps
 from deltacli.core.memory import build_memory_error, is_out_of_memory
+from deltacli.core.texts import cut_middle
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import cut_middle
 from deltacli.storage.secrets import without_secrets
 
 _BY_ENGINE = {"instead": "an engine copies the rows: CREATE TABLE … AS SELECT"}
@@ -296,7 +296,12 @@ def _hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | No
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
             error.facts["to repair it"] = f"deltacli repair {shell.quote_table(table)} --dry-run"
-    if isinstance(error, errors.PermissionRefused) and error.place and table and _is_below(error.place, table):
+    if (
+        isinstance(error, errors.PermissionRefused)
+        and error.denied_path
+        and table
+        and _is_below(error.denied_path, table)
+    ):
         hint = f"deltacli doctor access {shell.quote_table(table)}"
     if table is not None and errors.is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
@@ -340,8 +345,8 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
     if error.code == "recover.source-is-table":
         copied = shell.again_with(shell.without_option(arguments, "--from"), "--from", "COPY")
         return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
-    if error.code == "recover.source-missing" and error.written is not None:
-        return _near_path(arguments, error.written)
+    if error.code == "recover.source-missing" and error.wrong_word is not None:
+        return _near_path(arguments, error.wrong_word)
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
         return f"deltacli share profile check {shell.quote_table(profile)}"
     if error.exit_code == errors.UsageError.exit_code:
@@ -357,7 +362,7 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
     """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.known_options import commands_with
 
     path = " ".join(path_of(arguments))
     if path not in commands_with("--version") or _changes(arguments):
@@ -369,7 +374,7 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
 
 def _changes(arguments: Sequence[str]) -> bool:
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.known_options import commands_with
 
     return " ".join(path_of(arguments)) in commands_with("--dry-run")
 
@@ -386,9 +391,9 @@ def _table_near(error: errors.NotATable, table: str) -> str | None:
 
 def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
-    if (near := error.near) is None or error.written is None:
+    if (near := error.suggestion) is None or error.wrong_word is None:
         return None
-    part = re.compile(rf"(?<![^,=:]){re.escape(error.written)}(?![^,=:])")
+    part = re.compile(rf"(?<![^,=:]){re.escape(error.wrong_word)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:
         return None
@@ -412,7 +417,7 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
     """Return the command line with a version in place of a time; None where it does not have that."""
-    from deltacli.cli.options.declared import parse_timestamp
+    from deltacli.cli.options.moments import parse_timestamp
 
     def is_meant(text: str) -> bool:
         try:

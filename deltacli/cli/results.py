@@ -40,8 +40,8 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Cleaning, Style, Terminal, cells, encoded, folded_command, shorten, visible
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.texts import cut_middle
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import cut_middle
 
 if TYPE_CHECKING:
     import pyarrow

@@ -32,4 +32,5 @@ def _note_phase(phase: str, _info: dict[str, int]) -> None:
     _collecting_thread_id = get_ident() if phase == "start" else _NO_THREAD
 
 
+# At import: a collection that began before a later registration would not be noticed.
 gc.callbacks.append(_note_phase)

@@ -1,4 +1,4 @@
-"""What a run takes from its machine: the clocks, waiting and random bytes.
+"""The machine of a run: its clocks, waiting and random bytes.
 
 No other module reads the real clock. Code that needs the time gets a `Clock` or a `Machine`, so that a test or a
 simulation decides what it is.
@@ -73,6 +73,7 @@ class Machine:
 
         Writers that lost the same commit must not try again at the same moment.
         """
+        # Not `random`: its state is copied when a process forks, and the copies would wait equally long.
         fraction = int.from_bytes(self.random_bytes(4), "big") / 0xFFFFFFFF
         self.sleep(longest_seconds * fraction)
 

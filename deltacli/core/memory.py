@@ -129,6 +129,7 @@ def build_memory_error(error: BaseException) -> MemoryExhausted:
     if isinstance(error, MemoryExhausted):
         return error
 
+    # Facts are single lines, and the text of a library can be long.
     reason = " ".join(str(error).split())[:_LONGEST_REASON]
     failed_allocation = _FAILED_ALLOCATION.search(reason)
     needed = f"{format_size(int(failed_allocation[1]))} more" if failed_allocation else None

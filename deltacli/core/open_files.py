@@ -24,6 +24,7 @@ def raise_open_file_limit(wanted: int) -> int:
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft_limit == resource.RLIM_INFINITY:
         return wanted
+    # Without privileges, a process may raise its soft limit up to the hard limit.
     if hard_limit != resource.RLIM_INFINITY:
         wanted = min(hard_limit, wanted)
     if soft_limit >= wanted:

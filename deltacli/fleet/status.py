@@ -16,8 +16,9 @@ import orjson
 from deltacli.core.documents import dumps
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone, Unreadable, command, parameter
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_duration, format_size, format_size_limit, format_timestamp, plural
+from deltacli.core.units import format_size, format_size_limit, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
@@ -298,7 +299,8 @@ def _brief(step: StepStatus) -> str:
         return f"{step.kind} lacks consent = true in the policy"
     said = step.kind if step.state == "findings" else f"{step.kind} {step.state}"
     lost = sorted(LOSING & _rules_of(step)) if step.is_unreadable else []  # else the message has them
-    return ", ".join([f"{said}: {step.message.partition('; to accept: ')[0]}", *lost])
+    problem = step.message.partition("; to accept: ")[0]  # layout: the page of a fleet has no room for the advice
+    return ", ".join([f"{said}: {problem}", *lost])
 
 
 def _rules_of(step: StepStatus) -> set[str]:

@@ -23,8 +23,8 @@ from deltacli.core.errors import (
     quote_table,
 )
 from deltacli.core.request_fields import OF_DELTA, Kind, option
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import LogListing
@@ -93,8 +93,13 @@ class Supposed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainRequest:
-    """The clients that are asked about, each as `NAME` or `NAME=VERSION` (none: all that are known), and changes whose
-    effect on them is asked for, in their order: `add=FEATURE`, `drop=FEATURE`, `widen=COLUMN:TYPE`.
+    """Which clients to explain, and changes whose effect on them is wanted.
+
+    Attributes:
+        clients: Names of clients, each with a version or without: `duckdb`, `trino=480`. Empty: all that are
+            known.
+        changes: Changes to suppose, in their order: `add=FEATURE`, `drop=FEATURE` or `widen=COLUMN:TYPE`.
+            Nothing is changed.
     """
 
     clients: Sequence[str] = option(

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from deltacli.core.errors import command
-from deltacli.core.units import plural, summarize_names
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import plural
 from deltacli.delta.protocol.clients import Blocker, Client, ClientAccess, numbers
 from deltacli.operations.validate.findings import OWN_RULES, ValidateRequest
 from deltacli.operations.validate.validate import validate_table

@@ -23,13 +23,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
+from deltacli.core.ranges import find_ranges
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
-from deltacli.core.units import find_ranges, format_timestamp, short_repr
 from deltacli.delta.log.expiry import commit_expires_at_ms
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
@@ -47,7 +49,7 @@ from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
-from deltacli.table.api_arguments import optional_count
+from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_keys import hash_paths_and_vectors
 from deltacli.table.file_references import FileReferenceCollector, FileReferences
@@ -67,7 +69,12 @@ from deltacli.work.commits.reading import is_large
 
 @dataclass(frozen=True, kw_only=True)
 class ReachRequest:
-    """What is asked: with `retention_ms` also what a log expiry and a vacuum with this retention would delete."""
+    """What to find out about the versions that can be read.
+
+    Attributes:
+        retention_ms: A retention, in milliseconds, whose effects are to be shown: what a log expiry and a
+            vacuum would delete. None: no effects are shown.
+    """
 
     retention_ms: int | None = option(
         "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
@@ -77,7 +84,7 @@ class ReachRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""
-        object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))
+        object.__setattr__(self, "retention_ms", require_optional_count(self.retention_ms, "retention_ms"))
 
 
 # -- the commits, oldest first -----------------------------------------------------------------------------------------
@@ -506,8 +513,8 @@ class Cleanup(NamedTuple):
 
     log_retention_ms: int
     file_retention_ms: int
-    log: Amount | None
-    files: Amount | None
+    log: FileTotals | None
+    files: FileTotals | None
     lost: tuple[int, ...]
     notes: tuple[str, ...]
 
@@ -729,7 +736,7 @@ def _cleanup(
             snapshot=snapshot,
         )
         notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
-        log = Amount(len(expiry.files), expiry.size_bytes)
+        log = FileTotals(len(expiry.files), expiry.size_bytes)
         lost |= readable & set(expiry.lost_versions)
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"log expire is not possible: {fault.reason}")
@@ -741,7 +748,7 @@ def _cleanup(
             walk=walk,
         )
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
-        files = Amount(vacuum.files, vacuum.size_bytes)
+        files = FileTotals(vacuum.files, vacuum.size_bytes)
         lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"vacuum is not possible: {fault.reason}")

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.units import parse_size, to_epoch_ms
+from deltacli.core.times import to_epoch_ms
+from deltacli.core.units import parse_size
 
 LATEST = "latest"
 OptionReader = Callable[[str, str], Any]  # Any: the value of the field

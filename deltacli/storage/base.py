@@ -31,8 +31,8 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
     parameter,
-    require_path,
 )
+from deltacli.core.texts import require_path
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation, Deletion, Unknown
 
@@ -465,7 +465,7 @@ def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFaile
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
         denied = PermissionRefused(reason, preamble=preamble, hint=f"ls -ld {shlex.quote(where)}")
-        denied.place = where
+        denied.denied_path = where
         return denied
     if fault.errno in _NO_SPACE:
         return NoSpace(reason, preamble=preamble, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from deltacli.core import errors
+from deltacli.core.texts import require_path
 from deltacli.storage.base import (
     NOTHING,
     Allowed,
@@ -769,7 +770,7 @@ def open_storage(
     """
     if not uri:
         raise errors.UsageError("the table is an empty string", code="usage.table")
-    errors.require_path(uri, "the path")
+    require_path(uri, "the path")
     if uri.lower().startswith(_MAY_BE_OF_A_STORE):
         from deltacli.storage.other_addresses import require_store_address
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.core.errors import Refusal, Refused, command
+from deltacli.core.errors import Refusal, Refused
+from deltacli.core.hints import command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused
+from deltacli.core.hints import command
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log import state
 from deltacli.delta.log.segment import checksum_path

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import UsageError, quote_identifier
+from deltacli.core.errors import UsageError
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT
+from deltacli.core.quoting import quote_identifier
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.log.file_actions import num_records_column

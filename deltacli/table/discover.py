@@ -16,9 +16,10 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import quote
 
-from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
+from deltacli.core.errors import DeltacliError, NotATable, StorageFailed
+from deltacli.core.hints import command
 from deltacli.core.progress import SILENT, Progress, Step
-from deltacli.core.units import summarize_names
+from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
 from deltacli.table.missing_log import missing_path_error

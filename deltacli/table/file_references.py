@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.core.errors import CommitCorrupt, command
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.hints import command
 from deltacli.core.typing import Json
 from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log.actions import Action

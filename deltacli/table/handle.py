@@ -113,7 +113,7 @@ class TableHandle:
         return self.stores.storage
 
     def writable(self) -> Storage:
-        """Return the store of the table, to be written. A change takes that of its gate, which has looked again."""
+        """Return the store of the table, to be written. A change takes that of its `ChangeExecution`."""
         return self.stores.storage
 
     @property
@@ -155,9 +155,9 @@ class TableHandle:
         Raises:
             UsageError: For anything that is not a path or a URI.
         """
-        from deltacli.table.api_arguments import text_of  # which commands without another table do not need
+        from deltacli.table.api_arguments import require_path_text  # which commands without another table do not need
 
-        uri = text_of(uri, "uri")
+        uri = require_path_text(uri, "uri")
         storage = self.open_other(uri)
         location = self.stores.location
         allowed = self.allowed

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.progress import report_items
-from deltacli.core.units import name_ranges
+from deltacli.core.ranges import name_ranges
 from deltacli.delta.log.disputed_readings import (
     REPEATED_IN_CHECKPOINT,
     TWO_METADATA,
@@ -52,7 +52,7 @@ from deltacli.delta.log.segment import (
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.features import require_readable
 from deltacli.storage.base import StoreWithBounds
-from deltacli.table.api_arguments import named
+from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import MetadataOfLog
@@ -68,7 +68,7 @@ _VERSIONS_TRIED = 8
 """Newest versions that are tried when any recent one will do, such as for the properties of the table."""
 
 
-@named
+@api_method
 def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot:
     """List the log and rebuild a version.
 
@@ -93,7 +93,7 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
         return rebuild_version(table, ListedLog(listing), version)
 
 
-@named
+@api_method
 def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomplete | None]:
     """Rebuild the newest version or, if commits are missing, the newest one that can be rebuilt.
 

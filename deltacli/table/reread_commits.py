@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from deltacli.core.errors import CommitCorrupt, Refused, command
+from deltacli.core.errors import CommitCorrupt, Refused
+from deltacli.core.hints import command
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.file_actions import (

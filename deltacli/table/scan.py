@@ -27,7 +27,7 @@ from deltacli.delta.schema.to_arrow import UnreadColumn, unsupported
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import named_items
+from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.data_files import OddPartitionValues, build_live_data_files, stream_rows
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.selection import Selection, VersionWithSchema, require_row_ids
@@ -194,7 +194,7 @@ class Scan(ArrowRows):
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         table = self._snapshot.table
         batches = stream_rows(table.engine, self._files, self._read_spec, self.data_files(), progress=table.progress)
-        return named_items(limit_rows(batches, self._limit), table.name)
+        return iterate_naming_table(limit_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
         return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
@@ -220,7 +220,7 @@ class Scan(ArrowRows):
         the `reason` where it is skipped: `partition` or `statistics`.
         """
         batches = self._snapshot.file_actions.map_actions("add", self._describe_files)
-        yield from named_items(batches, self._snapshot.table.name)
+        yield from iterate_naming_table(batches, self._snapshot.table.name)
 
     def _describe_files(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         pruning = self._prune(adds)

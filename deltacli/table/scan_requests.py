@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Kind, option
-from deltacli.table.api_arguments import VersionEnds, count_number, optional_count
+from deltacli.table.api_arguments import VersionEnds, require_count, require_optional_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class ScanRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for a limit that is not a number of rows."""
-        object.__setattr__(self, "limit", optional_count(self.limit, "limit"))
+        object.__setattr__(self, "limit", require_optional_count(self.limit, "limit"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,4 +72,4 @@ class HistoryRequest(VersionEnds):
         super().__post_init__()
         if self.from_version is not None and self.to_version is not None and self.to_version < self.from_version:
             raise UsageError(f"to_version {self.to_version} is before from_version {self.from_version}")
-        object.__setattr__(self, "limit", count_number(self.limit, "limit"))
+        object.__setattr__(self, "limit", require_count(self.limit, "limit"))

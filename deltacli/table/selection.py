@@ -13,8 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from deltacli.core.errors import DoubleQuoted, Refused, Unreadable, UsageError, command
-from deltacli.core.units import summarize_names
+from deltacli.core.errors import Refused, Unreadable, UsageError
+from deltacli.core.hints import command
+from deltacli.core.spelling import DoubleQuoted
+from deltacli.core.texts import summarize_names
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.column_path import nearest_place

@@ -24,10 +24,11 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.delta.log.segment import LogListing, file_times
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
+from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
+from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_newest_readable, read_snapshot
@@ -36,7 +37,7 @@ from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_provenance
 
 
-@named
+@api_method
 def find_snapshot(
     table: TableHandle,
     *,
@@ -59,9 +60,9 @@ def find_snapshot(
     """
     if sum(argument is not None for argument in (version, timestamp, timestamp_ms)) > 1:
         raise errors.UsageError("version, timestamp and timestamp_ms exclude each other")
-    version = optional_version(version, "version")
+    version = require_optional_version(version, "version")
     if timestamp is not None:
-        timestamp_ms = moment_ms(timestamp, "timestamp")
+        timestamp_ms = require_timestamp_ms(timestamp, "timestamp")
 
     if isinstance(table.storage, StoreOfVersions):
         # The server of a share finds the version, and the store makes a log of that version alone.

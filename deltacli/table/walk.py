@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import add_article
 from deltacli.delta.listing import HiddenNames, kind_of_directories
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import binary_paths

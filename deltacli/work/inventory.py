@@ -31,8 +31,8 @@ import pyarrow.compute as pc
 from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.memory import raise_if_out_of_memory
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import summarize_names
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode_column, spellings_of_root
 from deltacli.storage import PathKind, ReadStorage, Storage

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import with_files
@@ -346,7 +346,7 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("diff trips 3..7", "diff trips 3 7"),
         ("diff trips 3..", "diff trips 3"),
         ("vacuum trips --retention 7 days", "vacuum trips --retention 7d"),
-        ("vacuum trips --retention=168 Hours --dry-run", "vacuum trips --retention=168h --dry-run"),
+        ("log expire trips --retention=168 Hours --dry-run", "log expire trips --retention=168h --dry-run"),
         ("optimize trips --target-size 128 MB", "optimize trips --target-size 128MB"),
         ("vacuum trips day=2026-01-01 --dry-run", "vacuum --help"),
         ("vacuum trips trips/day=2026-01-01 --dry-run", "vacuum trips --dry-run"),
@@ -934,7 +934,7 @@ def test_a_refused_profile_and_a_missing_source_are_answered_with_what_to_look_a
     Path("backup").mkdir()
     refused = StorageFailed("", code="share.access")
     missing = Unreadable("there is no directory bakup", code="recover.source-missing")
-    missing.written = "bakup"
+    missing.wrong_word = "bakup"
 
     assert "deltacli share profile check acme.share" == _hint(refused, ["share", "ls", "acme.share#sales"], None)
     assert "deltacli undelete t --from backup" == _hint(missing, ["undelete", "t", "--from", "bakup"], "t")

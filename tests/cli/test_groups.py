@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.command_tree import COMMANDS, first_argument, move_shared_options, path_in, path_of
+from deltacli.cli.command_table import COMMANDS
+from deltacli.cli.command_tree import first_argument, move_shared_options, path_in, path_of
 from tests.cli.support import ROOT, deltacli
 
 

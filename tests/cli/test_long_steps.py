@@ -59,7 +59,7 @@ def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_
 @pytest.fixture
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file takes an hour."""
-    costs = dict.fromkeys(long_steps.UNIT_COSTS, (3600, 3600))
+    costs = dict.fromkeys(long_steps.UNIT_COSTS, long_steps.UnitCost(near=3600, far=3600))
     monkeypatch.setattr(long_steps, "UNIT_COSTS", costs)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.core.errors import ShellSpelling, use_spelling
-from deltacli.core.units import DAY_MS, format_timestamp
+from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.rules.framework.base import CATALOGUE, LOST_BY_VACUUM
 from deltacli.rules.framework.repairs import Family, repair_command, repair_to_try, row_of
 from tests.cli.pty_session import Session

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.results import TABLE
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quote_word
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.machine import fixed_clock
@@ -82,7 +82,7 @@ def test_the_command_that_a_dry_run_suggests_is_the_same_without_it() -> None:
 
 
 def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> None:
-    run = Run(
+    run = CommandContext(
         format=TABLE,
         output=None,
         clock=fixed_clock(0),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.formats.template import known_lines, parse_template
 from deltacli.core.errors import UsageError
 from tests.cli.support import deltacli

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.core.units import add_article, count_with_verb
+from deltacli.core.texts import add_article
+from deltacli.core.units import count_with_verb
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from deltacli.cli.app import run
 from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import StorageFailed
 from deltacli.core.pools import ThreadPool
-from deltacli.core.units import DAY_MS, format_timestamp
+from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.storage import open_storage
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of, write_lake
 from tests.fleet.sessions import session_of, session_on
@@ -137,7 +137,7 @@ def test_an_interruption_while_tables_are_handed_out_begins_no_more_of_them(
     [
         ("deltacli.fleet.running.run.plan_fleet", "no step was started"),
         ("deltacli.fleet.running.run.FleetRunner._collect", "done; run the same command with --resume to continue"),
-        ("deltacli.cli.running.run.Run.write", "has ended, "),
+        ("deltacli.cli.running.run.CommandContext.write", "has ended, "),
     ],
 )
 def test_an_interrupted_run_says_what_it_has_done(

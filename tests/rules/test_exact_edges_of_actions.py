@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.units import DAY_MS, EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS
+from deltacli.core.times import DAY_MS, EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS
 from deltacli.delta.protocol.feature_use import Use, property_uses
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema
 from deltacli.delta.sql.stored import unknown_column

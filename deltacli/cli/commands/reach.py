@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Annotated
 
-from deltacli.changing.plan import Amount
-from deltacli.cli.command_tree import HERE
-from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
+import typer
+
+from deltacli.changing.file_totals import FileTotals
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.streams import CheckpointsOption
+from deltacli.cli.options.tables import TableHereArgument
+from deltacli.cli.options.values import make_duration_parser
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
-from deltacli.cli.running.run import Run, note_staged
+from deltacli.cli.running.run import CommandContext, note_staged
 from deltacli.core import units
 from deltacli.core.errors import PathExternal, is_shared, quote_table
+from deltacli.core.ranges import format_ranges, format_spans
+from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_moment
 from deltacli.operations.reach import Cleanup, Part, Reached, ReachRange, ReachRequest, TableReach, find_reach
+
+app = typer.Typer(add_completion=False)
 
 # -- how far back a table can be read ----------------------------------------------------------------------------------
 
@@ -43,21 +53,21 @@ class _Incomplete(Outcome):
 
 def _sections(found: TableReach) -> Iterator[Section]:
     yield Section("table", [found.table.uri])
-    yield Section("now", [f"{units.format_moment(found.now_ms)} UTC"])
+    yield Section("now", [f"{format_moment(found.now_ms)} UTC"])
     readable = found.readable
     count = f"{units.format_count(len(readable))} of {units.plural(found.newest_version + 1, 'version')}"
     yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
     for _, group in groupby(found.ranges, lambda one: (_day(one.reached, found.now_ms), _other_facts(one.reached))):
         ranges = list(group)
         first, last = ranges[0].first, ranges[-1].last
-        name = f"version{'' if first == last else 's'} {units.format_spans([(first, last)])}"
+        name = f"version{'' if first == last else 's'} {format_spans([(first, last)])}"
         yield Section(name, [_describe(ranges, found.now_ms)])
     if not found.is_complete:
         yield Section("incomplete", [_incomplete(found)])
     if found.next is not None:
         yield Section("next cleanup", list(_cleanup(found.next)))
     if found.retention is not None:
-        name = units.format_duration(found.retention.log_retention_ms)
+        name = format_duration(found.retention.log_retention_ms)
         yield Section(f"with {name}", list(_cleanup(found.retention)))
 
 
@@ -65,7 +75,7 @@ def _day(one: Reached, now_ms: int) -> int | None:
     """Return the day until which a version can be read; 0 for a past one, and None without a known end."""
     if one.until_ms is None:
         return None
-    return 0 if one.until_ms <= now_ms else one.until_ms // units.DAY_MS
+    return 0 if one.until_ms <= now_ms else one.until_ms // DAY_MS
 
 
 def _other_facts(one: Reached) -> str:
@@ -113,7 +123,7 @@ def _readable(times: Sequence[int], by: str, now_ms: int) -> str:
         return "readable"
     if max(times) <= now_ms:
         return f"readable until the next {by}"
-    first, last = units.format_moment(min(times)), units.format_moment(max(times))
+    first, last = format_moment(min(times)), format_moment(max(times))
     span = first if first == last else f"{first} to {last.rpartition(' ')[2]}"
     return f"readable until {span} UTC ({by})"
 
@@ -130,12 +140,12 @@ def _cleanup(found: Cleanup) -> Iterator[str]:
     yield f"log expire: {_amount(found.log, found.log_retention_ms)}"
     yield f"vacuum: {_amount(found.files, found.file_retention_ms)}"
     if found.lost:
-        yield f"then no longer readable: {units.format_ranges(found.lost)}"
+        yield f"then no longer readable: {format_ranges(found.lost)}"
     yield from found.notes
 
 
-def _amount(amount: Amount | None, retention_ms: int) -> str:
-    kept = f"(keeps {units.format_duration(retention_ms)})"
+def _amount(amount: FileTotals | None, retention_ms: int) -> str:
+    kept = f"(keeps {format_duration(retention_ms)})"
     if amount is None:
         return f"unknown {kept}"
     if not amount.files:
@@ -145,11 +155,22 @@ def _amount(amount: Amount | None, retention_ms: int) -> str:
 
 # -- `deltacli reach TABLE` --------------------------------------------------------------------------------------------
 
-EXIT_CODES = (0, 2, 3, 7, 70)
 
-
+@app.command("reach", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
 def reach(
-    run: Run, table: TableHereArgument = HERE, *, request: ReachRequest, checkpoints: CheckpointsOption = None
+    context: typer.Context,
+    table: TableHereArgument = ".",
+    *,
+    retention_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--retention",
+            metavar="DURATION",
+            parser=make_duration_parser("--retention"),
+            help="Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
+        ),
+    ] = None,
+    checkpoints: CheckpointsOption = None,
 ) -> None:
     """Show which versions can be read, by what, and until when.
 
@@ -169,6 +190,8 @@ def reach(
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
+    run: CommandContext = context.obj
+    request = ReachRequest(retention_ms=retention_ms)
     opened = run.open_table(table)
     found = find_reach(opened, request)
     run.write(reach_result(found))
@@ -192,5 +215,5 @@ def _next(found: TableReach, request: ReachRequest, name: str) -> str:
     if found.newest_version not in found.readable:
         return f"deltacli validate {name} --level storage"
     if request.retention_ms is not None:
-        return f"deltacli vacuum {name} --retention {units.duration_argument(request.retention_ms)} --dry-run"
+        return f"deltacli vacuum {name} --retention {duration_argument(request.retention_ms)} --dry-run"
     return f"deltacli vacuum {name} --dry-run" if found.next and found.next.lost else f"deltacli history {name}"

@@ -10,8 +10,8 @@ from typing import Any
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again, again_with, quote_word, without_value
 from deltacli.core.errors import UsageError, nearest_name
+from deltacli.core.times import parse_duration
 from deltacli.core.typing import Toml
-from deltacli.core.units import parse_duration
 from deltacli.storage.secrets import holds_secret, is_secret_name
 
 _KEYS = frozenset(

@@ -13,8 +13,9 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, pasted_lines, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, nearest_name
+from deltacli.core.texts import cut_middle, parse_names
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import cut_middle, format_count, format_size, parse_names, plural
+from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     import pyarrow

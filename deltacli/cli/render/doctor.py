@@ -9,8 +9,10 @@ from deltacli.cli.render.columns import Column, Row, Section, exact, file_amount
 from deltacli.cli.results import Listing, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import format_moment
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_count, format_moment, format_size, format_size_limit, plural, summarize_names
+from deltacli.core.units import format_count, format_size, format_size_limit, plural
 from deltacli.operations.doctor.advice import Advice, Severity, StoreFinding, dollars, growth, numbers, saves
 
 if TYPE_CHECKING:

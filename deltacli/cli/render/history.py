@@ -29,7 +29,7 @@ from deltacli.cli.render.columns import (
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quote_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.core import units
+from deltacli.core import ranges, times, units
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, is_shared, nearest_name
 from deltacli.core.lock_free_property import cached_property
@@ -91,8 +91,8 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
         Column("version", lambda line: line.item and line.item.version, right=True, priority=1, least=7),
         Column(
             "timestamp",
-            lambda line: units.format_timestamp(line.time.timestamp_ms) if line.time else None,
-            text=lambda line: units.format_moment(line.time.timestamp_ms) if line.time else "",
+            lambda line: times.format_timestamp(line.time.timestamp_ms) if line.time else None,
+            text=lambda line: times.format_moment(line.time.timestamp_ms) if line.time else "",
             priority=2,
             least=19,
             title="committed (UTC)",
@@ -101,7 +101,7 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
         Column(
             "age",
             lambda _: None,
-            text=lambda line: units.format_age(line.time.timestamp_ms, now_ms()) if line.time else "",
+            text=lambda line: times.format_age(line.time.timestamp_ms, now_ms()) if line.time else "",
             style=lambda _: Style.TIME,
             priority=6,
             least=13,
@@ -462,7 +462,7 @@ def _copied_at_once(items: Sequence[HistoryItem]) -> list[tuple[int, int]]:
         written = [at for item in same if type(at := (item.commit_info or {}).get("timestamp")) is int]
         if len(same) >= _COPIED and written and max(written) - min(written) >= _COPIED * 1_000:
             found += [item.version for item in same]
-    return units.find_ranges(found)
+    return ranges.find_ranges(found)
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:
@@ -508,7 +508,7 @@ def _is_absent(key: str, found: History) -> bool:
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:
     """Return versions as the subject of a sentence: `versions 2-4, 7`."""
-    text = units.format_spans(spans)
+    text = ranges.format_spans(spans)
     return f"version {text}" if text.isdigit() else f"versions {text}"
 
 
@@ -578,13 +578,13 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
     """Return one line: how many commits each day had, several days to a mark where there are many."""
     from deltacli.cli.render.terminal.tables import sparkline
 
-    first, last = min(times_ms) // units.DAY_MS, max(times_ms) // units.DAY_MS
-    span = " to ".join(units.format_moment(day * units.DAY_MS)[:10] for day in (first, last))
+    first, last = min(times_ms) // times.DAY_MS, max(times_ms) // times.DAY_MS
+    span = " to ".join(times.format_moment(day * times.DAY_MS)[:10] for day in (first, last))
     room = max(min(canvas.width - len(f"commits per 1,000 days    {span}"), _SPARKS), 10)
     days = -(-(last - first + 1) // room)
     counts = [0] * ((last - first) // days + 1)
     for time_ms in times_ms:
-        counts[(time_ms // units.DAY_MS - first) // days] += 1
+        counts[(time_ms // times.DAY_MS - first) // days] += 1
     most = f", at most {units.format_count(max(counts))}" if canvas.width >= _NARROW else ""
     return canvas.joined(
         [
@@ -626,7 +626,7 @@ def _drawn_columns(
 
 
 def _to_the_minute(line: HistoryLine) -> str:
-    return units.format_moment(line.time.timestamp_ms)[:16] if line.time else ""
+    return times.format_moment(line.time.timestamp_ms)[:16] if line.time else ""
 
 
 def _change_columns(

@@ -22,17 +22,10 @@ from deltacli.cli.render.columns import (
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import dumps, envelope
+from deltacli.core.ranges import find_ranges, format_ranges, format_spans
+from deltacli.core.times import format_duration, format_moment
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import (
-    find_ranges,
-    format_count,
-    format_duration,
-    format_moment,
-    format_ranges,
-    format_size,
-    format_spans,
-    plural,
-)
+from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
-from deltacli.changing.plan import NO_FILES
+from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli import results
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, Section, exactly, refused, usual
@@ -16,19 +16,11 @@ from deltacli.cli.terminal.shell import again_without_limit, quote_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
 from deltacli.core.errors import Unreadable, format_sql_name
+from deltacli.core.ranges import format_ranges, format_spans
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import format_age, format_duration, format_moment, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import (
-    format_age,
-    format_count,
-    format_duration,
-    format_moment,
-    format_ranges,
-    format_size,
-    format_spans,
-    format_timestamp,
-    plural,
-    summarize_names,
-)
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.operations.paimon.facts import Event, PaimonHistory, PaimonSnapshot, SchemaVersion, SnapshotVersion
 from deltacli.operations.paimon.table_files import Usage

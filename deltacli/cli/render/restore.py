@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.columns import Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
+from deltacli.core.times import format_moment
 from deltacli.core.typing import RecordBatch
-from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS
 from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan, changed_file_batches
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
 
 _NAMED = 5
 
@@ -67,7 +68,7 @@ def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Ite
     yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
-def amount_text(amount: Amount) -> str:
+def amount_text(amount: FileTotals) -> str:
     if not amount.files:
         return "nothing"
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
@@ -136,7 +137,7 @@ def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Surface) -> None:
     )
 
 
-def _drawn_row(canvas: Surface, name: str, amount: Amount, style: Style) -> list[RenderableType]:
+def _drawn_row(canvas: Surface, name: str, amount: FileTotals, style: Style) -> list[RenderableType]:
     rows = "unknown" if amount.rows is None else format_count(amount.rows)
     return [
         canvas.text(name, style if amount.files else Style.PLAIN),

@@ -13,8 +13,9 @@ from deltacli.cli.render.columns import Column, Row, Section, file_amount
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.times import format_age, format_moment, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_moment, format_size, format_timestamp, plural
+from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas

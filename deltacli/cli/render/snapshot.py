@@ -12,8 +12,9 @@ from deltacli.cli.terminal.shell import quote_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared
+from deltacli.core.times import format_age, format_moment
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_count, format_moment, format_size, format_size_limit, plural
+from deltacli.core.units import format_count, format_size, format_size_limit, plural
 from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.operations.read.snapshot import SnapshotSummary, knows_protocol
 from deltacli.storage.base import StoreOfVersions

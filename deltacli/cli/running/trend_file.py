@@ -11,7 +11,9 @@ from deltacli import __version__
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import require_target
 from deltacli.core.errors import UsageError, quote_table
-from deltacli.core.units import format_timestamp, plural, summarize_names
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.operations.validate.trend import Entry, last_like, read_trend
 from deltacli.storage.local_write import unwritable
 

@@ -189,7 +189,7 @@ def before_consent(advice: str, arguments: Sequence[str]) -> str:
     typed = {"--yes", "--force"} & {*arguments}
     if not typed or not is_command(advice) or advice == again(arguments):
         return advice
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.known_options import commands_with
 
     line, comment, remark = advice.partition("   #")
     has_plan = any(line.startswith(f"deltacli {name} ") for name in commands_with("--dry-run"))

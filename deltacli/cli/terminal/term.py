@@ -271,7 +271,7 @@ def safe_text(text: str) -> str:
 
 
 def _first_words() -> str:
-    from deltacli.cli.command_tree import COMMANDS
+    from deltacli.cli.command_table import COMMANDS
 
     return "|".join({name.split()[0] for name in COMMANDS})
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter
-from deltacli.core.units import summarize_names
+from deltacli.core.texts import summarize_names
 from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
 from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.evolution import requests

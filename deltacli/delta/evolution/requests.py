@@ -15,8 +15,8 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 from deltacli.core.alter_verbs import Details, Verb, find_missing_words
 from deltacli.core.errors import DeltacliError, Refused, UsageError, command, nearest_type, parameter
+from deltacli.core.texts import add_article, parse_names
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import add_article, parse_names
 from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import (
     NUMBER_TYPES,

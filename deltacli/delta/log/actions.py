@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import Json
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.log.disputed_readings import SEVERAL_ACTIONS, SEVERAL_OBJECTS
 
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, command
+from deltacli.core.times import EARLIEST_PLAUSIBLE_MS
 from deltacli.core.typing import ArrowArray, ArrowField, Json
-from deltacli.core.units import EARLIEST_PLAUSIBLE_MS
 from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.action_schemas import schema_of_action

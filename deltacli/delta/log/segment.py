@@ -19,8 +19,10 @@ from urllib.parse import quote
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent, command
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
+from deltacli.core.times import EPOCH, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import EPOCH, find_ranges, format_ranges, format_timestamp, name_ranges, plural
+from deltacli.core.units import plural
 
 
 class Place(NamedTuple):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import Unreadable
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import DAY_MS, LONGEST_DURATION_MS, UNITS_MS
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import DAY_MS, LONGEST_DURATION_MS, UNITS_MS
 from deltacli.delta.log.actions import FIELDS, Action, missing, shown, wrong_type
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.types import (

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import DataUnreadable, Refused, command
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowType
-from deltacli.core.units import add_article
 from deltacli.delta.encoding import value_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration

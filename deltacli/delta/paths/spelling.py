@@ -26,8 +26,8 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"

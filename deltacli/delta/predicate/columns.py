@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deltacli.core.errors import UsageError, command, format_sql_name, nearest_path, quote_identifier
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowType
-from deltacli.core.units import summarize_names
 from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import Judge, typed, unread_type, why_unread
 from deltacli.delta.sql.parser import Form, parse_expression

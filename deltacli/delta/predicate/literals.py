@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import add_article, is_utf8_encodable
 from deltacli.core.typing import ArrowArray, ArrowScalar
-from deltacli.core.units import add_article, is_utf8_encodable
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.partitions.values import Spelling, spelling_of
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, refuse, refuse_value

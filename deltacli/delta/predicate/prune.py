@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray, ArrowSchema
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration

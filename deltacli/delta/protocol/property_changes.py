@@ -14,7 +14,8 @@ from typing import NamedTuple
 from unicodedata import category
 
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter
-from deltacli.core.units import DURATIONS_MS, UNITS_MS, is_utf8_encodable
+from deltacli.core.texts import is_utf8_encodable
+from deltacli.core.times import DURATIONS_MS, UNITS_MS
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, SUSPENDED
 from deltacli.delta.log.state import (
@@ -464,7 +465,7 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
             finder.find(name.strip())
         except UsageError as fault:
             wrong = UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts)
-            raise wrong.suggest(fault.written or "", fault.near, "") from fault
+            raise wrong.suggest(fault.wrong_word or "", fault.suggestion, "") from fault
 
 
 def _lacking(before: TableConfiguration, after: TableConfiguration) -> list[tuple[str, str, str]]:

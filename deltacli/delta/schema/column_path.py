@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, command, nearest_path, quote_identifier
-from deltacli.core.units import summarize_names
+from deltacli.core.texts import summarize_names
 from deltacli.delta.schema import types
 
 CODE = "usage.column"

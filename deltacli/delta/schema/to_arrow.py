@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from deltacli.core.errors import Refused, Unreadable, command
+from deltacli.core.texts import is_utf8_encodable, summarize_names
 from deltacli.core.typing import ArrowField, ArrowType, Json
-from deltacli.core.units import is_utf8_encodable, summarize_names
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import types
 

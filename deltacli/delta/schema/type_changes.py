@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import DataUnreadable, Unreadable, command
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.core.units import add_article
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.to_arrow import require_partitions

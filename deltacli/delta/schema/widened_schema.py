@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from deltacli.core.errors import Unreadable, UsageError, command, nearest_type
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import Json
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.types import PrimitiveType, StructField

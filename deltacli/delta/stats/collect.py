@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import number_leaves

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, read_lines
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration

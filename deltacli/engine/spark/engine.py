@@ -40,8 +40,8 @@ from deltacli.core.errors import (
 from deltacli.core.machine import system_clock
 from deltacli.core.optional_packages import allow_optional_packages
 from deltacli.core.progress import SILENT, Progress
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame, SparkSession
-from deltacli.core.units import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, EmbeddedEngine, Reading, never
 from deltacli.engine.spark.cluster import (

@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import UsageError, command, is_command, parameter, quote_table
+from deltacli.core.times import format_moment
 from deltacli.core.typing import Json
-from deltacli.core.units import format_count, format_moment, format_size
+from deltacli.core.units import format_count, format_size
 from deltacli.fleet.policy_file.model import short_name, table_uri
 from deltacli.fleet.reporting.table_page import address, card, find_pages, framed, part, text, words
 from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_causes

@@ -22,16 +22,9 @@ from urllib.parse import quote
 
 from deltacli.core.errors import command
 from deltacli.core.release import VERSION
+from deltacli.core.times import format_duration, format_moment, format_timestamp
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import (
-    format_count,
-    format_duration,
-    format_moment,
-    format_size,
-    format_timestamp,
-    keep_units_together,
-    plural,
-)
+from deltacli.core.units import format_count, format_size, keep_units_together, plural
 from deltacli.delta.schema.types import simple_name
 from deltacli.fleet.policy_file.model import plain_name
 from deltacli.operations.doctor.advice import ARCHIVED_FILES, LOST_FILES, dollars, growth, numbers, saves

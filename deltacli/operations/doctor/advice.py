@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, fill_hint, get_spelling, parameter
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.times import format_duration
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_count, format_duration, format_size
+from deltacli.core.units import format_count, format_size
 from deltacli.storage import ReadStorage
 from deltacli.storage.retry import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
 
@@ -190,8 +191,12 @@ def seconds_of(requests: int, size_bytes: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorRequest:
-    """What is examined. `prices`: those of the store (None: the built-in ones, where there are any). Without `listing`
-    the files of the table are not listed, so nothing is known of unreferenced ones.
+    """What to examine of a table.
+
+    Attributes:
+        prices: Prices of the store, as `parse_prices` reads them from a file. None: the built-in ones, if there
+            are any.
+        listing: False to not list the files of the table. Nothing is known of unreferenced files then.
     """
 
     prices: PriceTable | None = None

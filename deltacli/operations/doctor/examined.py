@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from deltacli.core.errors import CommitCorrupt, FileMissing, LogIncomplete
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import DAY_MS, format_timestamp, short_repr
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (

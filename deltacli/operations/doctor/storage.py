@@ -25,8 +25,9 @@ from deltacli.core.errors import (
 )
 from deltacli.core.machine import Clock
 from deltacli.core.progress import SILENT, Progress, report_items
+from deltacli.core.times import CLOCK_SKEW_MS
 from deltacli.core.typing import Json
-from deltacli.core.units import CLOCK_SKEW_MS, plural
+from deltacli.core.units import plural
 from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.advice import Severity, StoreFinding, fails
 from deltacli.storage import Failed, PathKind, ReadStorage

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.commit import require_possible
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import (
     TABLE_PLACEHOLDER,
     CommitCorrupt,
@@ -27,8 +27,10 @@ from deltacli.core.errors import (
     UsageError,
     command,
 )
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import DAY_MS, format_duration
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.core.units import DAY_MS, format_duration, format_size, plural, summarize_names
+from deltacli.core.units import format_size, plural
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES

@@ -24,8 +24,8 @@ from deltacli.changing.recorded_fields import (
 )
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.progress import SILENT, Progress, Step, weighed_step
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import format_timestamp
 from deltacli.delta.log import segment
 from deltacli.delta.log.state import read_checksum
 from deltacli.engine.base import Engine

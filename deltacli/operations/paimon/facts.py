@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from deltacli.core.errors import FileMissing, Unreadable, UsageError, VersionAbsent, command, nearest_name
+from deltacli.core.ranges import find_gaps, format_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import find_gaps, format_ranges, format_timestamp, short_repr
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import access
 from deltacli.engine.base import Engine

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import FileMissing, NotATable, PermissionRefused, Unreadable
 from deltacli.core.progress import SILENT, Progress, report_items
+from deltacli.core.ranges import find_gaps
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import find_gaps, plural, summarize_names
+from deltacli.core.units import plural
 from deltacli.engine.base import Engine
 from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, BadJson, Schema, read_object, read_schema

@@ -48,7 +48,7 @@ from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
 from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import named_items
+from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.data_files import OddPartitionValues, build_data_files, build_live_data_files, stream_rows
 from deltacli.table.find_log import list_log
@@ -293,7 +293,7 @@ class Changes(ArrowRows):
         return (f"{text}; a row that a rewrite copied is a delete and an insert",)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return named_items(limit_rows(self._batches(), self._limit), self._table.name)
+        return iterate_naming_table(limit_rows(self._batches(), self._limit), self._table.name)
 
     def __repr__(self) -> str:
         span = f"from_version={self.from_version}, to_version={self.to_version}"
@@ -359,9 +359,8 @@ class Changes(ArrowRows):
 
 def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_version_range` raises."""
-    begin, end = request.ends
-    assert begin is not None
-    span = find_version_range(table, begin, end)
+    assert request.first is not None
+    span = find_version_range(table, request.first, request.last)
     is_empty = span.first > span.last
     knows_versions = isinstance(table.storage, StoreOfVersions)
     if isinstance(table.storage, StoreOfVersions) and not is_empty:

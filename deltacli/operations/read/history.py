@@ -15,8 +15,9 @@ from typing import Any, TypeAlias, cast
 
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, ProtocolUnsupported
 from deltacli.core.progress import SILENT, Progress, weighed_step
+from deltacli.core.ranges import find_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import find_ranges, short_repr
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
 from deltacli.engine.base import Engine

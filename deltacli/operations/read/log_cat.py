@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.progress import SILENT, Progress, report_items
-from deltacli.core.units import format_ranges, parse_names
+from deltacli.core.ranges import format_ranges
+from deltacli.core.texts import parse_names
 from deltacli.delta.log import segment
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.storage import ReadStorage

@@ -22,8 +22,9 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.recorded_fields import is_field, read_path, read_time_ms
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
 from deltacli.core.progress import Progress, weighed_step
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import format_size, format_timestamp
+from deltacli.core.units import format_size
 from deltacli.delta.paths.spelling import key_text
 from deltacli.engine.base import Engine
 from deltacli.operations.recover.verify import Fault, Problem

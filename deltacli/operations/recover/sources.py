@@ -451,7 +451,7 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
     if storage.kind_of("") is not PathKind.DIRECTORY:
         facts = {"looked for": storage.uri}
         missing = Unreadable(f"there is no directory {name}", code="recover.source-missing", facts=facts)
-        missing.written = name
+        missing.wrong_word = name
         raise missing
     return CopySource(name, storage)
 
@@ -550,16 +550,16 @@ def put_found(
 
     Raises StorageFailed, also where another file is in the place of one.
     """
-    from deltacli.changing.change import in_flight
-    from deltacli.changing.proofs import AsLogged, ProvenFile
+    from deltacli.changing.derived_files import annotate_interruption
+    from deltacli.changing.proofs import MatchesLog, ProvenFile
 
     told, counting = journal or Journal(), Lock()
     pieces = list(_pieces(found, sources, damaged))
 
     def put(piece: _Piece) -> _Piece:
         replace = piece.damaged is not None and tag_of(storage, piece.path) == piece.damaged
-        file = ProvenFile(piece.path, piece.size_bytes, AsLogged(piece.size_bytes))
-        with in_flight(piece.path):
+        file = ProvenFile(piece.path, piece.size_bytes, MatchesLog(piece.size_bytes))
+        with annotate_interruption(piece.path):
             put_file(piece.source, file, storage, replace=replace)
         with counting:
             told.note(piece.path, piece.size_bytes)

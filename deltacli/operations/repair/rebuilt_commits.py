@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.commit import ENGINE_INFO
+from deltacli.changing.commit_sender import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, JsonObject
-from deltacli.core.units import add_article
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.commit_content import Slot, encode_line, encoded_files
@@ -216,7 +216,7 @@ class RebuildCommit:
         return f"write commit {self.version} from {self.source}"
 
     def run(self, run: Run) -> None:
-        path, storage = log_location(commit_name(self.version)), run.gate.store
+        path, storage = log_location(commit_name(self.version)), run.execution.store
         try:
             found = storage.read(path)
         except FileMissing:

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import parameter
+from deltacli.core.ranges import format_ranges
+from deltacli.core.times import DAY_MS, format_moment
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.expiry import commit_expires_at_ms

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowTable, Json, JsonObject
-from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.streams import OtherOffset, SourceKind
 from deltacli.engine.base import Engine
 from deltacli.operations.streams.checkpoints import (
@@ -201,7 +202,13 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamsRequest:
-    """Which queries are looked at: those with these checkpoint directories, or the one to start over."""
+    """Which streaming queries to examine: those with these checkpoints, or the one to start over.
+
+    Attributes:
+        checkpoints: Checkpoint directories of queries, and patterns of them, relative to the current directory.
+        restart_point: Instead of `checkpoints`: the checkpoint directory of one query. Where it can start over
+            is part of the result.
+    """
 
     checkpoints: Sequence[str] = option(
         "Checkpoint directories of the queries, also patterns such as 'chk/*'. Repeatable.",

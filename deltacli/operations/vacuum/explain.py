@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command, parameter
+from deltacli.core.texts import add_article
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import add_article, format_duration, format_size, format_timestamp
+from deltacli.core.units import format_size
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import LOG_DIRECTORY

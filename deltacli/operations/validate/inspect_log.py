@@ -478,7 +478,7 @@ class LogInspector:
         elif not isinstance(fault, FileMissing | CatalogFault):
             # What a catalog ratified and its store does not give is found where log and catalog are compared.
             place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
-            is_named = f"{name} cannot be read" in fault.message
+            is_named = f"{name} cannot be read" in fault.message  # layout: the name is not repeated
             message = fault.message if is_named else f"{name} cannot be read: {fault.message}"
             self._collector.take([FILE_UNREADABLE.at(place, message)])
 

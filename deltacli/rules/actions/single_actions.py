@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
-from deltacli.core.units import DAY_MS, EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS, format_count, format_timestamp
+from deltacli.core.times import DAY_MS, EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS, format_timestamp
+from deltacli.core.units import format_count
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.state import TRANSACTION_RETENTION, parse_interval
 from deltacli.rules.actions.commit_contents import name_of

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from deltacli.core.units import DAY_MS, add_article, format_age, format_ranges, format_size, name_ranges, plural
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.texts import add_article
+from deltacli.core.times import DAY_MS, format_age
+from deltacli.core.units import format_size, plural
 from deltacli.delta.checkpoint.layout import (
     ADDS,
     READERS_THAT_FAIL,

@@ -13,16 +13,10 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import LazyText, Refused, command
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import add_article
+from deltacli.core.times import CLOCK_SKEW_MS, format_moment, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import (
-    CLOCK_SKEW_MS,
-    add_article,
-    count_with_verb,
-    format_moment,
-    format_size,
-    format_timestamp,
-    plural,
-)
+from deltacli.core.units import count_with_verb, format_size, plural
 from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE
 from deltacli.delta.listing import find_table_roots
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from deltacli.core.errors import LazyText, command
-from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp, plural
+from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import MAX_TIME_MS, Place
 from deltacli.delta.log.state import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
 from deltacli.delta.paths.spelling import locate_all

@@ -6,15 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from deltacli.core.units import (
-    CLOCK_SKEW_MS,
-    DAY_MS,
-    find_ranges,
-    format_ranges,
-    format_timestamp,
-    name_ranges,
-    plural,
-)
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
+from deltacli.core.times import CLOCK_SKEW_MS, DAY_MS, format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log import segment, state
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.framework.base import Area, Finding, Level, Severity, from_a_copy

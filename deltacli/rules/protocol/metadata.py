@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from deltacli.core.errors import LazyText, command
-from deltacli.core.units import format_timestamp, plural
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.operations import states_table_replaced
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.schema.to_arrow import stray_partitions

@@ -21,8 +21,8 @@ from urllib.parse import quote
 
 from deltacli.core.errors import StorageFailed, UsageError, parameter, suggest_parameters
 from deltacli.core.machine import Clock, system_clock
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import BinaryFile
-from deltacli.core.units import format_timestamp
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress
 from deltacli.sharing.client.faults import (
     AccessRefused,

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import Unreadable
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.units import add_article
+from deltacli.core.texts import add_article
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.actions import Action

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.core.errors import UsageError, command, install_command, nearest_name, quote_word
+from deltacli.sharing.protocol.names import LONGEST_NAME
 
 MOST_BYTES = 16 * 1024 * 1024
 _DEEPEST = 32
@@ -188,7 +189,6 @@ CODE = "share.config"
 USUAL = "shares.yaml"
 """The file that commands read without `--config`."""
 
-_LONGEST = 255
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -397,8 +397,8 @@ def fault_in_name(name: str, *, may_have_dots: bool = False) -> str | None:
     """
     if not name:
         return "it is empty"
-    if len(name) > _LONGEST:
-        return f"it has {len(name):,} characters, and at most {_LONGEST} are allowed"
+    if len(name) > LONGEST_NAME:
+        return f"it has {len(name):,} characters, and at most {LONGEST_NAME} are allowed"
     if name in (".", ".."):
         return "URLs cannot contain it"
     for character in name:

@@ -19,8 +19,8 @@ from typing import NamedTuple, NoReturn
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED_SUGGESTION, Refused, UsageError, command, nearest_name, parameter, quote_word
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.secrets import create_token, digest_token, locked, write_private
 from deltacli.sharing.model import Catalog, Grant, Share

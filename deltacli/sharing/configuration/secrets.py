@@ -28,8 +28,8 @@ from urllib.parse import urlsplit
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed, UsageError, command, quote_word
 from deltacli.core.hosts import is_loopback
+from deltacli.core.times import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.sharing.model import Problem
 from deltacli.storage.base import writing_faults
 from deltacli.storage.local_write import LockedDraft, sweep

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from deltacli.core.hosts import is_loopback
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import summarize_names
 from deltacli.rules.framework.base import Level, Rule
 from deltacli.rules.log.commit_lines import faults_of
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from deltacli.core.errors import UsageError
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import Json
-from deltacli.core.units import is_utf8_encodable
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.predicate import literals
 from deltacli.delta.predicate.columns import Column, PredicateColumns

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
 
 from deltacli.core.errors import DeltacliError
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import Json
-from deltacli.core.units import summarize_names
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -37,7 +37,7 @@ from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.storage.base import disk_fault, writing_faults
 from deltacli.storage.local_write import replace_file
-from deltacli.table.api_arguments import name_table
+from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot

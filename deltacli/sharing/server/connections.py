@@ -32,9 +32,10 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from deltacli.core.open_files import raise_open_file_limit
-from deltacli.core.units import format_size, format_timestamp
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size
 from deltacli.sharing.configuration.recipients import TokenState
-from deltacli.sharing.configuration.shares_yaml import Limits, Settings
+from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError, malformed
 
 # -- what operators measure --------------------------------------------------------------------------------------------

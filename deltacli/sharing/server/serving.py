@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.core import errors, tempfiles
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.sharing.configuration.shares_yaml import Limits, Settings, Tls
+from deltacli.sharing.configuration.settings import Limits, Settings, Tls
 from deltacli.sharing.server.exchange import NAME, log_to_stderr
 
 if TYPE_CHECKING:

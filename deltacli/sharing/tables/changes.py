@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.delta.log import state
 from deltacli.delta.log.action_schemas import schema_of_action
 from deltacli.delta.log.actions import Action

@@ -318,15 +318,15 @@ class OpenParquet(NamedTuple):
         """
         if not self.is_near:
             return min(most, ROWS_A_BATCH)
-        leaves = self.file.leaves_of(columns)
+        leaves = self.file.find_leaves(columns)
         require_sound(self.file.metadata, group, leaves)
         return rows_a_batch(self.source, self.file.metadata, group, leaves, self.path, most)
 
     def measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
         found, expected = 0, self.file.metadata.row_group(group).num_rows
-        leaves = self.file.leaves_of(columns)
-        int96_paths = self.file.int96_of(leaves)
+        leaves = self.file.find_leaves(columns)
+        int96_paths = self.file.find_int96_paths(leaves)
         # Spark 2 and, in its mode LEGACY, later ones write parsed statistics in the calendar of their data files.
         hybrid = hybrid_column(self.file.metadata.schema, leaves, self.file.metadata.metadata)
         for batch in self.file.read_leaves(rows, group, leaves):

@@ -10,7 +10,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.core.machine import fixed_clock, system_clock
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.operations.change.drop_feature import find_first_version_left
 from deltacli.operations.streams.checkpoints import Verdict
 from deltacli.storage import LocalStorage, open_storage
@@ -195,8 +195,8 @@ def test_the_plan_warns_where_no_query_is_named(waiting: Path) -> None:
     unprotected = table.plan_drop_features(FEATURE, truncate_history=True)
     protected = table.plan_drop_features(FEATURE, **_protecting(CAUGHT_UP, waiting))
 
-    assert ["--protect-streams" in caution for caution in unprotected.basis.cautions] == [True]
-    assert not protected.basis.cautions
+    assert ["--protect-streams" in caution for caution in unprotected.basis.warnings] == [True]
+    assert not protected.basis.warnings
 
 
 def test_queries_are_named_with_the_deletion_of_versions_only(waiting: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.operations.log.expire import LogExpiry
@@ -408,7 +408,7 @@ def test_an_expiry_refuses_where_a_query_needs_more_since_the_plan(tmp_path: Pat
 
     _another(checkpoint)
     with pytest.raises(Refused) as refused:
-        carry_out(LogExpiry(plan.request), table, plan=plan)
+        execute_change(LogExpiry(plan.request), table, plan=plan)
 
     assert "streams.moved" == refused.value.code
     assert (root / commit_path(0)).exists()

@@ -34,8 +34,9 @@ from deltacli.cli.results import (
 )
 from deltacli.cli.terminal.term import CONTROL, Style, Terminal, cells, encoded, visible
 from deltacli.core.documents import envelope
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowType, Json, JsonObject
-from deltacli.core.units import SIZE_UNITS, format_count, format_size, format_timestamp, plural
+from deltacli.core.units import SIZE_UNITS, format_count, format_size, plural
 from deltacli.delta.encoding import value_text
 
 if TYPE_CHECKING:

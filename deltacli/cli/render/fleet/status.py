@@ -18,11 +18,13 @@ from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import DeltacliError, is_command, quote_table
+from deltacli.core.times import format_age
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_age, format_size, plural
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import Place
 from deltacli.fleet.planning.due import ORDER
-from deltacli.fleet.policy_file.model import ALERT_KEYS, STEP_KEYS, short_name
+from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS
+from deltacli.fleet.policy_file.model import short_name
 from deltacli.fleet.status import (
     Alert,
     Cause,

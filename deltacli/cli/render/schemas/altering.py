@@ -11,8 +11,9 @@ from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.shell import as_typed, quote_table
 from deltacli.cli.terminal.term import LEAST_ROOM, Style, cells
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import plural, summarize_names
+from deltacli.core.units import plural
 from deltacli.delta.log.state import read_protocol
 from deltacli.operations.change.widen_type import WideningOutcome
 from deltacli.table.known_clients import find_affected_clients

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal import term
-from deltacli.core.units import cut_middle
+from deltacli.core.texts import cut_middle
 
 Labelled = tuple[str, "RenderableType"]
 """A value and the label before it."""

@@ -23,7 +23,8 @@ from deltacli.cli.render.validate.findings import (
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
-from deltacli.core.units import format_count, plural, summarize_names
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import format_count, plural
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity
 

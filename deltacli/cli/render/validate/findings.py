@@ -9,8 +9,9 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.results import write_with_total
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
+from deltacli.core.texts import cut_middle, summarize_names
 from deltacli.core.typing import Json
-from deltacli.core.units import cut_middle, format_count, plural, summarize_names
+from deltacli.core.units import format_count, plural
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.rules.framework import repairs
 from deltacli.rules.framework.base import Finding, Fix, Rule, Severity

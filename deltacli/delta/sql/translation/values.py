@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.core.units import is_utf8_encodable
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema import types
