@@ -12,7 +12,8 @@ import typer
 from deltacli import __version__
 from deltacli.cli import command_tree
 from deltacli.cli.command_classes import ReaderGoneError
-from deltacli.cli.command_group import load_command, make_root
+from deltacli.cli.command_group import make_root
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,

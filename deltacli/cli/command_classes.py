@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from deltacli.cli import results
 from deltacli.cli.help_page import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
+from deltacli.cli.missing_values import refuse_missing_value
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.parameter_types import takes_value
 from deltacli.cli.running.run import CommandContext
@@ -28,7 +29,6 @@ from deltacli.cli.shared_options import (
     declare_settings,
     read_parameters,
 )
-from deltacli.cli.usage import refuse_missing_value
 from deltacli.cli.usage_errors import UnexpectedWords
 from deltacli.cli.vendored_click import Command, Context, Parameter
 from deltacli.core.errors import UsageError

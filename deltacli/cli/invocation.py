@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 
 class Exit(Exception):
@@ -36,9 +36,6 @@ class Invocation:
     """The location of each table that was opened by its name in a catalog -> that name, `uc://…`."""
     is_bare: bool = False
     """Whether the program was called without a command and without asking for help."""
-    make_root: Callable[[], Any] | None = None
-    """Makes the tree of commands, from which hints learn which commands have an option. `command_group.py` sets it: the
-    modules that give hints are below it, and cannot import it."""
     began: float | None = None
     """When the user began to wait, by the monotonic clock."""
 

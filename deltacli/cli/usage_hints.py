@@ -419,13 +419,13 @@ def _beside_version(arguments: Sequence[str]) -> Meant | None:
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
     """Return the command line whose option is before its command with the option behind it."""
-    from deltacli.cli.known_options import commands_with
+    from deltacli.cli.command_loading import has_option
 
     if arguments[0].partition("=")[0] != name:
         return None
     for place in (1, 2):
         path = path_of(arguments[place:])
-        if is_command(path) and " ".join(path) in commands_with(name):
+        if has_option(path, name):
             said = f"{name} is an option of {' '.join(path)}: it must follow the command"
             return Meant(None, shell.again([*arguments[place:], *arguments[:place]]), instead=said)
     return None
@@ -460,7 +460,7 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
     """Return the help of the command that has an option, of the same group first; never of one that asks."""
-    from deltacli.cli.known_options import commands_with
+    from deltacli.cli.option_index import commands_with
 
     group = arguments[:1]
     having = {*commands_with(option)} - {*commands_with("--yes")}

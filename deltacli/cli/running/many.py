@@ -339,14 +339,14 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
 
 def _meant_by(name: str) -> Meant | None:
     """Return the option whose value a name probably is."""
-    from deltacli.cli.known_options import commands_with
+    from deltacli.cli.command_loading import has_option
     from deltacli.cli.usage_hints import Meant, for_extra
 
     arguments = invocation.arguments
-    command = " ".join(path_of(arguments))
+    path = path_of(arguments)
     given = {word.partition("=")[0] for word in arguments}
     exists = os.path.exists(name)
-    numbers = [option for option in ("--retention", "--version") if command in commands_with(option)]
+    numbers = [option for option in ("--retention", "--version") if has_option(path, option)]
     if not exists and (meant := for_extra(name, numbers, arguments)) is not None:
         return meant
     rest, value = [word for word in arguments if word != name], name
@@ -358,7 +358,7 @@ def _meant_by(name: str) -> Meant | None:
         option = "--quarantine" if os.path.isdir(name) and "=" not in name else ""
     else:
         option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
-    if not option or option in given or command not in commands_with(option):
+    if not option or option in given or not has_option(path, option):
         return None
     return Meant(f"{option} {value}", again_with(rest, option, value))
 

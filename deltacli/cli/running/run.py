@@ -392,7 +392,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     """Return the error for a command that does not change the shared table and yet does not work on it; None for
     others. `words`: how the command was typed.
     """
-    from deltacli.cli.known_options import commands_with
+    from deltacli.cli.command_loading import has_option
 
     hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quote_table(uri)}"
     if name in ("copy", "clone") and uri in words[1:2]:
@@ -402,7 +402,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
         name, hint = f"{name} --from", f"deltacli {name} --help"
     elif name == "checkpoint" and "--verify" in words:
         name = "checkpoint --verify"
-    elif writes or (name in commands_with("--dry-run") and name != "log backup"):
+    elif writes or (has_option(tuple(name.split()), "--dry-run") and name != "log backup"):
         return None
     return UsageError(f"{name} does not work on shared tables", code="share.read-only", hint=hint)
 

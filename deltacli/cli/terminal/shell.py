@@ -189,10 +189,12 @@ def before_consent(advice: str, arguments: Sequence[str]) -> str:
     typed = {"--yes", "--force"} & {*arguments}
     if not typed or not is_command(advice) or advice == again(arguments):
         return advice
-    from deltacli.cli.known_options import commands_with
+    from deltacli.cli.command_loading import has_option
+    from deltacli.cli.command_table import COMMANDS
 
     line, comment, remark = advice.partition("   #")
-    has_plan = any(line.startswith(f"deltacli {name} ") for name in commands_with("--dry-run"))
+    name = next((name for name in COMMANDS if line.startswith(f"deltacli {name} ")), "")
+    has_plan = has_option(tuple(name.split()), "--dry-run")
     shown = " --dry-run" if has_plan and not re.search(r" --dry-run(?= |\Z)", line) else ""
     for option in typed:
         line = re.sub(rf" {option}(?= |\Z)", shown if option == "--yes" else "", line)

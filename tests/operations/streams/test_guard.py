@@ -360,7 +360,7 @@ def test_a_query_that_restarts_after_the_plan_is_safe(
 
 def test_a_query_that_restarts_between_two_batches_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltacli.operations.vacuum.execute.FILES_A_BATCH", 1)
-    monkeypatch.setattr("deltacli.operations.streams.guard.FRESH_SECONDS", -1)
+    monkeypatch.setattr("deltacli.operations.streams.guard.MAX_LISTING_AGE_SECONDS", -1)
     root, checkpoint = _written(tmp_path, History(WITH_GARBAGE))
     options: dict[str, Any] = {"protect_streams": [f"{tmp_path}/queries/*"], "ignore_streams_older_ms": DAY_MS}
     assert {name_of(1), name_of(16)} == goes(_table(root), **options)
