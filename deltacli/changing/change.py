@@ -80,9 +80,9 @@ def plan_change(change: Change[PlanT, OutcomeT], table: TableHandle) -> PlanT:
     copies_configuration = bool(change.kind & (ChangeKind.CHANGE_METADATA | ChangeKind.REUSE_FILES))
     if copies_configuration and snapshot.version in snapshot.listing.checksums:
         # Most tables have no checksum for the newest version, so the module is imported here only.
-        from deltacli.table.checksum_guard import require_configuration_as_in_checksum
+        from deltacli.table.checksum_guard import require_matching_configuration
 
-        require_configuration_as_in_checksum(snapshot)
+        require_matching_configuration(snapshot)
     if change.kind & COMMITS_VERSION:
         refusal = find_lost_versions_refusal(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
         if refusal is not None:

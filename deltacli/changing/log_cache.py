@@ -34,7 +34,7 @@ _IMMUTABLE_KINDS = (
 
 def cache_log_files(table: TableHandle) -> TableHandle:
     """Return the same table on a store that caches its commits and checkpoints."""
-    return table.over(cast("ReadStorage", _LogCache(table.storage)))
+    return table.replace_storage(cast("ReadStorage", _LogCache(table.storage)))
 
 
 class _OpenedFile(NamedTuple):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from deltacli.core import errors
 from deltacli.delta.protocol import features
-from deltacli.table.find_log import Log
+from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import managed_store
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -61,7 +61,7 @@ def _read_newest_readable(snapshot: Snapshot) -> Snapshot:
     if newest_version <= snapshot.version:
         return snapshot
     try:
-        return rebuild(snapshot.table, Log(snapshot.listing), newest_version)
+        return rebuild_version(snapshot.table, ListedLog(snapshot.listing), newest_version)
     except errors.ProtocolUnsupported:
         raise
     except errors.Unreadable:

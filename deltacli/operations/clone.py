@@ -54,11 +54,12 @@ from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.ambiguous_files import find_reading_refusal
-from deltacli.table.find_log import is_empty, list_log
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.known_clients import clients_after
-from deltacli.table.live_files import encode_undecoded, find_undecoded
+from deltacli.table.known_clients import find_affected_clients
+from deltacli.table.missing_files import encode_undecoded_paths, find_undecoded_paths
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import is_empty_directory
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class ClonePlan:
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:
-        return clients_after([ABSOLUTE_PATHS])
+        return find_affected_clients([ABSOLUTE_PATHS])
 
     def build_refusal(self) -> errors.Refused | None:
         return errors.Refused.by(self.refusals) if self.refusals else None
@@ -406,7 +407,9 @@ def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | No
         elif (modes := [one.properties.get(MODE, "none").lower() for one in (table, now)])[0] != modes[1]:
             said = f"there is a table at {target.uri} whose column mapping is {modes[1]}, not {modes[0]}"
             yield errors.Refusal("clone.target-exists", said)
-    elif target.kind_of("") is PathKind.FILE or not is_empty(target):  # an interrupted run may leave an empty log
+    elif target.kind_of("") is PathKind.FILE or not is_empty_directory(
+        target
+    ):  # an interrupted run may leave an empty log
         if target.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
             yield errors.Refusal("clone.target-not-empty", f"{target.uri} is not empty")
         else:
@@ -498,7 +501,7 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
 
 def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     def batches() -> Iterator[tuple[str, RecordBatch]]:
-        undecoded = find_undecoded(source)
+        undecoded = find_undecoded_paths(source)
         from_root = partial(_add_from_root, uri=source.table.uri, undecoded=undecoded)
         yield from (("add", rows) for rows in source.file_actions.map_actions("add", from_root))
 
@@ -515,7 +518,7 @@ def _add_from_root(adds: RecordBatch, *, uri: str, undecoded: ArrowArray) -> Rec
             reading of an absolute path.
     """
     columns = {name: adds.column(name) for name in adds.schema.names}
-    columns["path"] = make_absolute(encode_undecoded(adds.column("path"), undecoded), uri)
+    columns["path"] = make_absolute(encode_undecoded_paths(adds.column("path"), undecoded), uri)
     columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
     columns["dataChange"] = pa.repeat(True, adds.num_rows)
     for name in ("baseRowId", "defaultRowCommitVersion"):

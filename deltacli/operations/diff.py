@@ -44,10 +44,11 @@ from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.api_arguments import VersionEnds
 from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.file_keys import Spelling, hash_narrow_adds
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import Spelling, narrow_keys
-from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild
+from deltacli.table.rebuild import read_newest_readable, rebuild_version
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs import RowsPiece, plan_row_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
 
@@ -177,7 +178,7 @@ class FileDiff:
 
     def _path_keys(self, side: _Side, chosen: ArrowArray) -> ArrowArray:
         """Return keys of the paths alone of chosen files, in their order."""
-        parts = [narrow_keys(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
+        parts = [hash_narrow_adds(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
         return pa.concat_arrays([pa.array([], side.files.keys.type), *parts])
 
     def _chosen(self, side: _Side, chosen: ArrowArray) -> Iterator[RecordBatch]:
@@ -187,7 +188,7 @@ class FileDiff:
         for adds in side.batches():
             mask = chosen.slice(begin, adds.num_rows)
             if pc.any(mask).as_py():
-                if not narrow_keys(adds, self.spelling).equals(side.files.keys.slice(begin, adds.num_rows)):
+                if not hash_narrow_adds(adds, self.spelling).equals(side.files.keys.slice(begin, adds.num_rows)):
                     raise AssertionError("the files of a version came in another order")
                 yield pc.filter(adds, mask)
             begin += adds.num_rows
@@ -236,7 +237,7 @@ def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Sna
         return None
     later = {one: "" for one in listing.checkpoints if one.preference > start.preference}
     try:
-        rebuilt = rebuild(newer.table, Log(listing), newer.version, unusable=later)
+        rebuilt = rebuild_version(newer.table, ListedLog(listing), newer.version, unusable=later)
     except Unreadable:
         return None
     if rebuilt.segment.checkpoint != start:
@@ -269,7 +270,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
 
 def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
-    return (batch.adds for batch in side.file_actions.tail_batches() if batch.adds is not None)
+    return (batch.adds for batch in side.file_actions.read_narrow_commit_batches() if batch.adds is not None)
 
 
 def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> KeyedLiveFiles:
@@ -280,7 +281,7 @@ def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> Key
             has_vector = pc.not_equal(adds.column("dv_id"), "")
             no_row_ids = pa.repeat(pa.scalar(False), adds.num_rows)
             columns = adds.column("size"), _rows(adds), adds.column("num_records")
-            parts.append((narrow_keys(adds, spelling), *columns, has_vector, no_row_ids))
+            parts.append((hash_narrow_adds(adds, spelling), *columns, has_vector, no_row_ids))
     return joined_files(parts, are_keys_narrow=True)
 
 
@@ -393,7 +394,7 @@ class RowDiff:
             pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
-            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))
+            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.read_spec}))
         return found
 
 

@@ -45,8 +45,8 @@ from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot
-from deltacli.table.scan import ScanRequest
+from deltacli.table.scan_requests import ScanRequest
+from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.outputs import plan_row_pieces
 from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
@@ -115,7 +115,7 @@ class BatchPlan:
 
     def partitions(self, schema: SparkSchema) -> list[bytes]:
         require_schema(self.columns, schema)
-        return partitions_of(self.table, self.scan.wanted, self.scan.data_files(), newest_commit(self.snapshot))
+        return partitions_of(self.table, self.scan.read_spec, self.scan.data_files(), newest_commit(self.snapshot))
 
 
 class ChangesPlan:
@@ -142,7 +142,7 @@ class ChangesPlan:
     def partitions(self, schema: SparkSchema) -> list[bytes]:
         require_schema(self.columns, schema)
         newest = newest_commit(self.changes.snapshot)
-        return partitions_of(self.table, self.changes.wanted, self.changes.changed_files(), newest)
+        return partitions_of(self.table, self.changes.read_spec, self.changes.changed_files(), newest)
 
 
 def newest_commit(snapshot: Snapshot) -> LogFile | None:

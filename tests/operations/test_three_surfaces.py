@@ -32,7 +32,7 @@ from deltacli.operations.restore.restore import RestoreRequest
 from deltacli.operations.streams.streams import StreamsRequest
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.validate.findings import ValidateRequest
-from deltacli.table.scan import ChangesRequest, HistoryRequest, ScanRequest
+from deltacli.table.scan_requests import ChangesRequest, HistoryRequest, ScanRequest
 from deltacli.table.version import Snapshot
 
 

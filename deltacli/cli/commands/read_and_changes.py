@@ -43,7 +43,8 @@ from deltacli.core.units import format_count
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import PrimitiveType, type_json
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
+from deltacli.table.scan import Scan
+from deltacli.table.scan_requests import ChangesRequest, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
@@ -91,7 +92,7 @@ def read(
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
-    from deltacli.table.rebuild import find_snapshot
+    from deltacli.table.time_travel import find_snapshot
 
     run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
@@ -106,7 +107,7 @@ def read(
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
     if where is not None and not explain and isinstance(opened.storage, StoreOfVersions):
-        opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
+        opened = opened.replace_storage(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
     if count:
         note_catalog(run, found)

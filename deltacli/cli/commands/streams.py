@@ -32,7 +32,7 @@ from deltacli.operations.streams.streams import (
     refuse_paimon,
 )
 from deltacli.storage import Storage
-from deltacli.table.discover import find_tables, note_backups
+from deltacli.table.discover import find_tables, note_log_backups
 from deltacli.table.handle import TableHandle
 
 app = typer.Typer(add_completion=False)
@@ -135,7 +135,7 @@ def _found(run: CommandContext, names: list[str] | tuple[()]) -> Iterator[TableH
     targets = find_tables(names, open_, progress=run.progress)
     if not targets.tables and targets.failures:
         raise targets.failures[0][1]
-    note_backups(run.note, targets.backups)
+    note_log_backups(run.note, targets.backups)
     for name, fault in targets.failures:
         run.note(f"note: {name}: {fault.message}")
     for target in targets.tables:

@@ -153,7 +153,7 @@ class Checker:
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
         """Check each table, of the current directory without names, and write the result. Raises the fault of all."""
-        from deltacli.table.discover import find_tables, note_backups
+        from deltacli.table.discover import find_tables, note_log_backups
 
         if self._wanted.write_baseline is not None:
             require_baseline_target(self._wanted.write_baseline)
@@ -162,7 +162,7 @@ class Checker:
             _require_tables(found)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
-        note_backups(self._run.note, found.backups)
+        note_log_backups(self._run.note, found.backups)
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])
@@ -363,11 +363,11 @@ class Checker:
 
 def _require_tables(found: Targets) -> None:
     """Raise NotATable where the only table is a directory that may have lost its log, which nobody has named."""
-    from deltacli.table.find_log import missing_log
+    from deltacli.table.missing_log import missing_log_error
 
     for name, storage, is_paimon in found.tables:
         if name == outside(HERE) and not is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
-            raise missing_log(storage)
+            raise missing_log_error(storage)
 
 
 def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:

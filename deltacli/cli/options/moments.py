@@ -187,6 +187,6 @@ def chosen_version(table: TableHandle, version: int | None, timestamp: str | Non
     at_ms = parse_moment_of(version, timestamp)
     if at_ms is None:
         return version
-    from deltacli.table.rebuild import version_at
+    from deltacli.table.time_travel import find_version_at
 
-    return version_at(table, at_ms)
+    return find_version_at(table, at_ms)

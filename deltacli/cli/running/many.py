@@ -36,7 +36,7 @@ from deltacli.core.texts import summarize_names
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
+from deltacli.table.discover import find_tables, identify_directory, is_pattern, note_log_backups
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
@@ -379,7 +379,7 @@ def _parts(run: CommandContext, names: Sequence[str]) -> list[Part]:
         storage = run.open_other(name)
         try:
             if not is_pattern(storage, name):
-                _add(run, found, identity(storage), Part(name, storage.uri))
+                _add(run, found, identify_directory(storage), Part(name, storage.uri))
                 continue
             targets = find_tables([name], run.open_other, progress=run.progress)
         except UsageError:
@@ -387,12 +387,12 @@ def _parts(run: CommandContext, names: Sequence[str]) -> list[Part]:
         except DeltacliError as fault:
             found[name] = Part(name, storage.uri, fault)
             continue
-        note_backups(run.note, targets.backups)
+        note_log_backups(run.note, targets.backups)
         for path, failure in targets.failures:
             found[path] = Part(path, storage.uri, failure)
         for target in targets.tables:
             part = Part(target.name, target.storage.uri, is_found=True)
-            _add(run, found, identity(target.storage), part)
+            _add(run, found, identify_directory(target.storage), part)
     return list(found.values())
 
 

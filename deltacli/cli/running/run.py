@@ -263,11 +263,11 @@ class CommandContext:
 
     def open_either(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table of either format. Raises what `open` raises."""
-        from deltacli.table.find_log import require_delta
+        from deltacli.table.table_directories import require_one_format
 
         storage = self.open_other(table, writes=writes)
         if self.table_format is None:
-            require_delta(storage)
+            require_one_format(storage)
         return storage
 
     def open_table(self, table: str, *, writes: bool = False) -> Table:
@@ -673,7 +673,7 @@ def note_padded_columns(run: CommandContext, rows: ArrowRows) -> None:
     """
     from deltacli.delta.schema.types import declared_type, is_padded
 
-    padded = [column for column in rows.wanted.columns if is_padded(column)]
+    padded = [column for column in rows.read_spec.columns if is_padded(column)]
     if padded:
         names = ", ".join(f"{column.name} ({declared_type(column) or 'char'})" for column in padded)
         run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.sharing.client.transport import Transport
-    from deltacli.table.scan import Scan, ScanRequest
+    from deltacli.table.scan import Scan
+    from deltacli.table.scan_requests import ScanRequest
 
 
 def require_address(table: str) -> ShareAddress:

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 def find_tables(run: CommandContext, directory: str) -> Discovery:
     """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""
     from deltacli.fleet.planning.discovery import discover
-    from deltacli.table.discover import note_backups
+    from deltacli.table.discover import note_log_backups
 
     group = Group("tables", Policy("standard", {}), (), (Entry(whole(directory), 0),), (), (), 0)
     found = discover([group], run.open_other, run.engine, progress=run.progress)
-    note_backups(run.note, found.backups)
+    note_log_backups(run.note, found.backups)
     if not found.tables:
         if found.failures:
             raise found.failures[0].fault

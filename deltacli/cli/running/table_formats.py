@@ -79,9 +79,9 @@ class DeltaHandle(_Handle):
         run = self.run
         read = partial(read_history, self.storage, run.engine, limit=limit, counts=counts, progress=run.progress)
         if first is not None or last is not None:
-            from deltacli.table.rebuild import commits_between
+            from deltacli.table.time_travel import find_commit_range
 
-            read = partial(read, between=partial(commits_between, self.table, first=first, last=last))
+            read = partial(read, between=partial(find_commit_range, self.table, first=first, last=last))
         result = shown_commits(read, columns, run.clock, counts=counts)
         if any("inCommitTimestamp" in (item.commit_info or ()) for item in result.found.items[:1]):
             from deltacli.cli.running.run import note_staged
@@ -117,11 +117,11 @@ class DeltaHandle(_Handle):
         following = "deltacli snapshot {table} --schema"
         if from_checksum:
             from deltacli.table.handle import TableHandle
-            from deltacli.table.stated_version import Unstated, read_stated_version
+            from deltacli.table.stated_version import ReplayNeeded, read_stated_version
 
             handle = self.run.handle_of(self.storage, TableHandle)
             stated = read_stated_version(handle, version=version, timestamp_ms=at_ms)
-            if not isinstance(stated, Unstated):
+            if not isinstance(stated, ReplayNeeded):
                 note_findings(self.run, stated, at_ms)
                 return SnapshotResult(stated, self.name, only_counts=counts, source="checksum"), following
             self.run.note(f"note: the log was replayed: {stated.reason}")
@@ -358,11 +358,11 @@ def ask(
     if may_be_delta and run.table_format is None and OF_PAIMON in given.values():
         from deltacli.operations.paimon.table_files import is_paimon
         from deltacli.storage import PathKind
-        from deltacli.table.find_log import missing_log
+        from deltacli.table.missing_log import missing_log_error
 
         kind = storage.kind_of("")
         if kind is PathKind.MISSING:
-            raise missing_log(storage)
+            raise missing_log_error(storage)
         may_be_delta = not (kind is PathKind.DIRECTORY and is_paimon(storage))
     if may_be_delta:
         _refuse(given, OF_PAIMON)

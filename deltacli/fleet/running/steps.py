@@ -34,8 +34,8 @@ from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.find_log import require_delta
 from deltacli.table.handle import TableHandle
+from deltacli.table.table_directories import require_one_format
 from deltacli.work.task import TableStores, TaskContext, light
 
 if TYPE_CHECKING:
@@ -497,7 +497,7 @@ def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | Non
     def table() -> TableHandle:
         storage = context.stores.open_other(piece.name)
         _require_same(storage, piece)
-        require_delta(storage)
+        require_one_format(storage)
         return TableHandle(
             storage,
             engine=EmbeddedEngine(),

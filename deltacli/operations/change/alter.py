@@ -41,19 +41,25 @@ from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.operations.change.widen_type import addressed, refusal_error
 from deltacli.rules.framework.views import FilesView
-from deltacli.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
+from deltacli.table.constraints import (
+    CHECKED_ADD_FIELDS,
+    ConstraintCheck,
+    ConstraintViolations,
+    RowConstraint,
+    find_constraints,
+)
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import partition_values_of
+from deltacli.table.version_traits import read_partition_values
 
 # -- the rows of a new constraint --------------------------------------------------------------------------------------
 
-_FIELDS = (*FIELDS, "partitionValues")
+_FIELDS = (*CHECKED_ADD_FIELDS, "partitionValues")
 
 
-def new_demands_of(evolution: Evolution) -> list[Demand]:
+def new_demands_of(evolution: Evolution) -> list[RowConstraint]:
     """Return what the changes demand of rows that were written before."""
     columns, constraints = set(), set()
     for effect in evolution.due:
@@ -64,10 +70,10 @@ def new_demands_of(evolution: Evolution) -> list[Demand]:
                 constraints.add(name.strip().lower())
     if not columns and not constraints:
         return []
-    return [one for one in demands_of(evolution.after.config) if _is_of(one, columns, constraints)]
+    return [one for one in find_constraints(evolution.after.config) if _is_of(one, columns, constraints)]
 
 
-def _is_of(demand: Demand, columns: set[str], constraints: set[str]) -> bool:
+def _is_of(demand: RowConstraint, columns: set[str], constraints: set[str]) -> bool:
     if isinstance(demand.owner, str):
         return demand.owner in columns
     return demand.owner.kind is StoredKind.CONSTRAINT and demand.owner.name in constraints
@@ -83,7 +89,7 @@ class RowsInQuestion:
     """Checks the live files of a table, each once: after the commit of another writer only its files are new."""
 
     def __init__(self) -> None:
-        self._asked: tuple[list[Demand], object] = ([], None)
+        self._asked: tuple[list[RowConstraint], object] = ([], None)
         self._checked: set[int] = set()
 
     def checked(self, snapshot: Snapshot, evolution: Evolution) -> Evolution:
@@ -97,7 +103,7 @@ class RowsInQuestion:
         if asked != self._asked:
             self._asked, self._checked = asked, set()
         table = snapshot.table
-        check = DemandCheck(table, evolution.after.config, demands)
+        check = ConstraintCheck(table, evolution.after.config, demands)
         with table.progress.step("checking rows", unit="files") as step:
             for adds in snapshot.file_actions.map_actions("add", lambda adds: adds, fields=_FIELDS):
                 fresh = self._fresh(adds)
@@ -145,7 +151,7 @@ class _WithoutStatistics:
             yield Refusal("alter.clustering-statistics", message, way_out)
 
 
-def _refusals(check: DemandCheck) -> Iterator[Refusal]:
+def _refusals(check: ConstraintCheck) -> Iterator[Refusal]:
     for demand, found in check.found.items():
         if found.files:
             yield _violated(demand, found)
@@ -155,7 +161,7 @@ def _refusals(check: DemandCheck) -> Iterator[Refusal]:
             yield Refusal("alter.rows-unknown", message, "let an engine make the change, which checks the rows")
 
 
-def _violated(demand: Demand, found: FoundRows) -> Refusal:
+def _violated(demand: RowConstraint, found: ConstraintViolations) -> Refusal:
     noun = "null" if isinstance(demand.owner, str) else "row"
     rows = f"{noun}s" if found.rows is None else plural(found.rows, noun)
     verb = "violates" if found.rows == 1 else "violate"
@@ -241,7 +247,7 @@ class AlterationOutcome(SingleCommitChange, WithTable):
         if any(isinstance(effect.change, requests.SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
         cautions = [caution.code for caution in self.evolution.cautions]
-        return clients_after(added, cautions, used=True, before=traits_of(before))
+        return find_affected_clients(added, cautions, used=True, before=traits_of(before))
 
     def as_json(self, *, dry_run: bool | None = None) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""
@@ -317,7 +323,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
         snapshot.table.machine.new_uuid,
         request.enable,
         request.upgrade_protocol,
-        partial(partition_values_of, snapshot),
+        partial(read_partition_values, snapshot),
     )
     evolution = evolve(before, request.in_order, settings)
     if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):

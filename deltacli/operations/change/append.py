@@ -32,7 +32,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.optimize.request import target_of
-from deltacli.table.demands import DemandCheck, demands_of
+from deltacli.table.constraints import ConstraintCheck, find_constraints
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
@@ -350,10 +350,10 @@ def require_demands(
     that cannot be judged. Statistics come first; rows are read only where these leave it open. `zone` is the time zone
     of the session; None: UTC.
     """
-    demands = list(demands_of(spec.config))
+    demands = list(find_constraints(spec.config))
     if not demands or not files:
         return
-    check = DemandCheck(table, spec.config, demands, zone)
+    check = ConstraintCheck(table, spec.config, demands, zone)
     check.take(adds_of(spec.config, files))
     for demand, found in check.found.items():
         if found.files or found.unjudged:

@@ -57,8 +57,10 @@ from deltacli.operations.change.parquet_directory import Conflict, Listed, list_
 from deltacli.operations.change.partition_directories import OverriddenColumns
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.base import StoreOfPrefix, require_writable
-from deltacli.table.find_log import list_log, refuse_paimon, table_around
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.missing_log import find_enclosing_table
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
 
 if TYPE_CHECKING:
@@ -385,7 +387,7 @@ def _is_table() -> Refused:
 
 
 def _require_no_table(storage: ReadStorage) -> None:
-    refuse_paimon(storage)
+    require_no_paimon_table(storage)
     try:
         if list_log(storage).newest_version >= 0:
             raise _is_table()
@@ -413,7 +415,7 @@ def _table_around(storage: ReadStorage) -> str | None:
     if not isinstance(storage, LocalStorage):
         return None
     real = os.path.realpath(storage.root)
-    return table_around(storage) or (None if real == storage.root else table_around(LocalStorage(real)))
+    return find_enclosing_table(storage) or (None if real == storage.root else find_enclosing_table(LocalStorage(real)))
 
 
 # -- the plan ----------------------------------------------------------------------------------------------------------

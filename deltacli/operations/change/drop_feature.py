@@ -57,10 +57,10 @@ from deltacli.operations.streams.protection import ProtectionRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.known_clients import clients_regained
+from deltacli.table.known_clients import find_regaining_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import traits_of_version
+from deltacli.table.version_traits import find_version_traits
 from deltacli.work.file_facts import file_of_vector
 from deltacli.work.rewrite.pieces import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
@@ -277,7 +277,7 @@ def plan_drop(
             raise Refused.by(refusals)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history, trace=trace))
     left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
-    clients = clients_regained(snapshot.config, left, traits_of_version(snapshot))
+    clients = find_regaining_clients(snapshot.config, left, find_version_traits(snapshot))
     basis = build_basis(snapshot)
     if trace is not None and not streams.protect_streams:
         basis.warnings.append(

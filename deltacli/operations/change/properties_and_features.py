@@ -26,7 +26,7 @@ from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, 
 from deltacli.delta.protocol.known_properties import MEANINGS, property_kind
 from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
@@ -146,7 +146,7 @@ class PropertiesOutcome(GuardedCommit):
 def _access(plan: FeaturesPlan) -> dict[str, Json]:
     """Return who loses access by added features, for documents."""
     had = read_protocol(plan.protocol_before, "protocol").supported_features
-    clients = clients_after([one.name for one in plan.added], before=had)
+    clients = find_affected_clients([one.name for one in plan.added], before=had)
     return {"readers": plan.readers, "writers": plan.writers, "clients": [client.as_json() for client in clients]}
 
 

@@ -30,9 +30,9 @@ from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.plan import new_directory, own_fields, rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import file_keys, removes_of
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
 from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec
@@ -110,7 +110,7 @@ _NARROW = ("path", "size", "deletionVector")
 
 
 def _with_keys(adds: RecordBatch) -> tuple[RecordBatch, list[bytes]]:
-    return adds, file_keys(adds).to_pylist()
+    return adds, hash_file_actions(adds).to_pylist()
 
 
 @dataclass
@@ -187,7 +187,7 @@ class _Removal:
             return
         rules = rules_of(OptimizeRequest(), snapshot.properties)
         target = max(rules.target_bytes, *(size for _, size in fresh))
-        read_names_for_tasks(snapshot)
+        read_column_names_for_tasks(snapshot)
         # The configuration of the version knows its log, which tells a dropped column from one under its logical name.
         spec = RewriteSpec.make(
             after.config, target_bytes=target, written_by=snapshot.config, clustering=after.clustering
@@ -229,7 +229,7 @@ class _Removal:
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:
             for adds, keys in snapshot.file_actions.map_actions("add", _with_keys):
-                yield "remove", removes_of(adds, now_ms, is_change=False)
+                yield "remove", build_removes(adds, now_ms, is_change=False)
                 new = _adds(snapshot.config, config, adds, [copies[key] for key in keys])
                 if new is not None:
                     yield "add", new

@@ -57,9 +57,10 @@ from deltacli.delta.stats.schema import (
     indexed_columns,
 )
 from deltacli.table.ambiguous_files import find_ambiguous_files
+from deltacli.table.file_keys import hash_file_actions
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import PartitionCondition, file_keys
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.older_metadata import read_column_names_for_tasks
+from deltacli.table.partition_condition import PartitionCondition
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.file_statistics import (
@@ -206,7 +207,7 @@ class StatsPlan(WithTable):
 
 def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
     """Return the columns that get statistics. Raises UsageError for one that gets none by the table's properties."""
-    read_names_for_tasks(snapshot)
+    read_column_names_for_tasks(snapshot)
     config = snapshot.config
     found = tuple(indexed_columns(config, clustering_paths(config, snapshot.domains)))
     if names and config.schema is not None:
@@ -559,10 +560,10 @@ class _Run:
 
 def _as_now(snapshot: Snapshot, ready: Ready) -> Ready:
     """Return the files that a version still has with the statistics that were looked at, as it has them."""
-    keys, olds = file_keys(ready.adds), ready.adds.column("stats")
+    keys, olds = hash_file_actions(ready.adds), ready.adds.column("stats")
 
     def same(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
-        places = pc.index_in(file_keys(adds), value_set=keys)
+        places = pc.index_in(hash_file_actions(adds), value_set=keys)
         is_same = pc.equal(pc.fill_null(pc.take(olds, places), ""), pc.fill_null(adds.column("stats"), ""))
         mask = pc.and_(pc.is_valid(places), is_same)
         return pc.filter(adds, mask), pc.filter(places, mask)

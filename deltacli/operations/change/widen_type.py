@@ -29,10 +29,10 @@ from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.delta.schema.widening import Caution, PartitionValues, PlannedChange, WideningPlan, plan_widening
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import partition_values_of
+from deltacli.table.version_traits import read_partition_values
 from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Widening:
         """
         require_free(self.request.commit_metadata)
         snapshot = now or read_snapshot(table)
-        values_of = cache(partial(partition_values_of, snapshot))
+        values_of = cache(partial(read_partition_values, snapshot))
         plan = _plan(snapshot, self.request, values_of)
         refused: tuple[Refusal, ...] = ()
         if self.request.check_files and not plan.is_noop and not plan.all_refusals:
@@ -270,7 +270,7 @@ def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
     """Return the effects of the change on known clients: of the features that it adds, and of its warnings."""
     added = () if plan.protocol_after is None else plan.added_features
     before = read_protocol(plan.protocol_before, "protocol").supported_features
-    return clients_after(added, [caution.code for caution in plan.warnings], used=True, before=before)
+    return find_affected_clients(added, [caution.code for caution in plan.warnings], used=True, before=before)
 
 
 def _impact(

@@ -59,10 +59,10 @@ from deltacli.table.ambiguous_files import (
 )
 from deltacli.table.api_arguments import require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
-from deltacli.table.checksum_guard import require_as_in_checksum
-from deltacli.table.find_log import Log, list_log, read_hint_file
+from deltacli.table.checksum_guard import require_matching_checksum
+from deltacli.table.find_log import ListedLog, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot, rebuild, without_checkpoint
+from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
 from deltacli.table.repeated_files import settle_repeated_files
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
@@ -218,7 +218,9 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         listing = list_log(table.storage, progress=table.progress)
     older = tuple(checkpoint for checkpoint in listing.checkpoints if checkpoint.version != snapshot.version)
     try:
-        return rebuild(table, Log(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
+        return rebuild_version(
+            table, ListedLog(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version
+        )
     except Unreadable:
         return snapshot
 
@@ -243,7 +245,7 @@ def _require_same_live_files(snapshot: Snapshot, from_older_log: Snapshot) -> No
             differing = find_files_live_otherwise(files, snapshot, from_older_log)
         except CheckpointUnreadable as fault:
             # No reader can begin with a damaged one, but there may be another checkpoint of the version.
-            snapshot = without_checkpoint(snapshot, fault.code)
+            snapshot = rebuild_without_checkpoint(snapshot, fault.code)
             checkpoint = snapshot.segment.checkpoint
             continue
         if differing:
@@ -568,7 +570,7 @@ def write_checkpoint(
             if plan.snapshot.segment.checkpoint is None:
                 raise
             try:
-                snapshot = without_checkpoint(plan.snapshot, fault.code)
+                snapshot = rebuild_without_checkpoint(plan.snapshot, fault.code)
                 was_parsed = plan.columns.stats is not None
                 plan = plan_for_version(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
             except Unreadable:
@@ -662,7 +664,7 @@ def _part_count(plan: CheckpointPlan) -> int:
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
-    by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms, as_checkpoint=True))
+    by_piece = list(snapshot.file_actions.count_pieces(now_ms=plan.now_ms, as_checkpoint=True))
     files, tombstones = FileCounts(), TombstoneCounts()
     for _, counted in by_piece:
         files, tombstones = files + counted[0], tombstones + counted[1]
@@ -670,7 +672,7 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
         _part_count(plan)
     sidecars = _sidecar_count(plan, by_piece) if plan.layout is Layout.V2 else 0
     actions = _actions(plan, (files, tombstones), sidecars=sidecars)
-    require_as_in_checksum(snapshot, files.count, files.size_bytes)
+    require_matching_checksum(snapshot, files.count, files.size_bytes)
     return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
 
 

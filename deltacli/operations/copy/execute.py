@@ -130,7 +130,7 @@ class Copy:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> CopyPlan:  # noqa: ARG002  (by the log)
         """Plan it; it is executed in this process. Raises what `plan_copy` raises."""
-        return plan_copy(table.here(), self.target, self.request)
+        return plan_copy(table.use_embedded_engine(), self.target, self.request)
 
     def outcome(self, plan: CopyPlan) -> CopyResult:
         return CopyResult(plan, lag=plan.lag)
@@ -150,7 +150,7 @@ class Copy:
 
 def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyResult:
     """Compare a copy with its source by the level of the request. Raises what `plan_copy` raises, and its refusals."""
-    table = table.here()
+    table = table.use_embedded_engine()
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.build_refusal()) is not None:
         raise refusal
@@ -159,7 +159,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     plan.release()
     if found:
         return CopyResult(plan, lag=plan.lag, differences=found)
-    require_state(table.over(target), plan.last, plan.digest)
+    require_state(table.replace_storage(target), plan.last, plan.digest)
     return CopyResult(plan, lag=plan.lag, verified=str(plan.request.level), digest=plan.digest)
 
 
@@ -214,7 +214,7 @@ class _Run:
         require_place(self._data)
         require_log(plan, self._target)
         result = self._execution.outcome
-        copied = require_state(self._table.over(self._target), plan.last, plan.digest)
+        copied = require_state(self._table.replace_storage(self._target), plan.last, plan.digest)
         result.digest, result.verified = plan.digest, str(plan.request.level)
         if note.own_id is not None:
             self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
@@ -435,7 +435,7 @@ class _Run:
         from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 
         split = cast("Storage", _ReadsFromSource(self._source, self._target))
-        write_checkpoint(plan_start(self._table.over(split), self._plan.first))
+        write_checkpoint(plan_start(self._table.replace_storage(split), self._plan.first))
         self._execution.outcome.copied += FileTotals(1)
 
     def _commit_own_id(self, own_id: str, copied: Snapshot) -> int:
@@ -456,7 +456,7 @@ class _Run:
             parameters = {"source": self._table.uri, "sourceVersion": plan.last}
             return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
 
-        done = commit(self._table.over(self._target), make, read=newest)
+        done = commit(self._table.replace_storage(self._target), make, read=newest)
         return done.version if isinstance(done, Committed) else done.read_version
 
 

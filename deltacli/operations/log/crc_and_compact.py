@@ -53,10 +53,10 @@ from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown
 from deltacli.storage.base import stat_created
 from deltacli.table.ambiguous_files import require_same_reading
-from deltacli.table.checksum_guard import MAX_BYTES
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.checksum_guard import MAX_CHECKSUM_BYTES
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_commit, read_provenance
 
@@ -76,7 +76,7 @@ def _other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
         return None
     unusable = {found: _ANOTHER for found in listing.checkpoints if found != oldest}
     try:
-        found = rebuild(table, Log(listing), snapshot.version, unusable=unusable)
+        found = rebuild_version(table, ListedLog(listing), snapshot.version, unusable=unusable)
     except errors.Unreadable:
         return None
     return found if found.segment.checkpoint == oldest else None
@@ -214,7 +214,7 @@ class Checksum:
         snapshot = now or read_snapshot(table, version=self.version)
         plan = ChecksumReport(build_basis(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
         try:
-            return _compared(plan, table.storage.read_range(plan.path, 0, MAX_BYTES))
+            return _compared(plan, table.storage.read_range(plan.path, 0, MAX_CHECKSUM_BYTES))
         except errors.FileMissing:
             pass
         require_derivable(snapshot)
@@ -240,10 +240,10 @@ class Checksum:
         execution.outcome = replace(plan, status=ChecksumStatus.WRITTEN)
         match create_derived_file(execution, plan.path, data):
             case Existed():
-                execution.outcome = _compared(plan, execution.store.read_range(plan.path, 0, MAX_BYTES))
+                execution.outcome = _compared(plan, execution.store.read_range(plan.path, 0, MAX_CHECKSUM_BYTES))
             case Unknown(cause) as made:
                 stat_created(execution.store, plan.path, made)
-                if execution.store.read_range(plan.path, 0, MAX_BYTES) != data:
+                if execution.store.read_range(plan.path, 0, MAX_CHECKSUM_BYTES) != data:
                     raise errors.StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
 
 

@@ -61,12 +61,13 @@ from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import checksum_of
 from deltacli.table.api_arguments import require_optional_count, require_version
-from deltacli.table.checksum_guard import contradiction
-from deltacli.table.file_history import RULE as MISSING_ADD
+from deltacli.table.checksum_guard import find_contradiction
+from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
-from deltacli.table.find_log import Log, read_hint_file
+from deltacli.table.find_log import ListedLog, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import read_snapshot, rebuild, version_at
+from deltacli.table.rebuild import read_snapshot, rebuild_version
+from deltacli.table.time_travel import find_version_at
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint
 from deltacli.work.files.deleting import (
@@ -338,7 +339,7 @@ def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequen
                 hint=command("history"),
             )
     try:
-        limit = version_at(table, cutoff_ms)
+        limit = find_version_at(table, cutoff_ms)
     except VersionAbsent:
         return -1, notes
     if keep and min(keep) < limit:
@@ -635,7 +636,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
     listing = whole.listing
     if listing.newest_version == plan.newest_version:
         return
-    now = rebuild(plan.basis.table, Log(listing), listing.newest_version)
+    now = rebuild_version(plan.basis.table, ListedLog(listing), listing.newest_version)
     own = log_retention_ms(now.properties)
     if own > max(plan.retention_ms, plan.own_retention_ms, plan.request.allow_retention_below_ms or 0):
         yield Refusal(
@@ -696,11 +697,13 @@ def _prove(plan: ExpiryPlan, whole: WholeLog) -> None:
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)
-    before = summarize_with_digests(rebuild(table, Log(whole.listing), plan.newest_version), plan.now_ms)
+    before = summarize_with_digests(rebuild_version(table, ListedLog(whole.listing), plan.newest_version), plan.now_ms)
     _require_as_in_checksum(before.snapshot, before.files)
     others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
     try:
-        after = summarize_with_digests(rebuild(table, Log(kept), plan.newest_version, unusable=others), plan.now_ms)
+        after = summarize_with_digests(
+            rebuild_version(table, ListedLog(kept), plan.newest_version, unusable=others), plan.now_ms
+        )
     except Unreadable as fault:
         raise _Unproven(fault.message) from fault
     if facts_of(before) != facts_of(after):
@@ -713,7 +716,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
         what = found.reason or ", ".join(name for name, _, _ in found.details)
         raise _Unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
     others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
-    state = rebuild(table, Log(listing), instance.version, unusable=others)
+    state = rebuild_version(table, ListedLog(listing), instance.version, unusable=others)
     if instance.version in listing.checksums:
         _require_as_in_checksum(state, state.counts()[0])
     if found.verdict is CheckpointVerdict.ALONE:
@@ -722,7 +725,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
 
 def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
     """Raise Refused where the checksum file of a version counts other files than its state."""
-    found = contradiction(state, files.count, files.size_bytes)
+    found = find_contradiction(state, files.count, files.size_bytes)
     if found is not None:
         raise _Unproven(f"{found.message} [{found.rule}]")
 

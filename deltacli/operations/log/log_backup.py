@@ -28,8 +28,9 @@ from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_place, require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import require_whole
 
@@ -344,7 +345,7 @@ def _require_no_paimon_table(destination: ReadStorage) -> None:
     With a log beside its schemas it would be a table of both formats, which commands refuse.
     """
     try:
-        refuse_paimon(destination)
+        require_no_paimon_table(destination)
     except errors.PaimonTable:
         raise errors.Refused(
             f"{without_secrets(destination.uri)} is a Paimon table; a backup needs a directory of its own",

@@ -71,9 +71,10 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     storage, engine, progress = table.storage, table.engine, table.progress
     log = list_whole_log(storage, progress=progress)
     if log is None:
-        refuse_paimon(storage)
+        require_no_paimon_table(storage)
     listed = _require_complete(source)
     require_writable(storage)
     require_real_directories(storage, listed.files)
@@ -268,7 +269,7 @@ def _find_owners(table: TableHandle, source: Storage, writes: Sequence[RestoreIt
     if not any(item.file.stored.path.version >= 0 for item in writes):
         return FileOwners()
     try:
-        snapshot = read_snapshot(table.over(source).here())
+        snapshot = read_snapshot(table.replace_storage(source).use_embedded_engine())
         directories = find_external_directories_of_version(snapshot, table.storage)
     except Unreadable:
         # The backup alone is not a readable log. It completes one that has these files, and its note, already.

@@ -53,7 +53,7 @@ from deltacli.operations.optimize.plan import (
     weight_of,
 )
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.table.live_files import KEY_BYTES, file_keys, removes_of
+from deltacli.table.file_keys import KEY_BYTES, build_removes, hash_file_actions
 from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, RewritePiece, RewriteSpec, Rewritten
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Watch:
         if not _fits(self._plan, snapshot):
             self._is_gone = pa.repeat(pa.scalar(True), len(keys))
             return True
-        parts = list(snapshot.file_actions.map_actions("add", file_keys, fields=("path", "deletionVector")))
+        parts = list(snapshot.file_actions.map_actions("add", hash_file_actions, fields=("path", "deletionVector")))
         live = pa.concat_arrays([pa.array([], pa.binary(KEY_BYTES)), *parts])
         self._is_gone = pc.invert(pc.is_in(keys, value_set=live))
         return True
@@ -475,7 +475,7 @@ class _Made:
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:
             for one in ready:
-                yield "remove", removes_of(one.adds, now_ms, is_change=False)
+                yield "remove", build_removes(one.adds, now_ms, is_change=False)
                 if one.result.files:
                     yield "add", added_files(self._plan, one.opened, one.result.files, one.size_bytes)
 

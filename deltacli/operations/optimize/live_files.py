@@ -33,7 +33,8 @@ from deltacli.delta.paths.spelling import key_bytes, name_files
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.ambiguous_files import find_ambiguous_files
-from deltacli.table.live_files import Mask, file_keys, narrow_keys
+from deltacli.table.file_keys import hash_file_actions, hash_narrow_adds
+from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -402,7 +403,7 @@ class LiveReader:
         vectors, provider = adds.column("deletionVector"), adds.column("clusteringProvider")
         deleted = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
         deleted = pc.if_else(pc.is_valid(vectors), deleted, pa.scalar(0, pa.int64()))
-        keys = file_keys(adds)
+        keys = hash_file_actions(adds)
         return LivePart(
             pc.fill_null(adds.column("size"), 0),
             _packed_sizes(adds),
@@ -415,7 +416,7 @@ class LiveReader:
             self.partitions(adds),
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
             _path_keys(adds, keys) if self._has_vectors else None,
-            self._snapshot.of_other_vectors(adds) if self._has_vectors else None,
+            self._snapshot.find_files_with_other_vectors(adds) if self._has_vectors else None,
             self._find_ambiguous(adds.column("path")),
         )
 
@@ -477,7 +478,9 @@ def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:
     has_vector = pc.is_valid(adds.column("deletionVector"))
     if not pc.any(has_vector).as_py():
         return found
-    return pc.replace_with_mask(found, has_vector, narrow_keys(pc.filter(adds, has_vector), None, with_vectors=False))
+    return pc.replace_with_mask(
+        found, has_vector, hash_narrow_adds(pc.filter(adds, has_vector), None, with_vectors=False)
+    )
 
 
 def _lookup(maps: ArrowArray, key: str) -> ArrowArray:

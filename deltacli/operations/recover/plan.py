@@ -22,7 +22,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
 from deltacli.table.api_arguments import require_optional_version, require_version
-from deltacli.table.live_files import whole
+from deltacli.table.needed_files import combine_chunks
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
@@ -219,10 +219,10 @@ class UndeletePlan:
 
     def items_as(self, state: str, paths: Sequence[str] | None = None) -> ArrowTable:
         """Return the items, those that were found, or of these the ones with some paths, in another state."""
-        is_planned = pc.equal(whole(self.items["state"]), PLANNED)
+        is_planned = pc.equal(combine_chunks(self.items["state"]), PLANNED)
         if paths is not None:
-            is_planned = pc.and_(is_planned, pc.is_in(whole(self.items["path"]), value_set=_texts(paths)))
-        states = pc.if_else(is_planned, pa.scalar(state), whole(self.items["state"]))
+            is_planned = pc.and_(is_planned, pc.is_in(combine_chunks(self.items["path"]), value_set=_texts(paths)))
+        states = pc.if_else(is_planned, pa.scalar(state), combine_chunks(self.items["state"]))
         return self.items.set_column(self.items.schema.get_field_index("state"), "state", pa.chunked_array([states]))
 
 

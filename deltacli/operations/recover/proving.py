@@ -39,11 +39,11 @@ from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
-from deltacli.table.file_history import named_files
-from deltacli.table.find_log import Log
+from deltacli.table.file_references import read_file_references
+from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import whole
-from deltacli.table.rebuild import rebuild
+from deltacli.table.needed_files import combine_chunks
+from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
 
@@ -353,7 +353,11 @@ class _Evidence:
         """Return the live files and tombstones of a version; where it cannot be rebuilt, all files that are named."""
         view, listing = self._view(files), versioned(file for _, file in files.values())
         try:
-            return {path for keys in self._rows_of(rebuild(view, Log(listing), version)) for path in _texts(keys)}
+            return {
+                path
+                for keys in self._rows_of(rebuild_version(view, ListedLog(listing), version))
+                for path in _texts(keys)
+            }
         except DeltacliError:
             return _texts(self._named(files, -1, None))
 
@@ -375,7 +379,7 @@ class _Evidence:
         """Return the files that a commit adds, with their bytes; None where it cannot be read."""
         faults = list[CommitCorrupt]()
         try:
-            named = named_files(self._table.over(storage), versioned([file]), faults, [])
+            named = read_file_references(self._table.replace_storage(storage), versioned([file]), faults, [])
             rows = [one for one in named if one.kind != "remove"]
         except CommitCorrupt:
             return None
@@ -384,10 +388,10 @@ class _Evidence:
         found: dict[str, int | None] = {}
         for one in rows:
             sizes = one.size.to_pylist()
-            for path, size in zip(self._keys.of_log(whole(one.path)).keys.to_pylist(), sizes, strict=True):
+            for path, size in zip(self._keys.of_log(combine_chunks(one.path)).keys.to_pylist(), sizes, strict=True):
                 if path is not None:
                     found[key_text(path)] = size
-            found |= dict.fromkeys(_texts(self._keys.of_vectors(whole(one.vector)).keys))
+            found |= dict.fromkeys(_texts(self._keys.of_vectors(combine_chunks(one.vector)).keys))
         return found
 
     def _named(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
@@ -400,12 +404,14 @@ class _Evidence:
 
         commits = {version: file for version, file in listing.commits.items() if is_within(version)}
         parts: list[ArrowArray] = [pa.array([], pa.binary())]
-        for rows in named_files(view, LogListing(commits, ()), [], []):
+        for rows in read_file_references(view, LogListing(commits, ()), [], []):
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
             with suppress(DeltacliError):  # one that cannot be read names nothing
-                parts += self._rows_of(rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version))
-        return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
+                parts += self._rows_of(
+                    rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
+                )
+        return pc.unique(pc.drop_null(pa.concat_arrays([combine_chunks(part) for part in parts])))
 
     def _view(self, files: Mapping[str, tuple[ReadStorage, StoredFile]]) -> TableHandle:
         mapped = {
@@ -413,11 +419,11 @@ class _Evidence:
             for name, (storage, file) in files.items()
         }
         storage = self._table.storage
-        return self._table.over(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
+        return self._table.replace_storage(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
-        of_log = self._keys.of_log(whole(paths))
-        yield from (of_log.keys, of_log.written, self._keys.of_vectors(whole(vectors)).keys)
+        of_log = self._keys.of_log(combine_chunks(paths))
+        yield from (of_log.keys, of_log.written, self._keys.of_vectors(combine_chunks(vectors)).keys)
 
     def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:
         """Yield the live files and tombstones of a version. Raises CheckpointUnreadable."""

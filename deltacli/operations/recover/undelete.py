@@ -57,10 +57,11 @@ from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
 from deltacli.storage.base import stat_created
 from deltacli.storage.versions import NO_VERSIONS
-from deltacli.table.find_log import missing_log, refuse_paimon
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
+from deltacli.table.missing_log import missing_log_error
+from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 
 if TYPE_CHECKING:
     from deltacli.changing.proofs import Proof, ProvenFile
@@ -87,7 +88,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     table, looked_at = table.held(), table.machine.monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
-        refuse_paimon(table.storage)
+        require_no_paimon_table(table.storage)
     table_id = find_table_id(table.storage, table.engine) if present else None
     opened = log_files.open_sources(table, request.sources, present or {}, table_id)
     offered, overwritten = log_files.log_sources(table, opened)
@@ -106,7 +107,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
             raise
         if without and not is_new:
             raise without[0] from None
-        fault = missing_log(table.storage)
+        fault = missing_log_error(table.storage)
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
@@ -183,7 +184,7 @@ def _plan_files(
     plan = replace(plan, refusals=(*plan.refusals, *refusals))
     if refusals or is_unproven:
         return plan
-    snapshot = read_snapshot(table.over(log.files), version=log.version)
+    snapshot = read_snapshot(table.replace_storage(log.files), version=log.version)
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
@@ -226,7 +227,7 @@ def _held_back(plan: UndeletePlan) -> UndeletePlan:
     gone = {item.path for item in log.items} - {item.path for item in kept}
     if not gone:
         return plan
-    items = plan.items.filter(pc.invert(pc.is_in(whole(plan.items["path"]), value_set=_texts(sorted(gone)))))
+    items = plan.items.filter(pc.invert(pc.is_in(combine_chunks(plan.items["path"]), value_set=_texts(sorted(gone)))))
     return replace(plan, log=replace(log, items=kept), items=items)
 
 
@@ -237,10 +238,10 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
     newest = max((item.file.path.version for item in log.items if item.kind is FileKind.COMMIT), default=-1)
     if request.version is None or newest <= max(log.version, log.version_before):
         return plan
-    snapshot = read_snapshot(table.over(log.files), version=newest)
-    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
-    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    is_other = pc.fill_null(pc.not_equal(sizes, whole(needed.files["sizeBytes"])), False)
+    snapshot = read_snapshot(table.replace_storage(log.files), version=newest)
+    needed = read_live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    is_other = pc.fill_null(pc.not_equal(sizes, combine_chunks(needed.files["sizeBytes"])), False)
     is_lost = pc.or_(pc.is_null(sizes), is_other)
     is_planned = pc.is_in(_as_text(needed.files["path"]), value_set=_as_text(plan.items["path"]))
     lost = needed.where(pc.and_(is_lost, pc.invert(is_planned))).files
@@ -287,7 +288,7 @@ def _plan_log(
     try:
         whole_log = log_files.plan_log(table.storage, present, sources, offers, table.engine, version)
     except errors.NotATable:
-        raise missing_log(table.storage) from None
+        raise missing_log_error(table.storage) from None
     if log is None or log.missing:
         return whole_log, sources
     has_more = not whole_log.missing and len(whole_log.items) > len(log.items)
@@ -353,7 +354,7 @@ def _newest_of_log(table: TableHandle, log: log_files.LogPlan) -> int | None:
     readable = [version for version in log.listing.reconstructable if version < log.version]
     for version in reversed(readable[-20:]):
         try:
-            read_snapshot(table.over(log.every), version=version)
+            read_snapshot(table.replace_storage(log.every), version=version)
         except errors.Unreadable:
             continue
         return version
@@ -394,15 +395,17 @@ def _with_data(
     snapshot: Snapshot,
     plan: UndeletePlan,
 ) -> UndeletePlan:
-    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    needed = read_live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
-        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape"))
+        is_below = pc.starts_with(
+            combine_chunks(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape")
+        )
         if not pc.any(is_below).as_py():
             note = f"version {plan.version} needs no data file below {request.prefix}/"
             plan = replace(plan, notes=(*plan.notes, note))
-        needed = needed.where(pc.or_(is_below, pc.equal(whole(needed.files["kind"]), FileKind.VECTOR.value)))
-    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    expected = whole(needed.files["sizeBytes"])
+        needed = needed.where(pc.or_(is_below, pc.equal(combine_chunks(needed.files["kind"]), FileKind.VECTOR.value)))
+    needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    expected = combine_chunks(needed.files["sizeBytes"])
     is_damaged = pc.fill_null(pc.not_equal(sizes, expected), False)
     if plan.is_of_the_past:
         # what the newest version needs may be in the place of a file of an older one
@@ -411,7 +414,7 @@ def _with_data(
     lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
     sources = log_files.data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
-    tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
+    tags = tags_of(table.storage, pc.filter(combine_chunks(lost.files["path"]), damaged), table.engine)
     of_version = _notes_on_version(table, plan, snapshot, needed, found)
     plan = replace(plan, notes=(*plan.notes, *found.notes, *of_version))
     data = DataPlan(found, damaged, tags, sources)
@@ -469,8 +472,8 @@ def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
     return pa.table(
         {
             "path": _as_text(files["path"]),
-            "kind": pc.cast(whole(files["kind"]), text),
-            "sizeBytes": pc.coalesce(whole(files["sizeBytes"]), found.sizes),
+            "kind": pc.cast(combine_chunks(files["kind"]), text),
+            "sizeBytes": pc.coalesce(combine_chunks(files["sizeBytes"]), found.sizes),
             "source": pc.take(names, found.sources) if len(found.sources) else pa.array([], text),
             "state": pc.cast(states, text),
             "problem": pc.cast(pc.if_else(found.is_found, gone, found.problems), text),
@@ -487,7 +490,7 @@ def _texts(values: Sequence[str]) -> ArrowArray:
 def _as_text(paths: ArrowArray) -> ArrowArray:
     """Return paths as text; of names that are no UTF-8 the other bytes are replaced."""
     try:
-        return pc.cast(whole(paths), pa.string())
+        return pc.cast(combine_chunks(paths), pa.string())
     except pa.ArrowInvalid:
         return pa.array([path.decode("utf-8", "replace") for path in paths.to_pylist()], pa.string())
 
@@ -738,7 +741,7 @@ def _require_there(table: TableHandle, plan: UndeletePlan) -> None:
         found, data = plan.data.found, plan.data
         needed = found.needed.where(found.is_found)
         unread = any(not source.is_readable for source in data.sources)
-        needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
+        needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
         verified = verify(needed, sizes, table.stores, table.engine, table.progress, contents=unread)
         _require_none(
             [

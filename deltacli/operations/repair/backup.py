@@ -58,10 +58,10 @@ from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, Failed, ReadStorage, Storage
 from deltacli.storage.base import require_writable
 from deltacli.storage.hadoop_checksums import is_checksum_name
-from deltacli.table.file_history import live_keys
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.file_history import read_live_keys
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import managed_store
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -541,7 +541,7 @@ def _require_rebuilt(
         stored = StoredFile(one.path.removeprefix(f"{LOG_DIRECTORY}/"), one.size_bytes, one.modified_ms)
         after[stored.name] = stored
         files[one.path] = MappedFile(store, one.kept, one.size_bytes, one.modified_ms)
-    view = table.over(FileMap(table.storage.uri, files, table.storage.capabilities.parallel_reads))
+    view = table.replace_storage(FileMap(table.storage.uri, files, table.storage.capabilities.parallel_reads))
     put = {one.path.removeprefix(f"{LOG_DIRECTORY}/") for one in waiting}
     before, listing = versioned(present.values()), versioned(after.values())
     doubtful = set[str]()
@@ -587,9 +587,9 @@ def _is_as_now(table: TableHandle, before: LogListing, view: TableHandle, checkp
     """Return True for a checkpoint that reads as its version does now."""
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     try:
-        theirs = rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version)
-        now = rebuild(table, Log(before), checkpoint.version)
-        found, expected = (set(live_keys(one, keys).to_pylist()) for one in (theirs, now))
+        theirs = rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
+        now = rebuild_version(table, ListedLog(before), checkpoint.version)
+        found, expected = (set(read_live_keys(one, keys).to_pylist()) for one in (theirs, now))
     except (Unreadable, CommitCorrupt, VersionAbsent):
         return False
     return found == expected and (theirs.raw_metadata, theirs.raw_protocol) == (now.raw_metadata, now.raw_protocol)

@@ -47,7 +47,7 @@ from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.paths import find_other_spellings
 from deltacli.storage import Created, Storage
-from deltacli.table.live_files import removes_of
+from deltacli.table.file_keys import build_removes
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -246,7 +246,7 @@ def _request(
     def actions() -> Iterator[tuple[str, RecordBatch]]:
         for adds in now.file_actions.map_actions("add", chosen):
             if adds.num_rows:
-                yield "remove", removes_of(adds, now_ms, is_change=False)
+                yield "remove", build_removes(adds, now_ms, is_change=False)
                 yield "add", _replace_columns(change(adds), dataChange=pa.repeat(False, adds.num_rows))
 
     def body(slot: Slot) -> Iterator[bytes]:

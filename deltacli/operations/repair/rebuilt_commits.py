@@ -45,8 +45,8 @@ from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Created
 from deltacli.storage.base import stat_created
-from deltacli.table.find_log import Log
-from deltacli.table.rebuild import rebuild
+from deltacli.table.find_log import ListedLog
+from deltacli.table.rebuild import rebuild_version
 from deltacli.work.commits.reading import read_provenance, stream_commit
 
 if TYPE_CHECKING:
@@ -111,12 +111,12 @@ def version_at(table: TableHandle, listing: LogListing, version: int) -> Snapsho
     """Return a version that was rebuilt without anything newer."""
     commits = {one: file for one, file in listing.commits.items() if one <= version}
     checkpoints = tuple(one for one in listing.checkpoints if one.version <= version)
-    return rebuild(table, Log(LogListing(commits, checkpoints)), version)
+    return rebuild_version(table, ListedLog(LogListing(commits, checkpoints)), version)
 
 
 def _reader_of(checkpoint: CheckpointInstance) -> Callable[[TableHandle], After]:
     def read(table: TableHandle) -> After:
-        found = rebuild(table, Log(LogListing({}, (checkpoint,))), checkpoint.version)
+        found = rebuild_version(table, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
         require_committable(found.protocol, found.properties, found.version)
         return After(
             f"the checkpoint of version {checkpoint.version}",

@@ -76,9 +76,11 @@ from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import list_log, missing_log, refuse_paimon
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
+from deltacli.table.missing_log import missing_log_error
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
@@ -104,9 +106,9 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     require_writable(table.storage)
     table = table.held()
     if not has_log(table):
-        refuse_paimon(table.storage)
+        require_no_paimon_table(table.storage)
         if not request.sources:
-            raise missing_log(table.storage)
+            raise missing_log_error(table.storage)
     validation, files = _judged(table, request)
     sources, diverged = request.sources, list[DivergedError]()
     while True:

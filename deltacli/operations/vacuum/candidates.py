@@ -27,9 +27,11 @@ from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_by
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
-from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys_of, named_files
+from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_outside
+from deltacli.table.file_references import FileReferences, read_file_references
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import last_commit_before, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_last_commit_before
 from deltacli.table.walk import TableWalk
 from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
 
@@ -279,14 +281,16 @@ class ReferenceCollector:
 
     def _take_added(self, part: FileReferences, keys: LogKeys) -> ArrowArray:
         """Record added files in the history, and return the hashes of the files of their deletion vectors."""
-        rows = NamedKeys(keys.hashes, logical_keys_of(self._keys, part.path, keys.hashes, part.vector), part.version)
-        self.history.take_adds(rows)
-        self.history.take_other_spellings(keys.spare, are_added=True)
+        rows = FileKeys(
+            keys.hashes, compute_keys_with_outside(self._keys, part.path, keys.hashes, part.vector), part.version
+        )
+        self.history.record_adds(rows)
+        self.history.record_other_spellings(keys.spare, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
         if not pc.any(has_vector).as_py():
             return rows.files.slice(0, 0)
         vectors = self._vector_files(pc.filter(part.vector, has_vector))
-        self.history.take_vectors(rows.where(has_vector)._replace(files=vectors))
+        self.history.record_vectors(rows.where(has_vector)._replace(files=vectors))
         return pc.drop_null(vectors)
 
     def _take_removals(self, rows: FileReferences, since: int) -> None:
@@ -347,12 +351,12 @@ class ReferenceCollector:
         removed_keys = self._of_log(paths)
         if is_protected:
             self._lookalikes.add(removed_keys, sizes, vectors)
-        keys = logical_keys_of(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
+        keys = compute_keys_with_outside(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
         if versions is None:
-            self.history.take_tombstones(keys)
+            self.history.record_tombstones(keys)
         else:
-            self.history.take_removes(NamedKeys(removed_keys.hashes, keys, versions))
-        self.history.take_other_spellings(removed_keys.spare, are_added=False)
+            self.history.record_removes(FileKeys(removed_keys.hashes, keys, versions))
+        self.history.record_other_spellings(removed_keys.spare, are_added=False)
         is_here = pc.is_valid(removed_keys.hashes)
         hashes = pc.filter(removed_keys.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
@@ -391,7 +395,7 @@ class ReferenceCollector:
 
 def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int, snapshot: Snapshot) -> Window:
     """Return which commits are retained. `listing` is the whole log, `snapshot` the newest version."""
-    last_before = last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
+    last_before = find_last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
     reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
     return Window(cutoff_ms, last_before, reaches_back)
@@ -424,15 +428,15 @@ def collect_references(
     )
     faults: list[CommitCorrupt] = []
     metadata: list[Action] = []
-    for rows in named_files(table, listing, faults, metadata):
+    for rows in read_file_references(table, listing, faults, metadata):
         collector.take_commits(rows)
-    for newest in snapshot.file_actions.narrow():
+    for newest in snapshot.file_actions.read_narrow_batches():
         if newest.adds is not None and newest.adds.num_rows:
             collector.take_live(newest.adds, scope)
         if newest.removes is not None and newest.removes.num_rows:
             collector.take_tombstones(newest.removes)
     for version in keep_versions:
-        for batch in read_snapshot(table, version=version).file_actions.narrow():
+        for batch in read_snapshot(table, version=version).file_actions.read_narrow_batches():
             if batch.adds is not None and batch.adds.num_rows:
                 collector.take_needed(batch.adds)
     for other in protect:
@@ -449,14 +453,14 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     window = find_window(other.table, listing, cutoff_ms, other)
     faults: list[CommitCorrupt] = []
 
-    for rows in named_files(other.table, listing, faults, []):
+    for rows in read_file_references(other.table, listing, faults, []):
         needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
         part = _some(rows, needed)
         if len(part.path):
             collector.take_needed(_narrow(made_absolute(part.path, root), part.vector, part.size))
     if faults:
         raise faults[0]
-    for batch in other.file_actions.narrow():
+    for batch in other.file_actions.read_narrow_batches():
         for found in _needed_of(batch, cutoff_ms):
             paths = made_absolute(found.column("path"), root)
             sizes = found.column("size") if "size" in found.schema.names else pa.nulls(len(paths), pa.int64())

@@ -66,8 +66,10 @@ from deltacli.operations.vacuum.plan_context import (
     shared_refusals,
 )
 from deltacli.table.handle import TableHandle
+from deltacli.table.hidden_names import build_hidden_names
+from deltacli.table.nested_tables import find_tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import KeptWalk, TableWalk, hidden_names, tables_above
+from deltacli.table.walk import RememberedWalk, TableWalk
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
@@ -124,7 +126,7 @@ def vacuum(
 
 
 def plan_vacuum(
-    table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None, walk: KeptWalk | None = None
+    table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None, walk: RememberedWalk | None = None
 ) -> VacuumPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted. `snapshot` is the newest
     version where it was rebuilt before, `walk` the whole table where it is looked at several times: not to be executed.
@@ -143,20 +145,20 @@ def plan_vacuum(
     return replace(_plan_of_mode(table, request, snapshot, walk), quarantine=quarantine.uri)
 
 
-def kept_walk(snapshot: Snapshot) -> KeptWalk | None:
+def kept_walk(snapshot: Snapshot) -> RememberedWalk | None:
     """Return a walk for several looks at the table of a newest version; None where tasks of a cluster list, in
     parallel, and where the version has no valid schema.
     """
     if snapshot.table.engine.may_repeat:
         return None
     try:
-        return KeptWalk(snapshot.table.storage, hidden_names(snapshot, ()))
+        return RememberedWalk(snapshot.table.storage, build_hidden_names(snapshot, ()))
     except Unreadable:
         return None
 
 
 def _plan_of_mode(
-    table: TableHandle, request: VacuumRequest, known: Snapshot | None, kept: KeptWalk | None
+    table: TableHandle, request: VacuumRequest, known: Snapshot | None, kept: RememberedWalk | None
 ) -> VacuumPlan:
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite_plan import plan_lite
@@ -164,7 +166,7 @@ def _plan_of_mode(
         return plan_lite(table, request)
     begun = table.machine.monotonic()
     snapshot = known or read_snapshot(table)
-    names = hidden_names(snapshot, ())
+    names = build_hidden_names(snapshot, ())
     inventory = None if request.inventory is None else _InventoryListing(table, request.inventory)
     walk = kept or TableWalk(table.storage, names, request.prefix or "")
     if inventory is not None and request.prefix:
@@ -188,7 +190,7 @@ def _plan_of_mode(
     is_whole = inventory is None and not request.prefix
     old = spare_linked(judge, walk if is_whole else None, names_hidden=scope.hides)
     old = outside_of(old, setting.checkpoints)
-    above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
+    above = {} if inventory is None else find_tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choose_without_misnamed(setting, judge))
     doubtful = [part["hash"].combine_chunks() for part in (found.lost, found.misnamed, found.with_logical_names)]

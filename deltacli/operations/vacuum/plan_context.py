@@ -65,13 +65,16 @@ from deltacli.operations.vacuum.plan import (
     of_protected,
 )
 from deltacli.storage import folds_names
-from deltacli.table.checksum_guard import contradiction
-from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys_of
-from deltacli.table.find_log import Log, find_hint, has_clone_notes, list_log
+from deltacli.table.checksum_guard import find_contradiction
+from deltacli.table.file_history import MISSING_ADD_RULE, FileKeys, compute_keys_with_outside, read_live_keys
+from deltacli.table.find_log import ListedLog, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
+from deltacli.table.hidden_names import build_hidden_names, find_readable_formats
+from deltacli.table.nested_tables import find_enclosing_tables
+from deltacli.table.rebuild import read_snapshot, rebuild_version
+from deltacli.table.table_directories import has_clone_notes
+from deltacli.table.time_travel import find_last_commit_before, read_commit_time
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import hidden_names, readable_formats, tables_around
 
 if TYPE_CHECKING:
     import pyarrow
@@ -113,7 +116,7 @@ class PlanContext(NamedTuple):
     @property
     def hidden_names(self) -> HiddenNames:
         """The rules of hidden names, with the partition columns of every version."""
-        return hidden_names(self.snapshot, self.references.metadata, self.first)
+        return build_hidden_names(self.snapshot, self.references.metadata, self.first)
 
     @property
     def checkpoints(self) -> Sequence[str]:
@@ -160,7 +163,7 @@ def prepare(
     with with_codes_of_vacuum():
         basis = build_storable_basis(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
-    listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms, known=snapshot)
+    listed_until = None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, known=snapshot)
     protect = [open_protected(table, uri) for uri in request.protect_from]
     clones = find_clones(table, [one.table for one in protect])
     protect += () if clones is None else clones.found
@@ -201,7 +204,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    other = table.beside(uri, has_own_files=True)
+    other = table.open_other_table(uri, has_own_files=True)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot)
@@ -281,7 +284,7 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfig
 
 def own_formats(setting: PlanContext) -> set[str]:
     """Return the formats that the table is or was kept readable as."""
-    return readable_formats(setting.snapshot, setting.references.metadata, setting.first)
+    return find_readable_formats(setting.snapshot, setting.references.metadata, setting.first)
 
 
 MISSING_SHARE = 0.1
@@ -466,17 +469,17 @@ def _take_older_checkpoints(setting: PlanContext, files: ArrowArray) -> Unreadab
 def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> None:
     """Record the adds of a version in the history that name these files."""
     keys, history = setting.keys, setting.references.history
-    for batch in read_snapshot(setting.table, version=version).file_actions.narrow():
+    for batch in read_snapshot(setting.table, version=version).file_actions.read_narrow_batches():
         if batch.adds is None or not batch.adds.num_rows:
             continue
         ids = batch.adds.column("dv_id")
         texts = batch.adds.column("path")
         paths = keys.of_log(texts).hashes
         versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
-        rows = NamedKeys(paths, logical_keys_of(keys, texts, paths, ids), versions)
-        history.take_adds(rows.where(pc.is_in(paths, value_set=files)))
+        rows = FileKeys(paths, compute_keys_with_outside(keys, texts, paths, ids), versions)
+        history.record_adds(rows.where(pc.is_in(paths, value_set=files)))
         vectors = keys.of_vectors(ids).hashes
-        history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
+        history.record_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
 
 
 def _older_versions(setting: PlanContext) -> list[int]:
@@ -504,11 +507,11 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if snapshot is not setting.snapshot:
         counts, _ = snapshot.counts()
         files, size_bytes = counts.count, counts.size_bytes
-    difference = contradiction(snapshot, files, size_bytes)
+    difference = find_contradiction(snapshot, files, size_bytes)
     if difference is None:
         return
     if difference.more_files > 0:
-        lost = references.history.unremoved_count(live_keys(setting.snapshot, setting.keys))
+        lost = references.history.unremoved_count(read_live_keys(setting.snapshot, setting.keys))
         if difference.more_files == lost:
             return
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
@@ -618,7 +621,7 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
     stores = map(setting.table.open_other, setting.request.protect_from)
     yield from outer_refusals(
-        tables_around(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
+        find_enclosing_tables(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
     )
 
 
@@ -627,7 +630,7 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
-        hint = find_hint(setting.table.storage)
+        hint = read_hint(setting.table.storage)
         listing, named = setting.references.listing, hint.version if isinstance(hint, Hint) else -1
         if (lost := find_lost_versions_refusal(setting.table.storage, listing, named)) is not None:
             yield lost
@@ -718,7 +721,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
     first_commit = min(references.listing.commits, default=None)
     return TimeTravelRange(
         first_version=first,
-        first_ms=committed_at(setting.table, references.listing, first, known=setting.snapshot),
+        first_ms=read_commit_time(setting.table, references.listing, first, known=setting.snapshot),
         oldest_before=before,
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
@@ -786,7 +789,8 @@ def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     count, (is_are, _) = rows.num_rows, is_or_are(rows.num_rows)
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
-        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({example_of(rows)}) [{RULE}]; to see why: "
+        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({example_of(rows)}) "
+        f"[{MISSING_ADD_RULE}]; to see why: "
         f"{command('validate', table=setting.table.address)}{repair}"
     )
 
@@ -838,12 +842,14 @@ def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[C
     return later[bisect_left(later, True, key=lambda checkpoint: _lacks(setting, checkpoint, adds)) :]
 
 
-def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) -> bool:
+def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: FileKeys) -> bool:
     """Return True if a checkpoint lacks one of the files added before it, or cannot be read."""
     listing = setting.references.listing
     others = {checkpoint: "checkpoint.unreadable" for checkpoint in listing.checkpoints if checkpoint != instance}
     try:
-        live = live_keys(rebuild(setting.table, Log(listing), instance.version, unusable=others), setting.keys)
+        live = read_live_keys(
+            rebuild_version(setting.table, ListedLog(listing), instance.version, unusable=others), setting.keys
+        )
     except Unreadable:
         return True
     keys = adds.where(pc.less_equal(adds.versions, instance.version)).keys

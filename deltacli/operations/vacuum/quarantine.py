@@ -63,8 +63,8 @@ from deltacli.storage import (
     is_inside,
 )
 from deltacli.storage.base import FileStat, require_writable
+from deltacli.table.nested_tables import find_table_uri, open_enclosing_directories
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import stores_around, table_at
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -92,8 +92,8 @@ def open_quarantine(table: TableHandle, uri: str, table_id: str | None = None) -
 
 def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) -> None:
     """Raise Refused where a place of a quarantine is in a table."""
-    inside = table.uri if is_inside(place, table.storage) else table_at(place)
-    inside = inside or next(_around(table.over(place)), None)
+    inside = table.uri if is_inside(place, table.storage) else find_table_uri(place)
+    inside = inside or next(_around(table.replace_storage(place)), None)
     if inside is not None:
         raise Refused(
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
@@ -105,9 +105,9 @@ def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) ->
 
 def _around(place: TableHandle) -> Iterator[str]:
     """Yield the tables of any format that contain a place; inaccessible directories are skipped."""
-    for storage in stores_around(place):
+    for storage in open_enclosing_directories(place):
         with suppress(PermissionRefused, CredentialsMissing):
-            if (found := table_at(storage)) is not None:
+            if (found := find_table_uri(storage)) is not None:
                 yield found
 
 

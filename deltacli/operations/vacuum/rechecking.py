@@ -30,7 +30,8 @@ from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_prote
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
-from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
+from deltacli.table.commit_contents import read_commit_actions
+from deltacli.table.file_references import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
@@ -229,11 +230,11 @@ class _LogTail:
     def read_on(self) -> tuple[list[FileReferences], bool]:
         """Return the files named by unread commits, and whether the commits change more than files."""
         new = self._listed()
-        named = NamedFiles()
+        named = FileReferenceCollector()
         references: list[FileReferences] = []
         is_other = False
         for file in new:
-            actions = list(commit_actions(self.table.storage, file, None))
+            actions = list(read_commit_actions(self.table.storage, file, None))
             is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
             references += named.take(actions, file)
         references += named.flush()
@@ -379,7 +380,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
     search = NameSearch(keys, candidates)
     hashes = keys.of_listing(paths)
     is_live = pc.is_null(hashes)
-    for batch in snapshot.file_actions.narrow():
+    for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             names, sizes, vectors = (batch.adds.column(name) for name in ("path", "size", "dv_id"))
             for found in (keys.of_log(names), keys.of_vectors(vectors)):

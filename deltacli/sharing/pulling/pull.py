@@ -39,7 +39,7 @@ from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_place, writing_faults
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.table.scan import ScanRequest
+from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_provenance
 

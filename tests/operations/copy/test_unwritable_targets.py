@@ -157,7 +157,7 @@ def test_derived_files_of_the_log_have_the_cause(
     write: Callable[[TableHandle], object], ending: str, source: Path
 ) -> None:
     with pytest.raises(StorageFailed) as ended:
-        write(open_table(source).over(unwritable(source, ending)))
+        write(open_table(source).replace_storage(unwritable(source, ending)))
 
     assert CAUSE == ended.value.facts["why"]
     assert ended.value.message.partition("/_delta_log/")[2].endswith(f"{ending} cannot be written")
@@ -167,7 +167,7 @@ def test_an_unknown_commit_of_a_clone_leads_to_the_clone(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clone = tmp_path / "clone"
-    target = open_table(source).over(unwritable(clone, ".json"))
+    target = open_table(source).replace_storage(unwritable(clone, ".json"))
 
     with pytest.raises(OutcomeUnknown) as ended:
         execute_change(Clone(open_table(source).snapshot()), target)

@@ -27,7 +27,7 @@ from deltacli.cli.running.run import CommandContext, judge_left_out, note_rows, 
 from deltacli.cli.running.shared_tables import open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import type_json
-from deltacli.table.scan import ScanRequest
+from deltacli.table.scan_requests import ScanRequest
 
 app = typer.Typer(add_completion=False)
 

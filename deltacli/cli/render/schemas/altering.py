@@ -16,7 +16,7 @@ from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.delta.log.state import read_protocol
 from deltacli.operations.change.widen_type import WideningOutcome
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -366,7 +366,7 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
         added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
         parts.append(protocol_matrix(canvas, before, after, added))
         had = read_protocol(before, "protocol").supported_features
-        if clients := clients_after(added, used=not is_of_features, before=had):
+        if clients := find_affected_clients(added, used=not is_of_features, before=had):
             parts.append(client_matrix(canvas, clients))
     parts.append(_chosen(canvas, sections, "row ids", "readers", "writers", "clients"))
     canvas.draw_parts(*parts)
