@@ -37,7 +37,11 @@ from deltacli.cli.options.configuration import (
     retry_budget_of,
 )
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal.capabilities import detect_terminal, has_coloured_stderr
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.library_messages import mute_libraries
+from deltacli.cli.terminal.signals import Interrupted, PagerQuitError, raise_on_signals
+from deltacli.cli.terminal.stderr import close_live_line, write_message
 from deltacli.core import errors, tempfiles
 from deltacli.core.machine import (
     Clock,
@@ -213,19 +217,19 @@ def make_run(
         output=output,
         clock=_clock_of(options.now),
         storage_options=_storage_options(settings, options.storage_option),
-        terminal=term.detect_terminal(colours, to_file=output not in (None, "-")),
+        terminal=detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=is_quiet,
         verbosity=options.verbose,
         table_format=options.table_format,
         access=options.access or command_tree.AccessMode.AUTO,
-        progress=SILENT if is_quiet else _start_progress(shows, colour=term.colours_stderr(colours)),
+        progress=SILENT if is_quiet else _start_progress(shows, colour=has_coloured_stderr(colours)),
         progress_is_asked_for=shows is not command_tree.ProgressChoice.AUTO,
         log_is_json=logs is command_tree.LogFormat.JSON,
         is_paged=not options.no_pager,
         retry_budget_ms=retry_budget_of(options.retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
         directory=directory,
-        colours_notes=term.colours_stderr(colours),
+        colours_notes=has_coloured_stderr(colours),
         can_use_cluster=cluster is not None,
         cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
@@ -476,16 +480,16 @@ def run(argv: Sequence[str]) -> int:
         remember_words(arguments)
     choose_allocator()
     try:
-        with term.signals_raise(), term.libraries_muted(), errors.spelled(errors.ShellSpelling()):
+        with raise_on_signals(), mute_libraries(), errors.spelled(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
-            except term.Interrupted as interruption:
+            except Interrupted as interruption:
                 interruption.unwind()  # waits for tasks in flight while the progress line still shows it
                 tempfiles.remove_all()  # of what was interrupted between its creation and the `with` that removes it
                 raise
             finally:
-                term.close_live_line()
-    except term.Interrupted as interruption:  # also a signal that arrives during cleanup
+                close_live_line()
+    except Interrupted as interruption:  # also a signal that arrives during cleanup
         _report_interruption(interruption, arguments)
         give_up(sys.stdout, 1)  # the reader of the pipe may have exited
         return interruption.exit_code
@@ -550,7 +554,7 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except Exit as ended:
         return ended.exit_code
-    except term.PagerQuitError:
+    except PagerQuitError:
         return 0
     except (ReaderGoneError, BrokenPipeError, SystemExit):  # SystemExit: typer, when help meets a closed pipe
         give_up(sys.stdout, 1)
@@ -590,15 +594,15 @@ def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
     return None if cause is None else exhausted_by(cause)
 
 
-def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str]) -> None:
-    if interruption.outcome == term.Interrupted.outcome:
+def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
+    if interruption.outcome == Interrupted.outcome:
         if invocation.is_reporting:
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
         elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
             verb = "was" if len(written) == 1 else "were"
             interruption.outcome = f"{some_of(written, 3)} {verb} written completely"
     if not wants_json(arguments):
-        term.say(term.visible(interruption.message))
+        write_message(escape_control(interruption.message))
         return
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message
@@ -611,10 +615,12 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
             errors.DeltacliError.code, errors.EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments)
         )
     else:
-        term.say(term.visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
+        write_message(
+            escape_control(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
+        )
     report_details(error, arguments)
     if not wants_json(arguments):
-        term.say("hint: run it again with -vv and report the traceback, with private names removed")
+        write_message("hint: run it again with -vv and report the traceback, with private names removed")
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:

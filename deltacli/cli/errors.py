@@ -15,7 +15,8 @@ from deltacli.cli.command_tree import HERE, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
 from deltacli.cli.terminal import shell
-from deltacli.cli.terminal.term import say, say_json, visible
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.stderr import write_json_message, write_message
 from deltacli.core import errors
 from deltacli.core.documents import dumps
 from deltacli.core.machine import exhausted_by, is_exhaustion
@@ -111,7 +112,7 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
     named, cause = error.table or table, error.cause_exit if isinstance(error, errors.PartlyDone) else None
     document = document_of(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
-        say_json(dumps(document))
+        write_json_message(dumps(document))
     else:
         message = error.without_outcome if "--dry-run" in arguments else error.message
         if hint and hint == error.facts.get("fix"):
@@ -120,12 +121,12 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
         is_of_words = error.exit_code == errors.UsageError.exit_code and error.code not in _OF_TABLES
         is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
         subject = "" if is_named or not table else f"{without_middle(table)}: "
-        say(visible(f"error: {subject}{message}"))
+        write_message(escape_control(f"error: {subject}{message}"))
         for name, value in error.facts.items():
-            say(visible(f"  {name:<{width}}  {value}"))
+            write_message(escape_control(f"  {name:<{width}}  {value}"))
     report_details(error, arguments)
     if hint and not wants_json(arguments):
-        say(visible(f"hint: {hint}"))  # the last line, whatever is above it
+        write_message(escape_control(f"hint: {hint}"))  # the last line, whatever is above it
     return document
 
 
@@ -182,7 +183,7 @@ def say_document(
     hint: str | None = None,
 ) -> None:
     """Write an error as one JSON object on stderr. Its command is one that a script can run."""
-    say_json(dumps(document_of(code, exit_code, message, table, details, hint)))
+    write_json_message(dumps(document_of(code, exit_code, message, table, details, hint)))
 
 
 def document_of(
@@ -524,11 +525,11 @@ def report_details(error: BaseException, arguments: Sequence[str]) -> None:
     if verbosity >= 2:
         import traceback
 
-        say("".join(traceback.format_exception(error)).rstrip())
+        write_message("".join(traceback.format_exception(error)).rstrip())
     elif verbosity == 1:
         cause = error.__cause__ or error.__context__
         while cause is not None:
-            say(visible(f"  because  {type(cause).__name__}: {cause}"))
+            write_message(escape_control(f"  because  {type(cause).__name__}: {cause}"))
             cause = cause.__cause__ or cause.__context__
 
 

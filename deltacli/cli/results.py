@@ -36,8 +36,11 @@ from deltacli.cli.render.columns import (
     pad,
     without_repetition,
 )
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_control, shorten
+from deltacli.cli.terminal.pager import Escaping
 from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Cleaning, Style, Terminal, cells, encoded, folded_command, shorten, visible
+from deltacli.cli.terminal.wrapping import wrap_command
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.typing import JsonObject
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.cli.terminal.pager import Screen
+    from deltacli.cli.terminal.pager import PagedStream
 
 # -- the destination of a result ---------------------------------------------------------------------------------------
 
@@ -70,7 +73,7 @@ def errors_follow(sink: BinaryIO) -> bool:
 
 
 @contextlib.contextmanager
-def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
+def open_sink(output: str | None, screen: PagedStream | None = None) -> Iterator[BinaryIO]:
     """Yield the stream for the result; `screen` is stdout where that is a terminal.
 
     A file is written under a temporary name, synced and renamed; on a fault it is removed. Links are followed.
@@ -425,9 +428,9 @@ def write_whole_table(
     if terminal.width is not None and (remark := left_out(columns, rows, shown)):
         command = again_with(invocation.arguments, "--format", "csv")
         lines = [f"{remark}; to show them: {command}"]
-        if cells(lines[0]) > terminal.width:
-            lines = [shorten(f"{remark}; to show them:", terminal.width), *folded_command(command, terminal.width)]
-        sink.write(encoded("".join(terminal.paint(line, Style.QUIET) + "\n" for line in lines)))
+        if count_cells(lines[0]) > terminal.width:
+            lines = [shorten(f"{remark}; to show them:", terminal.width), *wrap_command(command, terminal.width)]
+        sink.write(encode_utf8("".join(terminal.paint(line, Style.QUIET) + "\n" for line in lines)))
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
@@ -480,14 +483,14 @@ def write_columns(
     titles = max(len(lines), 1)
     for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
         if remark is not None:
-            text = visible(remark) if terminal.width is None else shorten(visible(remark), terminal.width)
+            text = escape_control(remark) if terminal.width is None else shorten(escape_control(remark), terminal.width)
             lines.append(terminal.paint(text, Style.CHANGED))
         else:
             lines.append(_line(terminal, chosen, widths, cells_of_row, row))
     if heading and terminal.width is not None:
         keep_heading(sink, titles)
     if lines:
-        sink.write(encoded("\n".join(lines) + "\n"))
+        sink.write(encode_utf8("\n".join(lines) + "\n"))
     return [column.name for column in chosen]
 
 
@@ -540,7 +543,13 @@ def _fitted(
     """Choose the columns, and return them with their texts and widths: cut for a screen, whole for a pipe."""
     texts = [[column.shown(row) if terminal.is_drawn else column.whole(row) for column in columns] for row in rows]
     natural = [
-        max([cells(column.heading()), cells(column.below_heading()), *(cells(row[index]) for row in texts)])
+        max(
+            [
+                count_cells(column.heading()),
+                count_cells(column.below_heading()),
+                *(count_cells(row[index]) for row in texts),
+            ]
+        )
         for index, column in enumerate(columns)
     ]
     width = terminal.width if terminal.is_terminal else None
@@ -579,7 +588,7 @@ class Format(NamedTuple):
     errors_are_json: bool = False
     is_streamed: bool = False
     is_paged: bool = False
-    cleaning: Cleaning = Cleaning.JSON
+    cleaning: Escaping = Escaping.JSON
     endings: tuple[str, ...] = ()
     template: str | None = None
     """The text of `--template`."""
@@ -594,14 +603,14 @@ class Format(NamedTuple):
         write(sink, result, terminal, *([] if self.template is None else [self.template]))
 
 
-TABLE = Format("table", is_paged=True, cleaning=Cleaning.NONE)
+TABLE = Format("table", is_paged=True, cleaning=Escaping.NONE)
 JSON = Format("json", errors_are_json=True, is_paged=True, endings=(".json",))
 NDJSON = Format("ndjson", errors_are_json=True, is_streamed=True, endings=(".ndjson", ".jsonl"))
-CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT, endings=(".csv",))
+CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Escaping.TEXT, endings=(".csv",))
 MARKDOWN = Format(
-    "markdown", "deltacli.cli.formats.csv", is_paged=True, cleaning=Cleaning.NONE, endings=(".md", ".markdown")
+    "markdown", "deltacli.cli.formats.csv", is_paged=True, cleaning=Escaping.NONE, endings=(".md", ".markdown")
 )
-TEMPLATE = Format("template", "deltacli.cli.formats.template", is_streamed=True, cleaning=Cleaning.NONE)
+TEMPLATE = Format("template", "deltacli.cli.formats.template", is_streamed=True, cleaning=Escaping.NONE)
 """What `--template` chooses; it has no name on the command line."""
 PARQUET = Format("parquet", content=Content.ROWS, endings=(".parquet",))
 

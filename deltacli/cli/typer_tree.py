@@ -19,7 +19,7 @@ from deltacli import __version__
 from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, GROUPS, Path, below, is_command, setting
 from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, HELP_ALL, invocation
 from deltacli.cli.options.declared import Declared, Parameter, converted
-from deltacli.cli.terminal.term import say
+from deltacli.cli.terminal.stderr import write_message
 from deltacli.core.errors import EXIT_CODES, EXIT_FINDINGS, UsageError
 from deltacli.core.typing import Click
 
@@ -235,7 +235,7 @@ def run_parsed(app: typer.Typer, arguments: Sequence[str], path: Path) -> int:
         outcome = app(arguments, standalone_mode=False, prog_name="deltacli")
     except typer.TyperException as error:
         if len(path) == len(arguments) and not is_command(path):  # a bare group
-            say(str(error))
+            write_message(str(error))
             return UsageError.exit_code
         from deltacli.cli.usage import report_usage
 

@@ -14,7 +14,8 @@ from deltacli.cli.command_tree import COMMANDS, GROUPS, HERE, TAKES_VALUE, is_co
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
 from deltacli.cli.terminal import shell
-from deltacli.cli.terminal.term import say, visible
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.stderr import write_message
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
 from deltacli.core.typing import Click
 from deltacli.core.units import without_middle
@@ -158,8 +159,8 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     if wants_json(arguments):
         say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
     else:
-        say(visible(f"error: {message}"))
-        say(visible(f"hint: {hint}"))
+        write_message(escape_control(f"error: {message}"))
+        write_message(escape_control(f"hint: {hint}"))
 
 
 def value_missing(option: Click, name: str, following: str | None) -> UsageError:

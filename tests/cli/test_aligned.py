@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.cli.render.columns import Column, pad
 from deltacli.cli.render.data.rows import write_aligned
-from deltacli.cli.terminal.term import cells, visible
+from deltacli.cli.terminal.characters import count_cells, escape_control
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -23,6 +23,6 @@ def test_every_text_is_padded_to_the_widest(texts: list[str], right: bool) -> No
 
     write_aligned(sink, columns, [pa.record_batch({"p": texts, "q": ["|"] * len(texts)})], keep_empty=True)
 
-    width = max(map(cells, map(visible, texts)))
-    expected = [f"{pad(visible(text), width, right=right)}  |" for text in texts]
+    width = max(map(count_cells, map(escape_control, texts)))
+    expected = [f"{pad(escape_control(text), width, right=right)}  |" for text in texts]
     assert expected == sink.getvalue().decode().splitlines()[1:]

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from deltacli.cli.formats.csv import MarkdownForm, cell
 from deltacli.cli.render.data.rows import Rows, RowsResult
 from deltacli.cli.results import MARKDOWN
-from deltacli.cli.terminal.term import CONTROL, Terminal
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import CONTROL_CHARACTERS
 from tests.cli.support import deltacli
 from tests.support.effort import examples
 
@@ -38,7 +39,9 @@ def test_a_cell_shows_exactly_the_text(text: str) -> None:
     written = cell(text)
 
     expected = "\n".join(re.split(r"\r\n|\r|\n", text))
-    visible = "".join(c if c == "\n" or not CONTROL.match(c) else c.encode("unicode_escape").decode() for c in expected)
+    visible = "".join(
+        c if c == "\n" or not CONTROL_CHARACTERS.match(c) else c.encode("unicode_escape").decode() for c in expected
+    )
     assert visible == shown(written)
     assert not re.search(r"(?<!\\)(?:\\\\)*\|", written)
     assert not re.search(r"[\r\n]|://|www\.|<(?!br>|!-- -->)|@(?!<!-- -->)", written)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from deltacli.arrow import batches as arrow_rows
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.results import FORMATS, open_sink
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.work import parquet_writing as parquet_stream
 

@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.cli.results import TABLE
 from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quoted
-from deltacli.cli.terminal.term import Terminal
 from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
 

@@ -20,7 +20,7 @@ import pytest
 from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.app import run
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import Refused
 from deltacli.operations.vacuum.plan import Kept, Mode, VacuumOutcome, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.rechecking import digest_commit

@@ -14,7 +14,7 @@ from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.render.columns import Section
 from deltacli.cli.render.vacuum import VacuumResult, vacuum_sections
 from deltacli.cli.results import NDJSON, write_sections
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.operations.vacuum.plan import Kept, Mode, TimeTravelRange, VacuumOutcome
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 

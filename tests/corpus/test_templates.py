@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.formats.template import known_lines
-from deltacli.cli.terminal.term import visible
+from deltacli.cli.terminal.characters import escape_control
 from tests.cli.support import deltacli
 from tests.support import corpus
 
@@ -26,7 +26,7 @@ def test_each_field_has_the_value_of_its_column(command: str, kind: str, table: 
 
     ran = deltacli(*words, "--template", r"\t".join(f"{{{name}}}" for name in names))
 
-    expected = [[visible(row[name]) for name in names] for row in rows]
+    expected = [[escape_control(row[name]) for name in names] for row in rows]
     assert (expected, 0) == ([line.split("\t") for line in ran.out.splitlines()], ran.code)
 
 

@@ -13,8 +13,9 @@ from deltacli.cli.options.declared import Asked, TableArgument, argument, correc
 from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
 from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.cli.terminal.term import Style, Terminal, cells
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quoted_table
 from deltacli.core.request_fields import Option
@@ -64,7 +65,7 @@ class _Compared(Result):
         said = self.sections(terminal)
         canvas = surface_of(sink, terminal)
         rows: list[Labelled] = []
-        room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
+        room = canvas.width - max((count_cells(section.label) for section in said), default=0) - 2
         for section in said:
             for number, line in enumerate(section.lines):
                 style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style

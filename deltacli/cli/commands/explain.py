@@ -13,8 +13,8 @@ from deltacli.cli.render.columns import NOT_THE_NEWEST, Column, Section
 from deltacli.cli.results import Emit, Listing, line_of, write_sections
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Handle, ask
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.shell import as_typed
-from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quoted, quoted_table
 from deltacli.core.units import format_size, plural

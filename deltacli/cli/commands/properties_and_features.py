@@ -21,8 +21,8 @@ from deltacli.cli.render.columns import Column, Section, Surface
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run, note_catalog
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
-from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter
 from deltacli.core.request_fields import Option

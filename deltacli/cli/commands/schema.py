@@ -16,8 +16,9 @@ from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid,
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.shell import again_with, quoted_table
-from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
@@ -63,8 +64,8 @@ class ConversionResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.with_result:
-            lines = [visible(line) for line in self.found.text.split("\n")]
-            sink.write(encoded("\n".join(lines) + "\n"))
+            lines = [escape_control(line) for line in self.found.text.split("\n")]
+            sink.write(encode_utf8("\n".join(lines) + "\n"))
         else:
             shown = [column for column in _columns() if column.on_screen]
             write_columns(sink, terminal, shown, list(self.found.losses))

@@ -10,7 +10,7 @@ from deltacli.cli.options.declared import argument
 from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.core.request_fields import Option
 from deltacli.core.units import DAY_MS, UNITS_MS, format_count, format_duration, format_moment, format_size, plural

@@ -24,8 +24,8 @@ from deltacli.cli.render.columns import (
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, line_of, surface_of
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import format_ranges, format_size, plural

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from deltacli.cli.render.columns import Section, exact
 from deltacli.cli.results import EncodedItems, Result, block_of
-from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import CONTROL_CHARACTERS, encode_utf8, escape_control
 from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import characters, escaped, escaped_objects, map_parts
 
@@ -58,11 +59,11 @@ class CsvForm:
         self._writer = csv.writer(_Line(), lineterminator="\n")
 
     def header(self, names: Sequence[str], _right: Sequence[bool] = ()) -> bytes:
-        return encoded(",".join(map(_quoted_name, names)) + "\n")
+        return encode_utf8(",".join(map(_quoted_name, names)) + "\n")
 
     def row(self, values: Sequence[object]) -> bytes:
         line: str = self._writer.writerow([one if one is None or type(one) is str else exact(one) for one in values])
-        return encoded(line)
+        return encode_utf8(line)
 
     def block(self, columns: Sequence[pa.Array], rows: int, _null: str = "") -> EncodedItems:
         return csv_block(columns, rows)
@@ -197,7 +198,7 @@ def write_markdown(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
 def _section_rows(sections: Sequence[Section]) -> Iterator[bytes]:
     """Yield the sections as a label and its lines; the first one is the table's header, which Markdown requires."""
     for number, section in enumerate(sections):
-        yield encoded(f"| {cell(section.label)} | {cell(chr(10).join(section.lines))} |\n")
+        yield encode_utf8(f"| {cell(section.label)} | {cell(chr(10).join(section.lines))} |\n")
         if number == 0:
             yield b"| --- | --- |\n"
 
@@ -209,10 +210,10 @@ class MarkdownForm:
 
     def header(self, names: Sequence[str], right: Sequence[bool] = ()) -> bytes:
         rules = ["---:" if number < len(right) and right[number] else "---" for number in range(len(names))]
-        return self.row(names) + encoded(f"| {' | '.join(rules)} |\n")
+        return self.row(names) + encode_utf8(f"| {' | '.join(rules)} |\n")
 
     def row(self, values: Sequence[object]) -> bytes:
-        return encoded(f"| {' | '.join(cell(exact(value)) for value in values)} |\n")
+        return encode_utf8(f"| {' | '.join(cell(exact(value)) for value in values)} |\n")
 
     def block(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
         from deltacli.cli.render.data.rows import text_column
@@ -227,14 +228,14 @@ class MarkdownForm:
 
 def cell(text: str) -> str:
     """Return a text for a cell: on one line, with everything escaped that Markdown or HTML would interpret."""
-    lines = (visible(line) for line in _LINE_END.split(text))
+    lines = (escape_control(line) for line in _LINE_END.split(text))
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], "\n".join(lines))
 
 
 def _cells(texts: pa.StringArray) -> pa.StringArray:
     """Return a column of texts as cells, by Arrow functions where it has no control characters."""
     raw = characters(texts)
-    if CONTROL.search(raw):
+    if CONTROL_CHARACTERS.search(raw):
         return pa.array([None if text is None else cell(text) for text in texts.to_pylist()], pa.string())
     for special, escape in _ESCAPES.items():
         if special in raw:

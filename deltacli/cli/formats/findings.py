@@ -19,7 +19,8 @@ from deltacli.cli.render.validate.report import (
     working_uri,
 )
 from deltacli.cli.results import ReportedResult
-from deltacli.cli.terminal.term import Terminal, escaped_json, for_screen, visible
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import escape_control, escape_control_in_json, escape_for_screen
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import Json
@@ -58,7 +59,7 @@ def _annotation(table: CheckedTable, finding: Finding) -> bytes:
 
 def _command(name: str, properties: dict[str, str], lines: Sequence[str]) -> bytes:
     shown = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    message = _data("\n".join(map(for_screen, lines)))
+    message = _data("\n".join(map(escape_for_screen, lines)))
     return f"::{name} {shown}::{message}\n".encode("utf-8", "backslashreplace")
 
 
@@ -70,7 +71,7 @@ def _data(text: str) -> str:
 def _property(text: str) -> str:
     """Return a property value with control characters and the characters that end it escaped, line ends by `%0A`."""
     return "".join(
-        _data(part if part in ("\r", "\n") else visible(part)).replace(":", "%3A").replace(",", "%2C")
+        _data(part if part in ("\r", "\n") else escape_control(part)).replace(":", "%3A").replace(",", "%2C")
         for part in _LINE_END.split(text)
     )
 
@@ -183,11 +184,11 @@ def _output(texts: Sequence[str], indent: str) -> list[str]:
 
 
 def _text(lines: Sequence[str]) -> str:
-    return escape(_legal("\n".join(map(visible, lines))))
+    return escape(_legal("\n".join(map(escape_control, lines))))
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_legal(visible(text)))
+    return quoteattr(_legal(escape_control(text)))
 
 
 def _legal(text: str) -> str:
@@ -222,7 +223,7 @@ def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> N
         ],
     }
     document = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=terminal.is_terminal)
-    sink.write(escaped_json(document.decode()).encode() + b"\n")
+    sink.write(escape_control_in_json(document.decode()).encode() + b"\n")
 
 
 def _rule(rule: Rule) -> dict[str, Json]:
@@ -256,7 +257,7 @@ def _result(table: CheckedTable, finding: Finding, index: int) -> dict[str, Json
         "ruleId": finding.rule.id,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": visible(finding.message)},
+        "message": {"text": escape_control(finding.message)},
         "locations": [{"physicalLocation": location}],
         "partialFingerprints": {"deltacliFinding/v1": known.digest},
         "properties": {name: value for name, value in properties.items() if value is not None},
@@ -277,4 +278,4 @@ def _invocation(report: ValidationReport) -> dict[str, Json]:
 
 
 def _notification(level: str, text: str) -> dict[str, Json]:
-    return {"level": level, "message": {"text": visible(text)}}
+    return {"level": level, "message": {"text": escape_control(text)}}

@@ -12,8 +12,10 @@ import orjson
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import exact
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Terminal, encoded, say, visible
+from deltacli.cli.terminal.stderr import write_message
 from deltacli.core.documents import loads
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Json, JsonObject
@@ -89,7 +91,7 @@ def write_template(sink: BinaryIO, result: Result, _terminal: Terminal, template
     lines = TemplateLines(template)
 
     def emit(block: EncodedItems) -> None:
-        sink.write(b"".join(encoded(line) for line in lines.of(bytes(block.data))))
+        sink.write(b"".join(encode_utf8(line) for line in lines.of(bytes(block.data))))
         if result.is_live:
             sink.flush()
 
@@ -127,7 +129,7 @@ class TemplateLines:
         while isinstance(item, dict):
             if rest in item:
                 self._absent.pop(name, None)
-                return visible(exact(item[rest]))
+                return escape_control(exact(item[rest]))
             key = next((key for key in item if rest.startswith(f"{key}.")), None)  # keys may have dots, too
             if key is None:
                 break
@@ -152,7 +154,7 @@ class TemplateLines:
         if _command() not in self._lines.changing:
             raise fault
         if not {"-q", "--quiet"} & {*invocation.arguments}:
-            say(visible(f"note: {fault.message}; it is empty in the lines"))
+            write_message(escape_control(f"note: {fault.message}; it is empty in the lines"))
 
 
 def _is_known(name: str, known: Sequence[str]) -> bool:

@@ -10,7 +10,9 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, pasted_lines, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_control, escape_for_screen
+from deltacli.cli.terminal.wrapping import wrap_with_commands
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED, UsageError, nearest_name
 from deltacli.core.typing import JsonObject
@@ -79,17 +81,17 @@ class Column(Generic[Row]):
     """What stands below the title on a drawn screen, such as the type of the values."""
 
     def heading(self) -> str:
-        return visible(self.title or self.name)
+        return escape_control(self.title or self.name)
 
     def below_heading(self) -> str:
-        return visible(self.subtitle or "")
+        return escape_control(self.subtitle or "")
 
     def whole(self, row: Row) -> str:
         """Return the text for a pipe: as on a screen, but file names keep their bytes, and times are absolute."""
-        return visible(self.text(row) if self.text and not self.is_rounded else exact(self.value(row)))
+        return escape_control(self.text(row) if self.text and not self.is_rounded else exact(self.value(row)))
 
     def shown(self, row: Row) -> str:
-        return for_screen(self.text(row) if self.text else exact(self.value(row)))
+        return escape_for_screen(self.text(row) if self.text else exact(self.value(row)))
 
 
 def exact(value: object) -> str:
@@ -167,7 +169,7 @@ def unknown_column(name: str, known: Sequence[str]) -> UsageError:
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
-    blanks = " " * max(width - cells(text), 0)
+    blanks = " " * max(width - count_cells(text), 0)
     return blanks + text if right else text + blanks
 
 
@@ -331,7 +333,7 @@ class Sheet:
 
     def text(self, value: str, style: Style = Style.PLAIN, **_: object) -> str:  # noqa: ARG002  (no colour)
         """Return a text with control characters as escapes."""
-        return visible(without_middle(value))
+        return escape_control(without_middle(value))
 
     def joined(self, parts: Iterable[Any], **_: object) -> str:  # Any: a text, or one with a style
         return "".join(self.text(part if isinstance(part, str) else part[0]) for part in parts)
@@ -341,7 +343,7 @@ class Sheet:
     ) -> str:
         """Return the lines of a table, in columns."""
         texts = [titles, *([self.text(str(value)) for value in row] for row in rows)]
-        widths = [max(map(cells, column)) for column in zip(*texts, strict=True)]
+        widths = [max(map(count_cells, column)) for column in zip(*texts, strict=True)]
         lines = (
             [
                 pad(text, width, right=place in right)
@@ -367,7 +369,7 @@ class Sheet:
             for part in parts
             if part
         ]
-        self._sink.write(encoded("\n\n".join(texts) + "\n"))
+        self._sink.write(encode_utf8("\n\n".join(texts) + "\n"))
 
 
 def _name_tables(value: RenderableType) -> RenderableType:
@@ -447,7 +449,7 @@ def refusal_rows(
         rows.append(("refused", canvas.joined(parts)))
         if override:
             label = "override: " if override.startswith("--") else "fix: "
-            first, *others = pasted_lines(f"{label}{override}", canvas.width - _LABEL_CELLS)
+            first, *others = wrap_with_commands(f"{label}{override}", canvas.width - _LABEL_CELLS)
             rows.append(("", canvas.joined([label, (first.removeprefix(label.strip()).strip(), Style.NEXT)])))
             rows += [("", canvas.text(line, Style.NEXT)) for line in others]
     return rows
@@ -459,5 +461,5 @@ def section_rows(canvas: Surface, sections: Iterable[Section]) -> list[Labelled]
     return [
         ("" if number else section.label, canvas.text(part, section.style))
         for section in sections
-        for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
+        for number, part in enumerate(part for line in section.lines for part in wrap_with_commands(line, room))
     ]

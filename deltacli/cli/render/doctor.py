@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import Column, Row, Section, exact, file_amount
 from deltacli.cli.results import Listing, write_sections
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_limit, format_moment, format_size, plural, some_of

@@ -27,8 +27,8 @@ from deltacli.cli.render.columns import (
     usual,
 )
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
-from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core import units
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, is_shared, nearest_name

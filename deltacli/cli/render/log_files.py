@@ -20,7 +20,7 @@ from deltacli.cli.render.columns import (
     version_strip,
 )
 from deltacli.cli.results import Listing
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import (

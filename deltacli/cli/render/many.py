@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.results import Grid, Result, RowGrid, write_with_total
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, Refused
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_size, plural

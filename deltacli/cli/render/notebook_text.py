@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.results import Outcome, Result
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:

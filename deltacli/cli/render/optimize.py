@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.units import format_count, format_duration, format_moment, format_size, plural
 from deltacli.delta.log.state import deleted_file_retention_ms
 

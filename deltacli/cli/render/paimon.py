@@ -12,8 +12,9 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, Section, exactly, refused, usual
 from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.running.changing import Wording
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
-from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
 from deltacli.core.errors import Unreadable, sql_name
 from deltacli.core.typing import Json, JsonObject
@@ -322,10 +323,10 @@ class PaimonSchemaResult(results.Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.as_ddl:
-            lines = [visible(line) for line in self.found.ddl.splitlines()]
+            lines = [escape_control(line) for line in self.found.ddl.splitlines()]
         else:
             lines = rooted(tree_lines(self.found.schema), terminal)
-        sink.write(encoded("\n".join(lines) + "\n"))
+        sink.write(encode_utf8("\n".join(lines) + "\n"))
 
 
 class SchemaRow(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Grid, Outcome, grid_of
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS

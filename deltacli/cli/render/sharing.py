@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column, Row, Section, file_amount
 from deltacli.cli.results import Listing, Outcome, write_sections
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_moment, format_size, format_timestamp, plural

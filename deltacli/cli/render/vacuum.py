@@ -25,7 +25,7 @@ from deltacli.cli.render.columns import (
     section_rows,
     version_strip,
 )
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.typing import Json
 from deltacli.core.units import (

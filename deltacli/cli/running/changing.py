@@ -15,8 +15,12 @@ from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.capabilities import terminal_width
+from deltacli.cli.terminal.characters import escape_for_screen
 from deltacli.cli.terminal.shell import again, again_with, again_without
-from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.stderr import close_live_line, write_stderr
+from deltacli.cli.terminal.waiting import read_line
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
 from deltacli.core.units import format_timestamp
@@ -105,7 +109,7 @@ def _ask(what: str) -> bool:
     sys.stdout.flush()
     answer = b""
     try:
-        write_stderr(_wrapped(f"{for_screen(what)}? [y/N]") + " ")
+        write_stderr(_wrapped(f"{escape_for_screen(what)}? [y/N]") + " ")
         answer = read_line(sys.stdin.fileno())
     finally:
         if not answer.endswith(b"\n"):  # Ctrl-C or Ctrl-D
@@ -114,7 +118,7 @@ def _ask(what: str) -> bool:
 
 
 def _wrapped(question: str) -> str:
-    width = columns() - 1
+    width = terminal_width() - 1
     if len(question) <= width:
         return question
     import textwrap

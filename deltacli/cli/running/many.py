@@ -27,8 +27,11 @@ from deltacli.cli.render.many import (
 )
 from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, Pending, confirmed
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.stderr import clean_message
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.machine import raise_open_files
@@ -137,13 +140,13 @@ class Part:
 
     def _pasted_from_here(self, document: JsonObject) -> JsonObject:
         """Return an error with the URI that documents of tables have, and commands that have the `-C` of this run."""
-        found: JsonObject = loads(safe_text(dumps({**document, "uri": self.uri}).decode()).encode())
+        found: JsonObject = loads(clean_message(dumps({**document, "uri": self.uri}).decode()).encode())
         return found
 
     def head(self, run: Run, sink: BinaryIO) -> None:
-        name = visible(self.name)
+        name = escape_control(self.name)
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
-        sink.write(encoded(("\n" if self.others else "") + line + "\n"))
+        sink.write(encode_utf8(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)
 
 

@@ -19,18 +19,12 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, Result, open_sink, write_sections
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.library_messages import capture_logging
 from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
-from deltacli.cli.terminal.term import (
-    Style,
-    Terminal,
-    before_leaving,
-    capture_logging,
-    close_live_line,
-    is_interrupted,
-    say,
-    say_json,
-    visible,
-)
+from deltacli.cli.terminal.signals import before_leaving, is_interrupted
+from deltacli.cli.terminal.stderr import close_live_line, write_json_message, write_message
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
 from deltacli.core.machine import Clock
@@ -164,9 +158,9 @@ class Run:
         if self.verbosity and not self.quiet:
             for host in merged(host for stores in self._stores for host in stores.tallies):
                 if self.log_is_json:
-                    say_json(dumps(document_of(host)))
+                    write_json_message(dumps(document_of(host)))
                 else:
-                    say(text_of(host))
+                    write_message(text_of(host))
 
     @property
     def allowed(self) -> Allowed:
@@ -208,7 +202,7 @@ class Run:
         if self.log_is_json and not self.format.errors_are_json:
             self.note(said)
         else:
-            say(said)  # plain text, as progress is, also where the file is JSON
+            write_message(said)  # plain text, as progress is, also where the file is JSON
 
     def confirm(self) -> None:
         if self.is_on_screen:
@@ -241,13 +235,13 @@ class Run:
         if text.startswith(_NEXT):
             text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
-            say_json(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
+            write_json_message(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
-        text = visible(without_middle(as_typed(text, invocation.arguments)))
+        text = escape_control(without_middle(as_typed(text, invocation.arguments)))
         if self.colours_notes and text.startswith(_NEXT):
-            say(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
+            write_message(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
-            say(text)
+            write_message(text)
 
     def open(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table, which the command `writes` to or only reads.
@@ -349,10 +343,10 @@ class Run:
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
         """Open the destination of the result: a file, a pipe, or a terminal with a pager; `content`: its format."""
         if self.terminal.is_terminal:
-            from deltacli.cli.terminal.pager import open_screen
+            from deltacli.cli.terminal.pager import open_paged_stream
 
             shown = content or self.format
-            return open_sink(None, open_screen(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
+            return open_sink(None, open_paged_stream(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # the reader of the pipe may draw on the same terminal
         return open_sink(self.output)

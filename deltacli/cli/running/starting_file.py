@@ -12,8 +12,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, Row, Section
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
 from deltacli.cli.results import open_sink, require_directory, require_target
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import dumps
 from deltacli.core.errors import NotATable, Refused, StorageFailed, command
 from deltacli.core.typing import JsonObject

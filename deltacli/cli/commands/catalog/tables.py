@@ -11,7 +11,7 @@ from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.render.columns import Column, Section, refused
 from deltacli.cli.results import Emit, Listing, Outcome, emit_lines
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
 from deltacli.core.typing import Json

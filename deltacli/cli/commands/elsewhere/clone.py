@@ -10,8 +10,8 @@ from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural

@@ -11,7 +11,7 @@ from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLi
 from deltacli.cli.running.changing import require_now_is_not_ahead
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural

@@ -12,7 +12,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.results import FindingFormat, has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, adding
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural

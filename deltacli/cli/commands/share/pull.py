@@ -14,8 +14,8 @@ from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, 
 from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
 from deltacli.cli.running.run import Run, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
+from deltacli.cli.terminal.capabilities import detect_terminal
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
-from deltacli.cli.terminal.term import detect_terminal
 from deltacli.core.errors import Refused, StorageFailed, UsageError
 from deltacli.core.request_fields import Option
 from deltacli.sharing.client.share_storage import ShareStorage

@@ -23,7 +23,7 @@ from deltacli.cli.render.data.rows import (
     timestamp_texts,
     write_aligned,
 )
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, format_timestamp, plural

@@ -32,7 +32,8 @@ from deltacli.cli.results import (
     grid_of,
     write_columns,
 )
-from deltacli.cli.terminal.term import CONTROL, Style, Terminal, cells, encoded, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import CONTROL_CHARACTERS, count_cells, encode_utf8, escape_control
 from deltacli.core.documents import envelope
 from deltacli.core.typing import ArrowType, Json, JsonObject
 from deltacli.core.units import SIZE_UNITS, format_count, format_size, format_timestamp, plural
@@ -143,7 +144,7 @@ class RowsResult(FramedResult):
             return
         shown = _write_screens(sink, terminal, columns, self._batches, self.written)
         footer = _footer(shown, self._rows, self.written)
-        sink.write(encoded(f"\n{terminal.paint(footer, Style.QUIET)}\n"))
+        sink.write(encode_utf8(f"\n{terminal.paint(footer, Style.QUIET)}\n"))
 
     def _end(self) -> dict[str, Json]:
         return {"complete": self._is_complete}
@@ -345,7 +346,7 @@ def write_aligned(
     screens = _screens(batches)
     first, second = next(screens, None), next(screens, None)
     if first is None:
-        sink.write(_heading(columns, [cells(column.heading()) for column in columns]))
+        sink.write(_heading(columns, [count_cells(column.heading()) for column in columns]))
         return
     kept = list(range(len(columns)))
     if second is None and not keep_empty:
@@ -423,18 +424,18 @@ def _aligned(columns: Sequence[Column[Any]], rows: pa.RecordBatch, *, heading: b
 
 def _heading(columns: Sequence[Column[Any]], widths: Sequence[int]) -> bytes:
     titles = [pad(column.heading(), width, right=column.right) for column, width in zip(columns, widths, strict=True)]
-    return encoded(GAP.join(titles).rstrip() + "\n") if titles else b""
+    return encode_utf8(GAP.join(titles).rstrip() + "\n") if titles else b""
 
 
 def _padded(column: Column[Any], text: pa.Array, *, is_last: bool) -> tuple[pa.Array, int]:
     """Return the texts, padded to one width, and the width; the end of a line needs no blanks."""
     if text.null_count:
         text = pc.coalesce(text, pa.scalar(""))
-    least = cells(column.heading())
+    least = count_cells(column.heading())
     raw = value_text.characters(text)
-    if CONTROL.search(raw) or not _takes_one_cell_each(raw):
-        texts = [visible(value) for value in text.to_pylist()]
-        width = max([least, *map(cells, texts)])
+    if CONTROL_CHARACTERS.search(raw) or not _takes_one_cell_each(raw):
+        texts = [escape_control(value) for value in text.to_pylist()]
+        width = max([least, *map(count_cells, texts)])
         return pa.array([pad(value, width, right=column.right) for value in texts], pa.string()), width
     is_ascii = raw.isascii()  # bytes are counted faster than characters
     ends = pc.min_max((pc.binary_length if is_ascii else pc.utf8_length)(text))
@@ -448,7 +449,7 @@ def _padded(column: Column[Any], text: pa.Array, *, is_last: bool) -> tuple[pa.A
 
 def _takes_one_cell_each(text: str) -> bool:
     """True if no character is wide and none joins another: then Arrow pads a screen in 6 ms instead of 65."""
-    return text.isascii() or all(cells(character) == 1 for character in set(text))
+    return text.isascii() or all(count_cells(character) == 1 for character in set(text))
 
 
 # -- values as text and as JSON ----------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
 from deltacli.cli import results
 from deltacli.cli.render.columns import Column, Row, Section
-from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
@@ -98,7 +99,7 @@ class FleetListing(results.Listing[Row]):
         if self.screen is not None:
             self.drawn_screen = columns, rows, root = self.screen(terminal, self.most)
             if root and rows:
-                sink.write(encoded(terminal.paint(f"tables below {visible(root)}", Style.QUIET) + "\n\n"))
+                sink.write(encode_utf8(terminal.paint(f"tables below {escape_control(root)}", Style.QUIET) + "\n\n"))
         if rows:
             results.write_whole_table(sink, terminal, columns, self._first(rows))
             sink.write(b"\n")

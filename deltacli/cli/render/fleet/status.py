@@ -16,7 +16,7 @@ from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.results import write_columns
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import DeltacliError, is_command, quoted_table
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_age, format_size, plural

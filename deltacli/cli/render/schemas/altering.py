@@ -9,8 +9,10 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Labelled, Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Wording
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.shell import as_typed, quoted_table
-from deltacli.cli.terminal.term import LEAST_ROOM, Style, cells
+from deltacli.cli.terminal.wrapping import MIN_VALUE_CELLS
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural, some_of
 from deltacli.delta.log.state import read_protocol
@@ -374,7 +376,7 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
 def _properties(canvas: Surface, changes: Sequence[JsonObject]) -> RenderableType:
     """Return what becomes of each property: as a table, or below its key where the table would fold keys."""
     rows = [(one["key"], change(canvas, one.get("before"), one.get("after"))) for one in changes]
-    if max(cells(key) for key, _ in rows) + 2 + LEAST_ROOM > canvas.width:
+    if max(count_cells(key) for key, _ in rows) + 2 + MIN_VALUE_CELLS > canvas.width:
         return canvas.grid(rows)
     return canvas.matrix(("property", "before → after" if not canvas.is_ascii else "before -> after"), rows)
 

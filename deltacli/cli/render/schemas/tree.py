@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
-from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen, shorten
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json
 from deltacli.delta.schema import types
@@ -37,7 +38,7 @@ def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *,
         canvas = Canvas(sink, terminal)
         canvas.draw(_drawing(canvas, snapshot, with_mapping=with_mapping))
         return
-    sink.write(encoded("\n".join(schema_tree(snapshot, terminal, with_mapping=with_mapping)) + "\n"))
+    sink.write(encode_utf8("\n".join(schema_tree(snapshot, terminal, with_mapping=with_mapping)) + "\n"))
 
 
 def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = False) -> list[str]:
@@ -56,7 +57,7 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = 
 
 def rooted(lines: Iterable[str], terminal: Terminal) -> list[str]:
     """Return the lines of a tree below their root, safe to show, and on a terminal no wider than it."""
-    safe = map(visible if terminal.width is None else for_screen, lines)
+    safe = map(escape_control if terminal.width is None else escape_for_screen, lines)
     if terminal.width is not None and terminal.is_terminal:
         safe = map(partial(shorten, width=terminal.width), safe)
     return [terminal.paint("root", Style.HEADING), *safe]

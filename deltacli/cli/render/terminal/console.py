@@ -17,7 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_for_screen, shorten
+from deltacli.cli.terminal.wrapping import MIN_VALUE_CELLS, UNIT_BLANK, break_long_words, join_units, split_units
 from deltacli.core.units import without_middle
 
 Labelled = tuple[str, "RenderableType"]
@@ -36,7 +38,7 @@ class Canvas:
 
     is_screen = True
 
-    def __init__(self, sink: BinaryIO, terminal: term.Terminal, *, is_ascii: bool | None = None) -> None:
+    def __init__(self, sink: BinaryIO, terminal: Terminal, *, is_ascii: bool | None = None) -> None:
         self._sink = sink
         self.width = terminal.width or 100
         self.never_cuts = not terminal.is_terminal
@@ -56,30 +58,28 @@ class Canvas:
             _environ={},
         )
 
-    def text(
-        self, value: str, style: term.Style = term.Style.PLAIN, *, folds: bool = True, room: int | None = None
-    ) -> Text:
+    def text(self, value: str, style: Style = Style.PLAIN, *, folds: bool = True, room: int | None = None) -> Text:
         """Return a text that shows every character of a value: control and direction characters as escapes, without
         UTF-8 all others, too. A text that does not fold is cut where there is no room; `room` are the cells of a line.
         """
-        shown = self.plain(value) if room is None else term.break_words(self.plain(value), room)
+        shown = self.plain(value) if room is None else break_long_words(self.plain(value), room)
         return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
     def plain(self, value: str) -> str:
         """Return the characters that `text` shows: plain text that is not megabytes long is returned unchanged."""
-        safe = term.for_screen(without_middle(value))
+        safe = escape_for_screen(without_middle(value))
         if safe.isascii():
             return safe
         if self.is_ascii:
             return safe.replace("…", "...").encode("ascii", "backslashreplace").decode("ascii")
-        return safe.replace(_FILLER, "\\ufdd0").replace(term.GLUE, "\\U0010fffd")
+        return safe.replace(_FILLER, "\\ufdd0").replace(UNIT_BLANK, "\\U0010fffd")
 
     @property
     def shows_errors(self) -> bool:
         """Whether the error that follows is read on the same terminal."""
         return sys.stderr is not None and sys.stderr.isatty()
 
-    def joined(self, parts: Iterable[str | Text | tuple[str, term.Style]], *, folds: bool = True) -> Text:
+    def joined(self, parts: Iterable[str | Text | tuple[str, Style]], *, folds: bool = True) -> Text:
         """Return one text made of parts, each with a style of its own."""
         whole = self.text("", folds=folds)
         for part in parts:
@@ -94,10 +94,10 @@ class Canvas:
 
     def cut(self, text: str, width: int, *, keep_end: bool = False, keep_both: bool = False) -> str:
         """Cut a text that can be shown to a number of cells; in ASCII the ellipsis takes three."""
-        if term.cells(text) <= width:
+        if count_cells(text) <= width:
             return text
         if not self.is_ascii:
-            return term.shorten(text, width, keep_end=keep_end, keep_both=keep_both) if width > 0 else ""
+            return shorten(text, width, keep_end=keep_end, keep_both=keep_both) if width > 0 else ""
         kept = max(width - 3, 0)
         if keep_both:
             return text[: kept // 3] + "..."[:width] + text[len(text) - (kept - kept // 3) :]
@@ -122,12 +122,12 @@ class Canvas:
         narrow screen each label stands above its values, which are indented.
         """
         lines = [
-            (self.text(label, term.Style.LABEL, folds=False), self.text(value) if isinstance(value, str) else value)
+            (self.text(label, Style.LABEL, folds=False), self.text(value) if isinstance(value, str) else value)
             for label, value in rows
         ]
         room = self.width if width is None else width
         longest = max((label.cell_len for label, _ in lines), default=0)
-        if room - longest - 2 < min(term.LEAST_ROOM, longest + 2):
+        if room - longest - 2 < min(MIN_VALUE_CELLS, longest + 2):
             stacked: list[RenderableType] = []
             for label, value in lines:
                 stacked += [*([label] if label.plain else []), Padding(value, (0, 0, 0, 2))]
@@ -143,10 +143,10 @@ class Canvas:
         self, titles: Sequence[str], rows: Iterable[Sequence[RenderableType]], *, right: Sequence[int] = ()
     ) -> RenderableType:
         """Return a small table of texts with a line below its titles; the columns in `right` hold numbers."""
-        table = empty_table(str(term.Style.HEADING), is_ascii=self.is_ascii)
+        table = empty_table(str(Style.HEADING), is_ascii=self.is_ascii)
         for index, title in enumerate(titles):
             table.add_column(
-                self.text(title, term.Style.HEADING, folds=False),
+                self.text(title, Style.HEADING, folds=False),
                 justify="right" if index in right else "left",
                 overflow="fold",
                 no_wrap=index in right,
@@ -176,9 +176,9 @@ class Canvas:
         self._console.width = self.width if width is None else width
         for renderable in renderables:
             self._console.print(renderable, crop=False)
-        lines = _BLANK_ENDS.sub(r"\1", _STYLED_BLANKS.sub(r"\1", term.unglued(self._drawn.take()).replace(_FILLER, "")))
+        lines = _BLANK_ENDS.sub(r"\1", _STYLED_BLANKS.sub(r"\1", split_units(self._drawn.take()).replace(_FILLER, "")))
         # The sink is written here, not by rich, which takes a closed pipe for its own affair and ends the process.
-        self._sink.write(term.encoded(lines))
+        self._sink.write(encode_utf8(lines))
 
 
 _LINE_BELOW_HEADING = Box("    \n    \n ── \n    \n    \n ── \n    \n    \n")
@@ -194,7 +194,7 @@ def empty_table(header_style: str, *, is_ascii: bool, show_header: bool = True) 
         padding=(0, 1, 0, 0),
         show_header=show_header,
         header_style=header_style,
-        border_style=str(term.Style.FRAME),
+        border_style=str(Style.FRAME),
     )
 
 
@@ -204,13 +204,13 @@ def measured(text: str) -> str:
     Rich gives no cell to the character after a zero-width joiner, nor to marks of Indic scripts that take one. A number
     and its unit are one word.
     """
-    if text.isascii() or term.cells(text) <= cell_len(text):
-        return term.glued(text)
+    if text.isascii() or count_cells(text) <= cell_len(text):
+        return join_units(text)
     filled = []
     for character in text:
-        lacking = 1 if character == _JOINER else term.cells(character) - get_character_cell_size(character)
+        lacking = 1 if character == _JOINER else count_cells(character) - get_character_cell_size(character)
         filled.append(character + _FILLER * max(lacking, 0))
-    return term.glued("".join(filled))
+    return join_units("".join(filled))
 
 
 class _Buffer(io.StringIO):

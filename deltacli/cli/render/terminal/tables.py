@@ -12,7 +12,9 @@ from rich.text import Text
 
 from deltacli.cli.render.columns import GAP, Column, Row, Section, fit, spread, with_values
 from deltacli.cli.render.terminal.console import Canvas, empty_table, measured
-from deltacli.cli.terminal.term import Style, break_words, cells, pasted_lines
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.characters import count_cells
+from deltacli.cli.terminal.wrapping import break_long_words, wrap_with_commands
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,16 +46,19 @@ def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
     """Draw sections as a grid: lines are folded, none is cut, and commands can be pasted. Where a word of a command has
     no room beside its label, such as a long path, the lines of the section stand below it.
     """
-    longest = max((cells(section.label) for section in sections), default=0)
+    longest = max((count_cells(section.label) for section in sections), default=0)
     room = canvas.width - longest - 2
     below = [
-        any(line.startswith("deltacli ") and max(map(cells, pasted_lines(line, room))) > room for line in section.lines)
+        any(
+            line.startswith("deltacli ") and max(map(count_cells, wrap_with_commands(line, room))) > room
+            for line in section.lines
+        )
         for section in sections
     ]
     rows: list[tuple[str, str | RenderableType]] = []
     for section, is_below in zip(sections, below, strict=True):
         if is_below:
-            lines = [part for line in section.lines for part in pasted_lines(line, canvas.width - 2)]
+            lines = [part for line in section.lines for part in wrap_with_commands(line, canvas.width - 2)]
             canvas.draw(*([canvas.grid(rows)] if rows else []), canvas.text(section.label, Style.LABEL))
             canvas.draw(*(Padding(canvas.text(line, section.style), (0, 0, 0, 2)) for line in lines))
             rows = []
@@ -61,7 +66,7 @@ def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
         label = f"{section.label:<{longest}}" if any(below) else section.label
         rows += [
             ("" if number else label, canvas.text(part, section.style, room=room if part in section.lines else None))
-            for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
+            for number, part in enumerate(part for line in section.lines for part in wrap_with_commands(line, room))
         ]
     if rows:
         canvas.draw(canvas.grid(rows))
@@ -157,7 +162,7 @@ def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int)
     folds = column.folds or canvas.never_cuts
     style = column.style(row) if column.style else Style.PLAIN
     shown = (
-        break_words(value, width)
+        break_long_words(value, width)
         if folds
         else canvas.cut(value, width, keep_end=column.keep_end, keep_both=column.keep_both)
     )

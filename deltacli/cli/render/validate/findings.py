@@ -8,7 +8,8 @@ from typing import BinaryIO, NamedTuple
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.results import write_with_total
-from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, plural, some_of, without_middle
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
@@ -23,13 +24,13 @@ def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, 
     has_lines = False
     for table in report.tables:
         for line in table_lines(table, terminal, brief=brief):
-            sink.write(encoded(f"{line}\n"))
+            sink.write(encode_utf8(f"{line}\n"))
             has_lines = True
     if has_lines:
         sink.write(b"\n")
     write_summary(sink, terminal, report)
     for line in _verdict_lines(report, terminal):
-        sink.write(encoded(f"{line}\n"))
+        sink.write(encode_utf8(f"{line}\n"))
 
 
 def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iterator[str]:
@@ -94,7 +95,7 @@ def fix_sentence(fix: Fix, table: str = "TABLE") -> str:
 
 def _clean(text: str, terminal: Terminal) -> str:
     text = without_middle(text)
-    return for_screen(text) if terminal.is_terminal else visible(text)
+    return escape_for_screen(text) if terminal.is_terminal else escape_control(text)
 
 
 def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str]:

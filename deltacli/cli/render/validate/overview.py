@@ -13,7 +13,7 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.findings import STYLES, all_sentence, judge
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport
 from deltacli.cli.results import write_with_total
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.units import format_count, plural
 from deltacli.rules.framework.base import Severity
 

@@ -9,7 +9,7 @@ from unicodedata import combining, normalize
 
 from deltacli.cli.render.columns import Section, file_amount, item_columns, refused
 from deltacli.cli.results import Listing, Outcome
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import envelope
 from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.plan import RepairPlan, Step, StepState

@@ -11,7 +11,8 @@ from deltacli.cli.render.columns import DRAWN_ROWS, Column, Section
 from deltacli.cli.render.validate.findings import judge, omissions, table_lines, write_summary, write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of, write_sections
-from deltacli.cli.terminal.term import Terminal, encoded
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import encode_utf8
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
@@ -102,7 +103,7 @@ def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: Fi
     for table in report.tables:
         ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=partial(worst_first, table)))
         for line in table_lines(table._replace(findings=ordered), terminal, brief=view.brief):
-            sink.write(encoded(f"{line}\n"))
+            sink.write(encode_utf8(f"{line}\n"))
 
 
 @dataclass

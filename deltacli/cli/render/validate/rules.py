@@ -10,7 +10,8 @@ from typing import BinaryIO
 from deltacli.cli import results
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.findings import STYLES, fix_sentence
-from deltacli.cli.terminal.term import Style, Terminal, for_screen
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import escape_for_screen
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
@@ -71,7 +72,9 @@ def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
 
 def _wrapped(text: str, width: int, indent: int) -> list[str]:
     blanks = " " * indent
-    return textwrap.wrap(for_screen(text), max(width, indent + 20), initial_indent=blanks, subsequent_indent=blanks)
+    return textwrap.wrap(
+        escape_for_screen(text), max(width, indent + 20), initial_indent=blanks, subsequent_indent=blanks
+    )
 
 
 def require_list_format(form: results.Format) -> None:
