@@ -254,7 +254,7 @@ def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -
     """Raise UsageError for `--output json`, which in other programs is what `--format json` is here."""
     if given is not None or len(formats) == 1 or output not in (*results.FORMATS, "yaml"):
         return
-    from deltacli.cli.terminal.shell import again_with, without_option
+    from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command_with
 
     meant = output if output in list(formats) else results.JSON.name
     raise errors.UsageError(
@@ -264,7 +264,7 @@ def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -
             "formats": ", ".join(formats),
             "for a file of this name": f"--output {output} --format {results.TABLE.name}",
         },
-        hint=again_with(without_option(invocation.arguments, "--output"), "--format", meant),
+        hint=repeat_command_with(remove_option(invocation.arguments, "--output"), "--format", meant),
     )
 
 
@@ -295,7 +295,7 @@ def _clock_of(now: str | None) -> Clock:
 
 def _format_of_directory(chosen: results.Format, given: StrEnum | None, directory: str) -> results.Format:
     """Return the format of the result that describes an output directory. Raises UsageError."""
-    from deltacli.cli.terminal.shell import again_with
+    from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
     results.require_empty_target(directory)
     if given in (results.NDJSON.name, results.CSV.name):
@@ -303,7 +303,7 @@ def _format_of_directory(chosen: results.Format, given: StrEnum | None, director
             f"--format {given} cannot be written to a directory",
             code="usage.output",
             facts={"directory": directory, "expected": "parquet, or a file for --output"},
-            hint=again_with(invocation.arguments, "--format", results.PARQUET.name),
+            hint=repeat_command_with(invocation.arguments, "--format", results.PARQUET.name),
         )
     return results.TABLE if chosen is results.PARQUET else chosen
 
@@ -312,11 +312,11 @@ def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, 
     if as_json and output_format not in (None, "json"):
         raise errors.UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
-        from deltacli.cli.terminal.shell import again_without
+        from deltacli.cli.terminal.suggested_commands import repeat_command_without_flag
 
         raise errors.UsageError(
             "--json is not available: this command has a fixed format",
-            hint=again_without(invocation.arguments, "--json"),
+            hint=repeat_command_without_flag(invocation.arguments, "--json"),
         )
 
 
@@ -348,7 +348,7 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
     """
     named = results.format_named(output)
     if given is None and len(formats) > 1 and output.lower().endswith(results.FOREIGN_ENDINGS):
-        from deltacli.cli.terminal.shell import again_with
+        from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
         stem, _, ending = output.rpartition(".")
         as_junit = ending.lower() == "xml" and "junit" in list(formats)
@@ -357,21 +357,23 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
             + ("name the format of an XML file" if as_junit else f"deltacli cannot write .{ending}"),
             code="usage.output",
             facts={"formats": ", ".join(formats)},
-            hint=again_with(invocation.arguments, "--format", "junit")
+            hint=repeat_command_with(invocation.arguments, "--format", "junit")
             if as_junit
-            else again_with(invocation.arguments, "--output", _writable_name(stem)),
+            else repeat_command_with(invocation.arguments, "--output", _writable_name(stem)),
         )
     if named is None or (len(formats) == 1 and named in (results.JSON, results.NDJSON)):
         return None
     if (
         given is not None and given != named.name and not (given == "sarif" and named is results.JSON)
     ):  # which SARIF is, too
-        from deltacli.cli.terminal.shell import again, without_value
+        from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command
 
         raise errors.UsageError(
             f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
             code="usage.output",
-            hint=again([word for word in without_value(invocation.arguments, "--format", given) if word != "--json"]),
+            hint=repeat_command(
+                [word for word in remove_option_value(invocation.arguments, "--format", given) if word != "--json"]
+            ),
         )
     if named.name not in list(formats):
         endings = [results.FORMATS[name].endings[0] for name in formats if results.FORMATS[name].endings]
@@ -475,9 +477,9 @@ def run(argv: Sequence[str]) -> int:
     arguments = command_tree.with_current_options(help_as_option(command_tree.move_shared_options(given)))
     invocation.begin(arguments, directories)
     if any("=" in word or "@" in word for word in arguments):
-        from deltacli.cli.terminal.shell import remember_words
+        from deltacli.cli.terminal.typed_secrets import register_typed_secrets
 
-        remember_words(arguments)
+        register_typed_secrets(arguments)
     choose_allocator()
     try:
         with raise_on_signals(), mute_libraries(), errors.spelled(errors.ShellSpelling()):

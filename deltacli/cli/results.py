@@ -39,7 +39,7 @@ from deltacli.cli.render.columns import (
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_control, shorten
 from deltacli.cli.terminal.pager import Escaping
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.cli.terminal.wrapping import wrap_command
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import DeltacliError, UsageError
@@ -426,7 +426,7 @@ def write_whole_table(
     """Write a table as `write_table` does, and below it the columns without room and the command that shows them."""
     shown = write_columns(sink, terminal, columns, rows, **options)
     if terminal.width is not None and (remark := left_out(columns, rows, shown)):
-        command = again_with(invocation.arguments, "--format", "csv")
+        command = repeat_command_with(invocation.arguments, "--format", "csv")
         lines = [f"{remark}; to show them: {command}"]
         if count_cells(lines[0]) > terminal.width:
             lines = [shorten(f"{remark}; to show them:", terminal.width), *wrap_command(command, terminal.width)]

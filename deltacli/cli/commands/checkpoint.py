@@ -9,8 +9,7 @@ from deltacli.cli.options import declared
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, Run
-from deltacli.cli.terminal.shell import quoted_table
-from deltacli.core.errors import EXIT_FINDINGS, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, UsageError, quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.operations.checkpoint.checkpoint import (
     Checkpoint,

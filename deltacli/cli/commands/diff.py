@@ -15,7 +15,7 @@ from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of,
 from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quoted_table
 from deltacli.core.request_fields import Option
@@ -286,7 +286,7 @@ def _of_points(points: tuple[Point, Point]) -> dict[str, Any]:  # Any: values of
 def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:
     """Return the command that shows the rows that differ, or the commits between the versions."""
     if is_of_two:
-        return None if found.rows else again_with_flags(invocation.arguments, ["--rows", "--key", "COLUMN"])
+        return None if found.rows else repeat_command_with_flags(invocation.arguments, ["--rows", "--key", "COLUMN"])
     first, last = sorted((found.before.version, found.after.version))
     return f"deltacli changes {quoted_table(table)} --from {first + 1} --to {last}"
 
@@ -298,7 +298,7 @@ def _chosen(
     if second is None and (found := re.fullmatch(r"(\d+)\.{2,3}(\d*)", first)) and not os.path.lexists(first):
         words = list(invocation.arguments)
         words[words.index(first)] = found[1]
-        raise _no_version("V1", first, again([*words, found[2]] if found[2] else words))
+        raise _no_version("V1", first, repeat_command([*words, found[2]] if found[2] else words))
     if (old := _read("V1", first)) is not None:
         if begin is not None or end is not None:
             raise UsageError(
@@ -350,7 +350,7 @@ def _corrected(text: str) -> str | None:
     if meant is None:
         return None
     words = (meant if word == text else word.replace(f"={text}", f"={meant}") for word in invocation.arguments)
-    return again([*words])
+    return repeat_command([*words])
 
 
 def _of_other(version: str, option: str, word: str) -> str | None:
@@ -359,12 +359,12 @@ def _of_other(version: str, option: str, word: str) -> str | None:
         return None
     words = list(invocation.arguments)
     words.remove(version)
-    return again_with(words, option, version)
+    return repeat_command_with(words, option, version)
 
 
 def _require_key(table: Table, values: Mapping[str, Any]) -> None:
     if values.get("key") and not values.get("rows"):
-        raise UsageError("--key is for --rows", hint=again_with_flags(invocation.arguments, ["--rows"]))
+        raise UsageError("--key is for --rows", hint=repeat_command_with_flags(invocation.arguments, ["--rows"]))
     if values.get("rows") and not values.get("key"):
         schema = table.snapshot().schema
         columns = [] if schema is None else sorted(schema.fields, key=lambda column: column.nullable)
@@ -376,5 +376,5 @@ def _require_key(table: Table, values: Mapping[str, Any]) -> None:
         raise UsageError(
             "--rows compares rows by a key: name the columns that identify a row with --key",
             facts={"columns": ", ".join(names)} if names else None,
-            hint=again_with(invocation.arguments, "--key", names[0]) if names else command("snapshot"),
+            hint=repeat_command_with(invocation.arguments, "--key", names[0]) if names else command("snapshot"),
         )

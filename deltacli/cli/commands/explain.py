@@ -14,7 +14,7 @@ from deltacli.cli.results import Emit, Listing, line_of, write_sections
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.capabilities import Style, Terminal
-from deltacli.cli.terminal.shell import as_typed
+from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quoted, quoted_table
 from deltacli.core.units import format_size, plural
@@ -170,7 +170,7 @@ def _way_out(one: WayOut) -> Iterator[str]:
         yield f"{OTHERS.get(one.feature, one.feature)}: {one.why}"
         return
     yield f"{one.feature}{_cost(one)}:"
-    yield as_typed(one.command, invocation.arguments)
+    yield spell_tables_as_typed(one.command, invocation.arguments)
     yield from (f"  {step}" for step in one.steps)
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
-from deltacli.core.errors import command, fill_hint
+from deltacli.core.errors import command, fill_hint, quoted_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.optimize.request import OptimizeRequest

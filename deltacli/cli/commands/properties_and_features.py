@@ -22,9 +22,9 @@ from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.capabilities import Style, Terminal
-from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter
+from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter, quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_ranges, plural
@@ -339,7 +339,7 @@ def _change(
 
 def _without_key(change: PropertyChange) -> UsageError:
     what = "KEY=VALUE" if change is PropertyChange.SET else "KEY"
-    return UsageError(f"{change}: missing argument {what}", hint=again([*invocation.arguments, what]))
+    return UsageError(f"{change}: missing argument {what}", hint=repeat_command([*invocation.arguments, what]))
 
 
 def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
@@ -352,7 +352,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
             continue
         if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
             words = [near if word == key else word for word in invocation.arguments]
-            raise UsageError(f"{key} is not set", hint=again(words)).asking(key, near)
+            raise UsageError(f"{key} is not set", hint=repeat_command(words)).asking(key, near)
         _, default = MEANINGS.get(key, (None, None))
         run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
     return [found[key] for key in dict.fromkeys(keys) if key in found]
@@ -398,7 +398,7 @@ def _without_value(items: Sequence[str]) -> UsageError:
         f"{given!r} is not of the form KEY=VALUE",
         code="usage.property",
         facts={"expected": f"{key}=VALUE"},
-        hint=again(words) if "--dry-run" in words else again_with_flags(words, ["--dry-run"]),
+        hint=repeat_command(words) if "--dry-run" in words else repeat_command_with_flags(words, ["--dry-run"]),
     )
 
 

@@ -10,8 +10,8 @@ from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, Ye
 from deltacli.cli.results import Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, quoted_table
-from deltacli.core.errors import Refusal, Refused, UsageError
+from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
+from deltacli.core.errors import Refusal, Refused, UsageError, quoted, quoted_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.plan import (
@@ -151,7 +151,9 @@ class RepairCommand(NamedTuple):
         if self.how.save_plan is not None:
             apply = f"deltacli repair {quoted_table(self.name)} --apply {quoted(self.how.save_plan)} --yes"
             return apply if plan.planned else None
-        return again_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
+        return (
+            repeat_command_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
+        )
 
     def undo(self, backup: str, mode: Mode) -> None:
         """Put the files of a backup back."""
@@ -215,4 +217,4 @@ def _way_past(plan: RepairPlan) -> dict[str, str]:
     if not lifting or len(lifting) < len(plan.refusals):
         return {}
     words = [word for word in invocation.arguments if word not in ("--dry-run", "--yes")]
-    return {"to make all steps": again_with_flags(words, [*" ".join(lifting).split(), "--dry-run"])}
+    return {"to make all steps": repeat_command_with_flags(words, [*" ".join(lifting).split(), "--dry-run"])}

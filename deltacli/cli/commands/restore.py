@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from deltacli.changing.plan import Amount
 from deltacli.cli.options import declared
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quoted_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest

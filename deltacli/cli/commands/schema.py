@@ -18,9 +18,9 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
-from deltacli.cli.terminal.shell import again_with, quoted_table
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import envelope
-from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quoted_table
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
@@ -174,7 +174,7 @@ def schema_diff(
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
     if other is not None and other.isdecimal() and not os.path.exists(other):
         words = [word for word in invocation.arguments if word != other]
-        hint = again_with(words, "--from", f"version:{other}") if first is None else None
+        hint = repeat_command_with(words, "--from", f"version:{other}") if first is None else None
         raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
     before = begin.describe(run, table)
     with errors_about(other and without_secrets(other)):
@@ -330,5 +330,5 @@ def _no_point(option: str, text: str, table: str) -> UsageError:
         f"{option} {text!r} is not a point of a table",
         code="usage.point",
         facts={"expected": "version:N of a Delta table; schema:N, snapshot:N, tag:T or branch:B of a Paimon table"},
-        hint=again_with(invocation.arguments, option, f"{kind}:{text}") if text.isdecimal() else None,
+        hint=repeat_command_with(invocation.arguments, option, f"{kind}:{text}") if text.isdecimal() else None,
     )

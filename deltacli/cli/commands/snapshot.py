@@ -12,8 +12,8 @@ from deltacli.cli.options import declared
 from deltacli.cli.results import PARQUET, RowFormat
 from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
-from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table
-from deltacli.core.errors import UsageError
+from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
+from deltacli.core.errors import UsageError, quoted_table
 from deltacli.core.request_fields import OF_DELTA, option
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
         raise UsageError(
             f"{what} requires --files or --tombstones",
             code="usage.output",
-            hint=again_with_flags(invocation.arguments, ["--files", *output]),
+            hint=repeat_command_with_flags(invocation.arguments, ["--files", *output]),
         )
     require_file(run)
 
@@ -134,4 +134,4 @@ def _list_files(run: Run, table: Table, wanted: SnapshotOptions, at_ms: int | No
     result = FilesResult(found, listing, most)
     run.write(result)
     if result.was_cut:
-        run.note(f"showing the first {most:,}; to show all: {again_without_limit(invocation.arguments)}")
+        run.note(f"showing the first {most:,}; to show all: {repeat_command_without_limit(invocation.arguments)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deltacli.changing.plan import Amount
 from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.core.errors import quoted_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
 from deltacli.operations.change.stats import ComputeStats, StatsOutcome, StatsPlan, StatsRequest

@@ -25,8 +25,8 @@ from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, 
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style, Terminal
-from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.documents import envelope
+from deltacli.core.errors import quoted_table
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import format_ranges, format_size, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest

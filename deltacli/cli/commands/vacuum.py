@@ -8,7 +8,7 @@ from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import OF_DELTA
 from deltacli.operations.vacuum.plan import EXECUTING, VacuumRequest
@@ -81,7 +81,7 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
             raise UsageError(f"{name} is empty")
     if how.purge_older_ms is not None:
         if "quarantine" not in asked.values:
-            hint = again_with(invocation.arguments, "--quarantine", "URI")
+            hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
             raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
         others = [*chosen, *asked.given(but={"quarantine"}), *(["--files"] if how.files else [])]
         if others:

@@ -34,7 +34,7 @@ from deltacli.cli.running.finding_filter import (
     require_known,
 )
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import option, shared
@@ -182,7 +182,7 @@ class Checker:
         shows_findings = self._shows_findings(report)
         self._run.write(FindingsResult(report, self._wanted.brief, self._read_line, shows_findings))
         if self._run.is_on_screen and not shows_findings and any(table.findings for table in report.tables):
-            self._run.note(f"findings of each table: {again_with_flags(invocation.arguments, ['-v'])}")
+            self._run.note(f"findings of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
         return report
 
     def _shows_findings(self, report: ValidationReport) -> bool:
@@ -440,7 +440,8 @@ def validate(
     request = asked.request()
     if wanted.list_rules and tables:
         raise UsageError(
-            "--list-rules takes no TABLE", hint=again([word for word in invocation.arguments if word not in tables])
+            "--list-rules takes no TABLE",
+            hint=repeat_command([word for word in invocation.arguments if word not in tables]),
         )
     if wanted.list_rules:
         rules = _choose_rules(run, request, [request.level] if "level" in asked.values else [*LevelChoice])
@@ -494,7 +495,7 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
                 meant.id if word in request.select and word not in known else word for word in invocation.arguments
             ]
             fault.reason += f" It is checked at --level {meant.level}"
-            fault.near, fault.hint = None, again_with(words, "--level", meant.level)  # which has it
+            fault.near, fault.hint = None, repeat_command_with(words, "--level", meant.level)  # which has it
         raise
 
     def chosen(names: Sequence[str]) -> list[Rule]:
@@ -508,7 +509,7 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
             f"no rule is left to check at --level {request.level}",
             code="usage.rule",
             facts={"at other levels": ", ".join(rule.id for rule in elsewhere[:_NAMED])} if elsewhere else None,
-            hint=again_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
+            hint=repeat_command_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
         )
     return rules
 
@@ -547,7 +548,7 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         if level == "storage" and all(is_shared(one.name) for one in report.tables):  # which checks no file there
             level = LevelChoice.FOOTERS
-        run.say_next(again_with(invocation.arguments, "--level", level))
+        run.say_next(repeat_command_with(invocation.arguments, "--level", level))
 
 
 def _may_hide_more(request: ValidateRequest, report: ValidationReport) -> bool:

@@ -14,8 +14,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import exact
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
-from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.stderr import write_message
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import loads
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Json, JsonObject
@@ -47,7 +47,7 @@ def parse_template(text: str) -> Parts:
             f"--template has no field: {text}",
             code="usage.template",
             facts={"expected": "a field, such as {version}; {{ and }} stand for braces"},
-            hint=None if meant == text else again_with(invocation.arguments, "--template", meant),
+            hint=None if meant == text else repeat_command_with(invocation.arguments, "--template", meant),
         )
     lines = known_lines()
     types = lines.commands.get(_command(), [])
@@ -181,7 +181,7 @@ def _unknown(message: str, name: str, near: str | None, known: Sequence[str], te
         f"{message}; did you mean {near}?" if near else message,
         code="usage.template",
         facts={"fields": ", ".join(sorted({one for one in known if "." not in one and one != OPEN}))},
-        hint=again_with(invocation.arguments, "--template", meant) if near else None,
+        hint=repeat_command_with(invocation.arguments, "--template", meant) if near else None,
     )
 
 

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import UsageError, adding, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
 from deltacli.core.units import DAY_MS, SHARE_CODE, epoch_ms, parse_duration, parse_names, parse_share, parse_versions
@@ -221,7 +221,7 @@ def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bo
             f"{option}: {fault.message}",
             code=fault.code,
             facts=fault.facts,
-            hint=None if corrected is None else again_with(arguments, option, corrected),
+            hint=None if corrected is None else repeat_command_with(arguments, option, corrected),
         ) from None
 
 

@@ -28,10 +28,14 @@ from deltacli.cli.render.columns import (
 )
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
 from deltacli.cli.terminal.capabilities import Style, Terminal
-from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
+from deltacli.cli.terminal.suggested_commands import (
+    repeat_command_with,
+    repeat_command_with_flags,
+    repeat_command_without_limit,
+)
 from deltacli.core import units
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, is_shared, nearest_name
+from deltacli.core.errors import UsageError, is_shared, nearest_name, quoted_table
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.operation_metrics import ReportedChanges, read_reported_changes
@@ -388,7 +392,7 @@ class HistoryResult(Result):
         if found.missing:
             yield f"{_missing(found)}: deltacli validate {name}"
         if not found.is_complete:
-            command = again_without_limit(invocation.arguments)
+            command = repeat_command_without_limit(invocation.arguments)
             yield f"showing {len(found.items):,} of {found.total:,} versions; all: {command}"
         elif on_screen:
             if not found.items:
@@ -433,7 +437,7 @@ def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock
         raise UsageError(
             f"{' and '.join(uncounted)} {'needs' if len(uncounted) == 1 else 'need'} --counts",
             code="usage.column",
-            hint=again_with_flags(invocation.arguments, ["--counts"]),
+            hint=repeat_command_with_flags(invocation.arguments, ["--counts"]),
         )
     if absent:
         known = [column.name for column in available]
@@ -551,7 +555,7 @@ def draw_history(
     absent = [one for one in absent if one.picture is None or one.name in _NUMBER_CELLS]  # bars are not missed
     if absent:
         keys = dict.fromkeys(_METRICS if one.name in _NUMBER_CELLS else one.name for one in absent)
-        command = again_with(invocation.arguments, "--columns", ",".join(["version", *keys]))
+        command = repeat_command_with(invocation.arguments, "--columns", ",".join(["version", *keys]))
         return f"no room for {', '.join(one.heading() for one in absent)}; to show more: {command}"
     return ""
 

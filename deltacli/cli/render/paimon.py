@@ -14,9 +14,9 @@ from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
-from deltacli.cli.terminal.shell import again_without_limit, quoted_table
+from deltacli.cli.terminal.suggested_commands import repeat_command_without_limit
 from deltacli.core.documents import envelope
-from deltacli.core.errors import Unreadable, sql_name
+from deltacli.core.errors import Unreadable, quoted_table, sql_name
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import (
     format_age,
@@ -123,7 +123,7 @@ class PaimonHistoryResult(results.Result):
         if found.gaps and on_screen:
             yield f"note: {gaps_text(found.gaps)} no longer exist, which is legal for unused schemas"
         if not found.is_complete:
-            command = again_without_limit(invocation.arguments)
+            command = repeat_command_without_limit(invocation.arguments)
             yield f"showing {len(found.events):,} of {found.total:,} events; all: {command}"
         elif found.schemas and on_screen:
             yield f"next: deltacli snapshot {name} --schema-id {found.schemas[0].id}"

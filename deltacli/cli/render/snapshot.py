@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Grid, Result, field_grid, line_of
 from deltacli.cli.terminal.capabilities import Style, Terminal
-from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.documents import envelope
-from deltacli.core.errors import is_shared
+from deltacli.core.errors import is_shared, quoted_table
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_count, format_limit, format_moment, format_size, plural
 from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer

@@ -17,9 +17,9 @@ from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import terminal_width
 from deltacli.cli.terminal.characters import escape_for_screen
-from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.stderr import close_live_line, write_stderr
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
 from deltacli.cli.terminal.waiting import read_line
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
@@ -63,7 +63,7 @@ def confirmed(
             said_first=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
-            hint=again_with(invocation.arguments, "--yes"),
+            hint=repeat_command_with(invocation.arguments, "--yes"),
         )
     is_for_eyes = run.format.is_for_eyes and run.output is None
     if is_for_eyes:
@@ -216,12 +216,12 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
     except Refused as refused:
         wording.refused(refused)
         if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
-            refused.hint = again_with(invocation.arguments, option)
+            refused.hint = repeat_command_with(invocation.arguments, option)
         raise
     except PartlyDone as partly:
         wording.refused(partly)
         if wording.repeats and partly.cause_exit is None:
-            partly.hint = again(invocation.arguments)
+            partly.hint = repeat_command(invocation.arguments)
         raise
 
 
@@ -232,7 +232,7 @@ def _end_plan(run: Run, plan: P, wording: Wording[P, O], mode: Mode) -> None:
     if first := wording.before(plan):
         run.say_next(first, also_in_pipe=True)
     elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
     if wording.is_finding(plan):
         raise Exit(EXIT_FINDINGS)
 

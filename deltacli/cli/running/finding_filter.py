@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import open_sink, require_target
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, again_with, quoted
-from deltacli.core.errors import QUOTED, UsageError, is_shared, nearest_name, quoted_table
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
+from deltacli.core.errors import QUOTED, UsageError, is_shared, nearest_name, quoted, quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
@@ -72,7 +72,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     from deltacli.rules.framework.repairs import repair_to_try
 
     if any(table.suppressed for table in report.tables):
-        return again_with(invocation.arguments, "--max-findings", "0")
+        return repeat_command_with(invocation.arguments, "--max-findings", "0")
     pairs = [(table, found) for table in report.tables for found in table.findings if found.rule.id not in without]
     if not pairs:
         return None
@@ -210,7 +210,7 @@ def keep_baseline(
             sink.write(write_baseline(to_accept))
         run.note(f"note: {plural(len(to_accept), 'finding')} written; accept with --baseline {target}")
     elif report.stale:
-        again = again_with(invocation.arguments, "--write-baseline", read or "")
+        again = repeat_command_with(invocation.arguments, "--write-baseline", read or "")
         run.note(f"note: {plural(report.stale, 'accepted finding')} no longer found; to update the baseline: {again}")
 
 
@@ -226,7 +226,7 @@ def require_baseline_target(name: str) -> None:
             raise UsageError(
                 f"--write-baseline {name} would replace a file that is not a baseline",
                 code="usage.baseline",
-                hint=again_with(invocation.arguments, "--write-baseline", name_beside(name)),
+                hint=repeat_command_with(invocation.arguments, "--write-baseline", name_beside(name)),
             )
 
 
@@ -256,12 +256,16 @@ def _near(name: str, arguments: Sequence[str]) -> str:
     if near is None:
         return f"ls {quoted_table(directory or '.')}"
     meant = os.path.join(directory, near)
-    return again([word.replace(name, meant) if word in (name, f"--baseline={name}") else word for word in arguments])
+    return repeat_command(
+        [word.replace(name, meant) if word in (name, f"--baseline={name}") else word for word in arguments]
+    )
 
 
 def _writing(name: str, arguments: Sequence[str]) -> str:
     """Return the command line that writes the baseline which this one reads."""
     if not any(word.startswith("--write-baseline") for word in arguments):
-        return again([word.replace("--", "--write-", word.startswith("--baseline")) for word in arguments])
+        return repeat_command([word.replace("--", "--write-", word.startswith("--baseline")) for word in arguments])
     pairs = zip(["", *arguments], arguments, strict=False)
-    return again([word for last, word in pairs if "--baseline" not in (last, word) and word != f"--baseline={name}"])
+    return repeat_command(
+        [word for last, word in pairs if "--baseline" not in (last, word) and word != f"--baseline={name}"]
+    )

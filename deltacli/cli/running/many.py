@@ -29,9 +29,9 @@ from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, 
 from deltacli.cli.running.changing import Mode, Pending, confirmed
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.stderr import clean_message
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.machine import raise_open_files
@@ -291,7 +291,7 @@ def run_many(
         tried = sum(not part.is_left_out for part in parts)
         run.note(f"note: {tried - len(failed):,} of {plural(tried, 'table')} done; failed: {', '.join(failed)}")
     if mode.only_plans and run.is_on_screen and not shows_details:
-        run.note(f"details of each table: {again_with_flags(invocation.arguments, ['-v'])}")
+        run.note(f"details of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
     following = {line for part in parts for line in part.following}
     if len(following) == 1:
         run.say_next(following.pop())
@@ -316,7 +316,11 @@ def require_tables(names: Sequence[str]) -> None:
         if reason is not None:
             meant = _meant_by(name)
             question = f"; did you mean {meant.name}?" if meant is not None and meant.name else ""
-            hint = again([word for word in invocation.arguments if word != name]) if os.path.exists(name) else None
+            hint = (
+                repeat_command([word for word in invocation.arguments if word != name])
+                if os.path.exists(name)
+                else None
+            )
             raise UsageError(f"unexpected argument: {name}; {reason}{question}", hint=meant.hint if meant else hint)
 
 
@@ -362,7 +366,7 @@ def _meant_by(name: str) -> Meant | None:
         option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
     if not option or option in given or command not in commands_with(option):
         return None
-    return Meant(f"{option} {value}", again_with(rest, option, value))
+    return Meant(f"{option} {value}", repeat_command_with(rest, option, value))
 
 
 def _is_inside(name: str, other: str) -> bool:

@@ -22,9 +22,15 @@ from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, Resu
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.library_messages import capture_logging
-from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
 from deltacli.cli.terminal.signals import before_leaving, is_interrupted
 from deltacli.cli.terminal.stderr import close_live_line, write_json_message, write_message
+from deltacli.cli.terminal.suggested_commands import (
+    add_context_options,
+    repeat_command_with,
+    repeat_command_without_cluster,
+    repeat_command_without_limit,
+    spell_tables_as_typed,
+)
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
 from deltacli.core.machine import Clock
@@ -233,11 +239,11 @@ class Run:
         if self.part is not None and text.startswith(_NOTE):
             text = f"{_NOTE}{self.part.name}: {text.removeprefix(_NOTE)}"
         if text.startswith(_NEXT):
-            text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
+            text = _NEXT + add_context_options(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
             write_json_message(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
-        text = escape_control(without_middle(as_typed(text, invocation.arguments)))
+        text = escape_control(without_middle(spell_tables_as_typed(text, invocation.arguments)))
         if self.colours_notes and text.startswith(_NEXT):
             write_message(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
@@ -291,7 +297,7 @@ class Run:
         return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
-        self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
+        self.note(f"note: {why}; on a Spark cluster: {repeat_command_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
         """Return where other processes find the store of a table; None for a shared one, which by its directory gives
@@ -305,7 +311,7 @@ class Run:
             raise UsageError(
                 "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
                 code="cluster.catalog",
-                hint=again_without_cluster(invocation.arguments),
+                hint=repeat_command_without_cluster(invocation.arguments),
             )
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
@@ -624,7 +630,7 @@ def require_file(run: Run) -> None:
         raise UsageError(
             "--format parquet requires --output FILE or --output DIR/",
             code="usage.output",
-            hint=again_with(invocation.arguments, "--output", "rows.parquet"),
+            hint=repeat_command_with(invocation.arguments, "--output", "rows.parquet"),
         )
 
 
@@ -718,7 +724,7 @@ def require_all_columns(rows: ArrowRows) -> None:
         rows.require_all_columns()
     except Refused as refused:
         names = ",".join(column.name for column in rows.columns)
-        refused.hint = again_with(invocation.arguments, "--columns", names)
+        refused.hint = repeat_command_with(invocation.arguments, "--columns", names)
         raise
 
 
@@ -738,13 +744,13 @@ def write_directory(
     invocation.outputs = *invocation.outputs, (without_secrets(run.directory), lambda: True)
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
-        run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")
+        run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")
 
 
 def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
     """Report rows left out by the limit, and values cut and columns left out for lack of room."""
     if written.left_out or written.cuts_values:
-        again = again_with(invocation.arguments, "--format", "ndjson")
+        again = repeat_command_with(invocation.arguments, "--format", "ndjson")
         if written.left_out:
             shown = some_of(list(written.left_out), _NAMED)
             cut = ", and values are cut" if written.cuts_values else ""
@@ -753,13 +759,15 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
             run.note(f"values are cut; to show them whole: {again}")
     if written.was_cut:
         said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
-        run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")
+        run.note(f"{said}to show all: {repeat_command_without_limit(invocation.arguments)}")
 
 
 def note_the_cut(run: Run, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
-        run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")
+        run.note(
+            f"showing {most:,} of {rows:,} rows; to show all: {repeat_command_without_limit(invocation.arguments)}"
+        )
 
 
 def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
@@ -770,7 +778,7 @@ def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = Tru
         return
     said, how = result.left_out()
     if said or (how and may_repeat):
-        run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
+        run.note("; ".join(filter(None, (said, f"{how}: {repeat_command_without_limit(invocation.arguments)}"))))
 
 
 def note_catalog(run: Run, *found: Snapshot, name: str = "") -> None:

@@ -13,7 +13,7 @@ from deltacli.cli.render.columns import Column, Row, Section
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
 from deltacli.cli.results import open_sink, require_directory, require_target
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import NotATable, Refused, StorageFailed, command
 from deltacli.core.typing import JsonObject
@@ -128,7 +128,7 @@ def _content_of(path: str) -> bytes | None:
 def _exists(file: str, code: str) -> Refused:
     group = path_of(invocation.arguments)[0]
     hint = command(f"{group} check", file) if group == "fleet" else command(f"{group} check", config=file)
-    replacing = {"to replace it": again_with(invocation.arguments, "--force")}
+    replacing = {"to replace it": repeat_command_with(invocation.arguments, "--force")}
     return Refused(f"{file} exists already; nothing was changed", code=code, facts=replacing, hint=hint)
 
 

@@ -373,12 +373,12 @@ def ask(
             return use(DeltaHandle(run, table, storage))
         except PaimonTable as other:
             if run.table_format is not None:
-                from deltacli.cli.terminal.shell import again, without_option
+                from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 
                 raise UsageError(
                     f"--table-format {run.table_format}: this is a Paimon table, without a _delta_log",
                     code="usage.table-format",
-                    hint=again(without_option(invocation.arguments, "--table-format")),
+                    hint=repeat_command(remove_option(invocation.arguments, "--table-format")),
                 ) from other
     _refuse(options, OF_DELTA)
     return use(PaimonHandle(run, table, storage))

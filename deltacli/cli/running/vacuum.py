@@ -13,8 +13,8 @@ from deltacli.cli.options.declared import BranchOption, DryRunOption, YesOption
 from deltacli.cli.results import Outcome, Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import keep_retention, quoted, quoted_table
-from deltacli.core.errors import PaimonTable, PartlyDone, Refused
+from deltacli.cli.terminal.suggested_commands import suggest_own_retention
+from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quoted, quoted_table
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
@@ -97,7 +97,7 @@ def _carry_out(
 
 def _keep_retention(refused: Refused | PartlyDone, condition: str) -> None:
     if isinstance(refused, Refused) and refused.code == "vacuum.retention" and refused.override:
-        keep_retention(refused, invocation.arguments, refused.override, condition)
+        suggest_own_retention(refused, invocation.arguments, refused.override, condition)
 
 
 def _deleted_files(result: VacuumResult) -> tuple[int, int]:

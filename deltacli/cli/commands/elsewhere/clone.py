@@ -11,8 +11,7 @@ from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.cli.terminal.shell import quoted_table
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 

@@ -10,8 +10,7 @@ from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.cli.terminal.shell import quoted_table
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quoted_table
 from deltacli.core.request_fields import Kind, Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural

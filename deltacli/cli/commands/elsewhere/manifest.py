@@ -8,7 +8,7 @@ from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.render.columns import Section, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.core.errors import quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_count, plural
 

@@ -10,8 +10,8 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.running.changing import require_now_is_not_ahead
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
-from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
@@ -70,7 +70,7 @@ def fleet_run(
         run.write(result)
         note_left_out(run, result, may_repeat=False)
         if report.left:
-            run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
+            run.say_next(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
         elif report.exit_code:
             run.say_next(look)
         is_sent = sender is None or _send(run, sender, result, report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.core.errors import quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_size, plural
 

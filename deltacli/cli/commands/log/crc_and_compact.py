@@ -9,8 +9,8 @@ from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.documents import dumps
+from deltacli.core.errors import quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_count, format_size, plural
 

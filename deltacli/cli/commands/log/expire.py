@@ -6,8 +6,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import keep_retention, quoted_table
-from deltacli.core.errors import PartlyDone, Refused
+from deltacli.cli.terminal.suggested_commands import suggest_own_retention
+from deltacli.core.errors import PartlyDone, Refused, quoted_table
 from deltacli.core.units import format_size, plural
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 
@@ -42,7 +42,7 @@ def log_expire(
 
 def _keep_retention(refused: Refused | PartlyDone) -> None:
     if isinstance(refused, Refused) and refused.code == "expire.retention" and refused.override:
-        keep_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
+        suggest_own_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
 
 
 def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:

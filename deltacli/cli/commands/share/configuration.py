@@ -19,8 +19,7 @@ from deltacli.cli.running.starting_file import (
     write_new,
     write_schema,
 )
-from deltacli.cli.terminal.shell import quoted
-from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quoted
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_duration, parse_duration
 

@@ -8,8 +8,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import ProfileArgument, TimestampOption, VersionOption, parse_moment_of
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
-from deltacli.cli.terminal.shell import quoted
-from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.errors import EXIT_FINDINGS, quoted
 
 EXIT_CODES = {"check": (0, 1, 2, 7, 70), "ls": (0, 2, 3, 7, 70), "schema": (0, 2, 3, 7, 70), "show": (0, 1, 2, 7, 70)}
 

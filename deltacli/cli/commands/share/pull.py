@@ -15,8 +15,8 @@ from deltacli.cli.results import FORMATS, directory_of, require_directory, requi
 from deltacli.cli.running.run import Run, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
 from deltacli.cli.terminal.capabilities import detect_terminal
-from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
-from deltacli.core.errors import Refused, StorageFailed, UsageError
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
+from deltacli.core.errors import Refused, StorageFailed, UsageError, quoted
 from deltacli.core.request_fields import Option
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
@@ -167,7 +167,7 @@ def _pull_table(
         found = run_change(run, request.target(run.clock), change, wording, Mode(dry_run=dry_run))
     except StorageFailed as fault:
         if fault.hint is None:
-            fault.hint = again(invocation.arguments)
+            fault.hint = repeat_command(invocation.arguments)
         raise
     if isinstance(found, PullPlan) and not dry_run:
         run.say_next(_next(found.result()))
@@ -191,13 +191,13 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
         raise Refused(
             f"--to {to} exists and is not replaced without --force",
             code="share.target-exists",
-            hint=again_with(invocation.arguments, "--force"),
+            hint=repeat_command_with(invocation.arguments, "--force"),
         )
     shared = open_shared(run, table)
     written = _write_rows(run, shared, table, to, request, dry_run=dry_run)
     run.write(rows_outcome(shared.uri, written))
     if dry_run:
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
     elif request.form == "parquet":
         run.say_next(f"duckdb -c {quoted(f'FROM {written.pattern!r} LIMIT 10')}")
     else:

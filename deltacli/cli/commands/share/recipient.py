@@ -9,7 +9,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options import declared
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted
+from deltacli.core.errors import quoted
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.options.declared import SHARES, argument
 from deltacli.cli.results import TableFormat
 from deltacli.cli.running.run import Run, note_staged
-from deltacli.cli.terminal.shell import quoted
 from deltacli.cli.terminal.signals import Interrupted
-from deltacli.core.errors import DeltacliError, UsageError, adding
+from deltacli.core.errors import DeltacliError, UsageError, adding, quoted
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 

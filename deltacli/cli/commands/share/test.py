@@ -29,7 +29,7 @@ from deltacli.cli.running.finding_filter import (
     require_known,
 )
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.request_fields import Kind, option, shared
 from deltacli.core.units import parse_duration
@@ -292,4 +292,4 @@ def _say_what_next(run: Run, report: ValidationReport) -> None:
         run.say_next(more)
     elif report.level != TestLevel.DATA:
         following = TestLevel.FOOTERS if report.level == TestLevel.API else TestLevel.DATA
-        run.say_next(again_with(invocation.arguments, "--level", following))
+        run.say_next(repeat_command_with(invocation.arguments, "--level", following))

@@ -13,8 +13,7 @@ from deltacli.cli.options import declared
 from deltacli.cli.results import require_directory, require_target
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quoted
 from deltacli.core.units import format_duration, parse_duration, plural
 
 if TYPE_CHECKING:

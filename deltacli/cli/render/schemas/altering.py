@@ -11,8 +11,9 @@ from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells
-from deltacli.cli.terminal.shell import as_typed, quoted_table
+from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
 from deltacli.cli.terminal.wrapping import MIN_VALUE_CELLS
+from deltacli.core.errors import quoted_table
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural, some_of
 from deltacli.delta.log.state import read_protocol
@@ -144,7 +145,7 @@ def _protocol(outcome: AlterationOutcome) -> Iterator[str]:
 
 def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
     for refusal in outcome.refusals:
-        way_out = f"; {as_typed(refusal.hint, invocation.arguments)}" if refusal.hint else ""
+        way_out = f"; {spell_tables_as_typed(refusal.hint, invocation.arguments)}" if refusal.hint else ""
         yield f"{refusal.message} [{refusal.code}]{way_out}"
 
 
@@ -312,7 +313,9 @@ def draw_widening(canvas: Surface, outcome: WideningOutcome, said: Sequence[Sect
         parts.append([("property", canvas.joined(["delta.enableTypeWidening ", change(canvas, None, "true")]))])
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
-    refusals = [(one.message, one.code, as_typed(one.hint or "", invocation.arguments)) for one in outcome.refusals]
+    refusals = [
+        (one.message, one.code, spell_tables_as_typed(one.hint or "", invocation.arguments)) for one in outcome.refusals
+    ]
     parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *refusal_rows(canvas, refusals)])
     canvas.draw_parts(*parts)
 
@@ -341,7 +344,8 @@ def draw_alteration(canvas: Surface, outcome: AlterationOutcome, said: Sequence[
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
     refusals = [
-        (one.message, one.code, as_typed(one.hint or "", invocation.arguments) or None) for one in outcome.refusals
+        (one.message, one.code, spell_tables_as_typed(one.hint or "", invocation.arguments) or None)
+        for one in outcome.refusals
     ]
     parts.append([*_chosen(canvas, sections, "warnings"), *refusal_rows(canvas, refusals)])
     canvas.draw_parts(*parts)

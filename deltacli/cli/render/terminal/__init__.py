@@ -9,7 +9,7 @@ Two functions draw most results without a change to their callers: `results.writ
     canvas = Canvas(sink, run.terminal)
     canvas.draw(panel(canvas, "data", canvas.grid([("files", "12"), ("size", canvas.text("3.2 GiB", Style.SIZE))])))
 
-`Style` of `terminal/capabilities.py` says what a text is (an error, a path, an operation that deletes) and how that looks.
+`Style` of `terminal/capabilities.py` says what a text is (an error, a path, an operation that deletes) and its look.
 
 `console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, style)`, `joined(parts)`,
 `matrix` (a small table of texts), `grid` (labels with folded values), `draw_parts` and `draw(*renderables)`. What uses
