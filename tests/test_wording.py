@@ -36,7 +36,7 @@ OF_NAMES = {
     "cli/render/log_files.py": {"_refusal"},
     "cli/render/optimize.py": {"_refused"},
     "cli/render/terminal/findings.py": {"_places"},
-    "cli/render/columns.py": {"refusal_rows"},
+    "cli/render/plans.py": {"_make_override_rows"},
     "cli/commands/repair.py": {"_stays_refused"},
     "core/errors.py": {"__str__", "fill"},
     "fleet/status.py": {"_brief"},

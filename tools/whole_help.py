@@ -12,7 +12,7 @@ from typing import Any
 from deltacli import __version__
 from deltacli.cli.command_tree import COMMANDS, HEADINGS, below, path_of, setting
 from deltacli.cli.help_page import OptionHeading, names_in
-from deltacli.cli.results import AnyFormat
+from deltacli.cli.output.formats import AnyFormat
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import EXIT_CODES
 from deltacli.core.typing import Json

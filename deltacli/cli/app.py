@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from deltacli import __version__
-from deltacli.cli import command_tree, results
+from deltacli.cli import command_tree
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,
@@ -35,6 +35,26 @@ from deltacli.cli.options.configuration import (
     plain_or_file,
     read_configuration,
     retry_budget_of,
+)
+from deltacli.cli.output.destination import (
+    find_output_directory,
+    require_file_outside_tables,
+    require_output_directory,
+    require_parent_directory,
+)
+from deltacli.cli.output.formats import (
+    CSV,
+    FOREIGN_ENDINGS,
+    FORMATS,
+    JSON,
+    NDJSON,
+    PARQUET,
+    TABLE,
+    TEMPLATE,
+    AnyFormat,
+    EveryFormat,
+    Format,
+    find_format_by_name,
 )
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import detect_terminal, has_coloured_stderr
@@ -76,10 +96,10 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
-    has_items = results.NDJSON.name in list(formats)
+    has_items = NDJSON.name in list(formats)
     own = (
         command_tree.OUTPUT_OF_ROWS
-        if results.PARQUET.name in list(formats)
+        if PARQUET.name in list(formats)
         else command_tree.OUTPUT_OF_ONE_FORMAT
         if len(formats) == 1
         else None
@@ -99,7 +119,7 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, declared.Parameter]:
 
 def with_shared_options(
     command: Callable[..., None],
-    formats: type[StrEnum] = results.AnyFormat,
+    formats: type[StrEnum] = AnyFormat,
     *,
     runs_on_cluster: bool = False,
     names_choose: bool = True,
@@ -182,35 +202,35 @@ def make_run(
     if options.template is not None:
         _require_template(options.template, given)
         given = None
-    is_named = names_choose and options.output is not None and results.format_named(options.output) is not None
-    wished = _wished_format(results.EveryFormat if is_named else formats, given, settings, configuration)
-    wished = results.TABLE.name if options.template is not None else wished
+    is_named = names_choose and options.output is not None and find_format_by_name(options.output) is not None
+    wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
+    wished = TABLE.name if options.template is not None else wished
     in_environment = one_of(command_tree.ColourChoice, Variable.COLOR.read(), Variable.COLOR)
     in_settings = one_of(command_tree.ColourChoice, settings.get("color"), f"color {configuration}")
     colours = options.colour or in_environment or in_settings or command_tree.ColourChoice.AUTO
     shows = options.progress or configured(command_tree.ProgressChoice, Variable.PROGRESS, settings, configuration)
     shows = shows or command_tree.ProgressChoice.AUTO
-    is_json = wished in results.FORMATS and results.FORMATS[wished].errors_are_json
+    is_json = wished in FORMATS and FORMATS[wished].errors_are_json
     logs = options.log_format or (command_tree.LogFormat.JSON if is_json else command_tree.LogFormat.TEXT)
     invocation.log_is_json, invocation.verbosity = logs is command_tree.LogFormat.JSON, options.verbose
-    chosen = results.FORMATS.get(wished, results.TABLE) if wished in list(formats) else results.TABLE
+    chosen = FORMATS.get(wished, TABLE) if wished in list(formats) else TABLE
     output, directory = (
         options.output,
-        results.directory_of(options.output) if results.PARQUET.name in list(formats) else None,
+        find_output_directory(options.output) if PARQUET.name in list(formats) else None,
     )
     if directory is not None:
         output, chosen = None, _format_of_directory(chosen, options.output_format, directory)
     if output is not None:
         _require_no_format(output, formats, given)
-        results.require_target(output, "--output")
-        results.require_directory(output)
+        require_file_outside_tables(output, "--output")
+        require_parent_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
     if options.template is not None:
-        if chosen is not results.TABLE or directory is not None:
+        if chosen is not TABLE or directory is not None:
             raise errors.UsageError(
                 f"--template and --output {options.output} exclude each other", code="usage.template"
             )
-        chosen = results.TEMPLATE._replace(template=options.template)
+        chosen = TEMPLATE._replace(template=options.template)
     is_quiet = options.quiet or settings.get("quiet") is True
     run = Run(
         format=chosen,
@@ -234,7 +254,7 @@ def make_run(
         cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
-    if names_choose and given is None and chosen is results.TABLE and len(formats) > 1:
+    if names_choose and given is None and chosen is TABLE and len(formats) > 1:
         _note_unknown_ending(run, formats)
     return run
 
@@ -252,17 +272,17 @@ def _settings_of(options: command_tree.GlobalOptions) -> tuple[dict[str, Toml], 
 
 def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -> None:
     """Raise UsageError for `--output json`, which in other programs is what `--format json` is here."""
-    if given is not None or len(formats) == 1 or output not in (*results.FORMATS, "yaml"):
+    if given is not None or len(formats) == 1 or output not in (*FORMATS, "yaml"):
         return
     from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command_with
 
-    meant = output if output in list(formats) else results.JSON.name
+    meant = output if output in list(formats) else JSON.name
     raise errors.UsageError(
         f"--output {output}: this is the name of a format, and --output takes the name of a file",
         code="usage.output",
         facts={
             "formats": ", ".join(formats),
-            "for a file of this name": f"--output {output} --format {results.TABLE.name}",
+            "for a file of this name": f"--output {output} --format {TABLE.name}",
         },
         hint=repeat_command_with(remove_option(invocation.arguments, "--output"), "--format", meant),
     )
@@ -275,7 +295,7 @@ def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
     """
     name, ending = os.path.splitext(run.output or "")
     if ending and ending.lower() not in _OF_TEXTS:
-        known = [name for row in results.FORMATS.values() if row.name in list(formats) for name in row.endings]
+        known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
         if near := errors.nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
             raise errors.UsageError(
                 f"--output {run.output}: {ending} chooses no format",
@@ -293,19 +313,19 @@ def _clock_of(now: str | None) -> Clock:
     return system_clock if now is None else fixed_clock(declared.parse_moment("--now", now, invocation.arguments))
 
 
-def _format_of_directory(chosen: results.Format, given: StrEnum | None, directory: str) -> results.Format:
+def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) -> Format:
     """Return the format of the result that describes an output directory. Raises UsageError."""
     from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
-    results.require_empty_target(directory)
-    if given in (results.NDJSON.name, results.CSV.name):
+    require_output_directory(directory)
+    if given in (NDJSON.name, CSV.name):
         raise errors.UsageError(
             f"--format {given} cannot be written to a directory",
             code="usage.output",
             facts={"directory": directory, "expected": "parquet, or a file for --output"},
-            hint=repeat_command_with(invocation.arguments, "--format", results.PARQUET.name),
+            hint=repeat_command_with(invocation.arguments, "--format", PARQUET.name),
         )
-    return results.TABLE if chosen is results.PARQUET else chosen
+    return TABLE if chosen is PARQUET else chosen
 
 
 def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
@@ -322,11 +342,11 @@ def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, 
 
 def _require_template(template: str, given: str | None) -> None:
     """Raise UsageError for a template with errors, and for a format, which a template replaces."""
-    from deltacli.cli.formats.template import parse_template
+    from deltacli.cli.output.template import check_template
 
-    if given not in (None, results.TABLE.name):
+    if given not in (None, TABLE.name):
         raise errors.UsageError(f"--template and --format {given} exclude each other", code="usage.template")
-    parse_template(template)
+    check_template(template)
 
 
 def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
@@ -336,18 +356,18 @@ def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> d
 
 def _writable_name(stem: str) -> str:
     """Return the name of a file that can be written, for one without its last ending: `x.csv` of `x.csv.gz`."""
-    while stem.lower().endswith(results.FOREIGN_ENDINGS):
+    while stem.lower().endswith(FOREIGN_ENDINGS):
         stem = stem.rpartition(".")[0]
-    return stem if results.format_named(stem) is not None else f"{stem}.{results.CSV.name}"
+    return stem if find_format_by_name(stem) is not None else f"{stem}.{CSV.name}"
 
 
-def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> results.Format | None:
+def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:
     """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
     single format, which may be JSON. Raises UsageError where an option contradicts the name, and where the command
     lacks the format.
     """
-    named = results.format_named(output)
-    if given is None and len(formats) > 1 and output.lower().endswith(results.FOREIGN_ENDINGS):
+    named = find_format_by_name(output)
+    if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
         from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
         stem, _, ending = output.rpartition(".")
@@ -361,11 +381,9 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
             if as_junit
             else repeat_command_with(invocation.arguments, "--output", _writable_name(stem)),
         )
-    if named is None or (len(formats) == 1 and named in (results.JSON, results.NDJSON)):
+    if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None
-    if (
-        given is not None and given != named.name and not (given == "sarif" and named is results.JSON)
-    ):  # which SARIF is, too
+    if given is not None and given != named.name and not (given == "sarif" and named is JSON):  # which SARIF is, too
         from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command
 
         raise errors.UsageError(
@@ -376,7 +394,7 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
             ),
         )
     if named.name not in list(formats):
-        endings = [results.FORMATS[name].endings[0] for name in formats if results.FORMATS[name].endings]
+        endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]
         raise errors.UsageError(
             f"--output {output}: this command does not write {named.name}",
             code="usage.output",
@@ -391,7 +409,7 @@ def _wished_format(
 ) -> str:  # Any: TOML values
     """Return the requested format, which may be one that the command does not have. Raises UsageError."""
     # A command with a single format ignores the default for all commands, but its errors follow it.
-    defaults = results.EveryFormat if len(formats) == 1 else formats
+    defaults = EveryFormat if len(formats) == 1 else formats
     return str(given or configured(defaults, Variable.FORMAT, settings, configuration) or "table")
 
 
@@ -455,7 +473,7 @@ def declared_command(name: str) -> declared.Declared:
     module = import_module(command_tree.COMMANDS[name])
     return with_shared_options(
         getattr(module, name.replace(" ", "_").replace("-", "_")),
-        command_tree.setting(module, "FORMATS", name, results.AnyFormat),
+        command_tree.setting(module, "FORMATS", name, AnyFormat),
         runs_on_cluster=command_tree.setting(module, "RUNS_ON_CLUSTER", name, default=False),
         names_choose=command_tree.setting(module, "NAMES_CHOOSE", name, default=True),
     )

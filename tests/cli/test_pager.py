@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.results import keep_heading
+from deltacli.cli.output.destination import keep_heading
 from deltacli.cli.terminal import pager
 from deltacli.cli.terminal.pager import PagedStream, add_heading_option
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli.changing.plan import Amount, Failures
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.data.rows import Rows, RowsResult
 from deltacli.cli.render.vacuum import VacuumResult
-from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.operations.vacuum.plan import VacuumOutcome
@@ -369,13 +369,13 @@ def piped(
 
 def test_more_rows_than_rich_draws_are_streamed_with_the_same_columns() -> None:
     columns: list[Column[int]] = [
-        Column("n", lambda row: row, right=True),
+        Column("n", lambda row: row, align_right=True),
         Column("text", lambda row: f"{row} " + "x" * 90),
     ]
     drawn, streamed = io.BytesIO(), io.BytesIO()
 
-    shown = write_columns(drawn, Terminal(True, 40, False), columns, range(1_000))
-    written = write_columns(streamed, Terminal(True, 40, False), columns, range(1_001))
+    shown = write_text_table(drawn, Terminal(True, 40, False), columns, range(1_000))
+    written = write_text_table(streamed, Terminal(True, 40, False), columns, range(1_001))
 
     lines, others = drawn.getvalue().decode().splitlines(), streamed.getvalue().decode().splitlines()
     assert shown == written == ["n", "text"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.results import TABLE
+from deltacli.cli.output.formats import TABLE
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.suggested_commands import (

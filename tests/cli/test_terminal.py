@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import write_sections
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.wrapping import wrap_command, wrap_with_commands
 from tests.cli.screen import as_pasted

@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import Draft7Validator
 
+from deltacli.cli.output.formats import FORMATS
 from deltacli.cli.render.validate.findings import write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, working_path, working_uri
 from deltacli.cli.render.validate.result import FindingsResult
-from deltacli.cli.results import FORMATS
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import CONTROL_CHARACTERS
 from deltacli.core.errors import NotATable

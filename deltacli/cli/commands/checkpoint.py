@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options import declared
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, Run
 from deltacli.core.errors import EXIT_FINDINGS, UsageError, quoted_table
@@ -102,7 +102,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         noted[:] = [*problems, *plan.notes]
         return noted
 
-    def result(made: CheckpointResult) -> Outcome:
+    def result(made: CheckpointResult) -> SingleResult:
         known = list(noted)
         for note in notes(made.plan):  # of one that was planned again: the checkpoint of its version is corrupt
             if note not in known:
@@ -111,7 +111,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
 
         content = made.as_json()
         columns = ("path", "sizeBytes", "rows")
-        return Outcome(
+        return SingleResult(
             "checkpoint",
             opened.uri,
             content,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from deltacli.cli.options.declared import argument
-from deltacli.cli.results import TableFormat
+from deltacli.cli.output.formats import TableFormat
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import UsageError
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
-from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section
-from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
+from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_batch_grid
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
+from deltacli.cli.output.surface import Labelled, make_surface
 from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells
@@ -49,21 +51,21 @@ class _Compared(Result):
     def document(self) -> Document:
         return Document(envelope("deltacli.diff", self._uri, complete=self.found.gap is None) | self.found.as_json())
 
-    def lines(self, emit: Emit) -> bool:
-        emit(line_of({"table": self._uri, **self.found.as_json()}, "diff"))
+    def lines(self, write_items: WriteItems) -> bool:
+        write_items(encode_line({"table": self._uri, **self.found.as_json()}, "diff"))
         return self.found.gap is None
 
     def grid(self) -> Grid:
         if (rows := self.found.rows) is not None:
-            return grid_of([*FIXED, *rows.key], rows.changes())
-        return grid_of(_COLUMNS, (batch.select(list(_COLUMNS)) for batch in self.found.file_rows()))
+            return make_batch_grid([*FIXED, *rows.key], rows.changes())
+        return make_batch_grid(_COLUMNS, (batch.select(list(_COLUMNS)) for batch in self.found.file_rows()))
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         return [section for section in diff_sections(self.found) if section.lines]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         said = self.sections(terminal)
-        canvas = surface_of(sink, terminal)
+        canvas = make_surface(sink, terminal)
         rows: list[Labelled] = []
         room = canvas.width - max((count_cells(section.label) for section in said), default=0) - 2
         for section in said:

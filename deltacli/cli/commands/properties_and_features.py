@@ -17,8 +17,11 @@ from deltacli.cli.options.declared import (
     YesOption,
     argument,
 )
-from deltacli.cli.render.columns import Column, Section, Surface
-from deltacli.cli.results import Listing, Outcome, write_sections
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.results import ListResult, SingleResult
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.surface import Surface
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.capabilities import Style, Terminal
@@ -52,23 +55,25 @@ _WHOLE = 44
 """Cells up to which a key or a name is never cut."""
 
 
-def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> Listing[ShownProperty]:
+def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> ListResult[ShownProperty]:
     """Return the properties of a table."""
     columns: list[Column[ShownProperty]] = [
-        Column("key", lambda one: one.key, priority=0, least=_WHOLE, folds=True),
-        Column("value", lambda one: one.value, priority=1, least=12, style=_style, folds=True),
+        Column("key", lambda one: one.key, priority=0, min_width=_WHOLE, wraps=True),
+        Column("value", lambda one: one.value, priority=1, min_width=12, style=_style, wraps=True),
         Column("known", lambda one: one.is_known, on_screen=False),
         Column("valid", lambda one: one.is_valid, on_screen=False),
-        Column("default", lambda one: one.default, priority=4, least=12, folds=True),
-        Column("meaning", _meaning, priority=3, least=16, folds=True),
+        Column("default", lambda one: one.default, priority=4, min_width=12, wraps=True),
+        Column("meaning", _meaning, priority=3, min_width=16, wraps=True),
     ]
     fields = envelope("deltacli.properties", uri, complete=True) | {"version": version}
     items = [one.as_json() for one in properties]
     said = [] if properties else [Section("properties", ["none"])]
-    return Listing(fields, "property", items, columns, properties, items_name="properties", said=lambda _: said)
+    return ListResult(
+        fields, "property", items, columns, properties, items_name="properties", make_sections=lambda _: said
+    )
 
 
-class FeaturesResult(Listing["ShownFeature"]):
+class FeaturesResult(ListResult["ShownFeature"]):
     """The protocol of a table and its features."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -84,19 +89,21 @@ def _yes_or_no(value: bool | None) -> str:
 def features_result(uri: str, version: int, protocol: Protocol, features: Sequence[ShownFeature]) -> FeaturesResult:
     """Return the protocol of a table and its features."""
     columns: list[Column[ShownFeature]] = [
-        Column("name", lambda one: one.name, priority=0, least=_WHOLE),
-        Column("kind", lambda one: one.kind, priority=2, least=17),
+        Column("name", lambda one: one.name, priority=0, min_width=_WHOLE),
+        Column("kind", lambda one: one.kind, priority=2, min_width=17),
         Column("listed", lambda one: one.is_listed, text=lambda one: _yes_or_no(one.is_listed), priority=4),
         Column("active", lambda one: one.is_active, text=lambda one: _yes_or_no(one.is_active), priority=1),
-        Column("because", lambda one: one.because, priority=3, least=20, folds=True),
+        Column("because", lambda one: one.because, priority=3, min_width=20, wraps=True),
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
     items = [one.as_json() for one in features]
     said = [Section("protocol", [_protocol_line(protocol.as_json())])]
-    return FeaturesResult(fields, "feature", items, columns, features, items_name="features", said=lambda _: said)
+    return FeaturesResult(
+        fields, "feature", items, columns, features, items_name="features", make_sections=lambda _: said
+    )
 
 
-def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> Outcome:
+def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> SingleResult:
     """Return a change that was made or would be; CSV has a line for each property or feature."""
     from deltacli.operations.change.properties_and_features import PropertiesOutcome
 
@@ -110,7 +117,7 @@ def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool
 
         draw_settings(canvas, content, said)
 
-    return Outcome(
+    return SingleResult(
         "properties" if is_of_properties else "features",
         outcome.table,
         content,
@@ -121,7 +128,7 @@ def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool
     )
 
 
-def drop_result(drop: FeatureDrop) -> Outcome:
+def drop_result(drop: FeatureDrop) -> SingleResult:
     """Return a drop of a feature that was made or would be; CSV has a line for each step."""
     content, is_made = drop.as_json(), drop.is_made
     versions = "several, would be committed"
@@ -140,7 +147,7 @@ def drop_result(drop: FeatureDrop) -> Outcome:
         ]
 
     rows = [{"step": step} for step in drop.steps]
-    return Outcome("features", drop.table.uri, content, said, rows, ("step",), line="feature-drop")
+    return SingleResult("features", drop.table.uri, content, said, rows, ("step",), line_type="feature-drop")
 
 
 def _regained(client: ClientAccess) -> str:

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options import declared
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import PARQUET, Outcome, RowFormat
+from deltacli.cli.output.formats import PARQUET, RowFormat
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.run import (
     Run,
     judge_left_out,
@@ -141,7 +142,7 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
         note_rows(run, scan, snapshot.table.address, snapshot.problems)
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
-    run.write(Outcome("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
+    run.write(SingleResult("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
 
 
 def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:

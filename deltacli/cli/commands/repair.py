@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
-from deltacli.cli.results import Result, require_target
+from deltacli.cli.output.destination import require_file_outside_tables
+from deltacli.cli.output.results import Result
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
@@ -98,7 +99,7 @@ class RepairCommand(NamedTuple):
             return
         saved = None
         if self.how.save_plan is not None:
-            require_target(self.how.save_plan, "--save-plan")
+            require_file_outside_tables(self.how.save_plan, "--save-plan")
         elif self.how.apply is not None:
             saved = read_repair_plan(self.how.apply)
         request = asked.request() if saved is None else saved.request

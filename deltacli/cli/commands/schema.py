@@ -10,9 +10,11 @@ from typing import Annotated, BinaryIO
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options import declared
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, encode_line
+from deltacli.cli.output.results import Document, ListResult, Result
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.paimon import STYLES, is_told
-from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of, write_columns
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
@@ -47,16 +49,16 @@ class ConversionResult(Result):
 
     found: Conversion
     with_result: bool = True
-    lists: bool = True
+    has_requested_rows: bool = True
 
     def document(self) -> Document:
         source = self.found.source
         fields = envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
         return Document(fields | self.found.as_json(with_result=self.with_result))
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         content = self.found.as_json(with_result=self.with_result)
-        emit(line_of({"table": self.found.source.table, **content}, "schema-conversion"))
+        write_items(encode_line({"table": self.found.source.table, **content}, "schema-conversion"))
         return True
 
     def grid(self) -> Grid:
@@ -68,17 +70,17 @@ class ConversionResult(Result):
             sink.write(encode_utf8("\n".join(lines) + "\n"))
         else:
             shown = [column for column in _columns() if column.on_screen]
-            write_columns(sink, terminal, shown, list(self.found.losses))
+            write_text_table(sink, terminal, shown, list(self.found.losses))
 
 
 def _columns() -> Sequence[Column[ConversionLoss]]:
     return [
         Column("column", lambda loss: loss.column or None, priority=1),
         Column("what", lambda loss: loss.what, priority=3),
-        Column("from", lambda loss: loss.before or None, priority=1, least=12),
-        Column("to", lambda loss: loss.after or None, priority=1, least=13),
+        Column("from", lambda loss: loss.before or None, priority=1, min_width=12),
+        Column("to", lambda loss: loss.after or None, priority=1, min_width=13),
         Column("lost", lambda loss: loss.is_lost, text=_lost, style=_style, priority=2),
-        Column("reason", lambda loss: loss.reason, priority=1, folds=True),
+        Column("reason", lambda loss: loss.reason, priority=1, wraps=True),
     ]
 
 
@@ -90,20 +92,20 @@ def _style(loss: ConversionLoss) -> Style:
     return Style.CHANGED if loss.is_lost else Style.PLAIN
 
 
-def schema_diff_result(found: SchemaDiff) -> Listing[Change]:
+def schema_diff_result(found: SchemaDiff) -> ListResult[Change]:
     """Return the changes as a list."""
     has_class = found.matched_by == "id" and found.after.table_format == "paimon"
     columns: list[Column[Change]] = [
-        Column("kind", lambda change: change.kind.value, priority=3, least=24),
+        Column("kind", lambda change: change.kind.value, priority=3, min_width=24),
         Column("field", field_of, on_screen=False),
-        Column("change", shown, priority=1, folds=True),
+        Column("change", shown, priority=1, wraps=True),
         Column("from", lambda change: change.before, on_screen=False),
         Column("to", lambda change: change.after, on_screen=False),
     ]
     if has_class:
         columns += [
             Column("class", lambda change: change.loss.value, style=lambda change: STYLES[change.loss], priority=2),
-            Column("reason", lambda change: change.reason or None, priority=4, folds=True),
+            Column("reason", lambda change: change.reason or None, priority=4, wraps=True),
         ]
     content = envelope(
         "deltacli.schema-diff", found.before.table, complete=True, table_format=found.before.table_format
@@ -111,7 +113,9 @@ def schema_diff_result(found: SchemaDiff) -> Listing[Change]:
     content |= {name: value for name, value in found.as_json().items() if name != "changes"}
     items = [found.change_json(change) for change in found.changes]
     rows = [change for change in found.changes if is_told(change, found.changes)]
-    return Listing(content, "schema-change", items, columns, rows, items_name="changes", lists=bool(rows))
+    return ListResult(
+        content, "schema-change", items, columns, rows, items_name="changes", has_requested_rows=bool(rows)
+    )
 
 
 # -- `deltacli schema show|diff|convert`, for tables of both formats ---------------------------------------------------
@@ -246,7 +250,7 @@ def schema_convert(
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
         lost = ConversionResult(found, with_result=False)
         confirmed(run, what, lambda: run.write(lost), yes=yes)
-    if run.format.is_for_eyes:
+    if run.format.is_for_people:
         for loss in found.losses:
             run.note(f"note: {loss.sentence}")
     run.write(ConversionResult(found))

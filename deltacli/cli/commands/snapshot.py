@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options import declared
-from deltacli.cli.results import PARQUET, RowFormat
+from deltacli.cli.output.formats import PARQUET, RowFormat
 from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit

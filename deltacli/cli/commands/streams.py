@@ -7,8 +7,8 @@ from typing import Annotated
 
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import argument
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
@@ -101,9 +101,9 @@ def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
         raise NotATable("no Delta table is at or below the paths of --tables")
 
 
-def streams_result(report: StreamsReport, table: str) -> Outcome:
+def streams_result(report: StreamsReport, table: str) -> SingleResult:
     content = report.as_json()
-    return Outcome("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
+    return SingleResult("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
 
 
 def _sections(report: StreamsReport) -> Iterator[Section]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.command_tree import HERE, TableFormat
 from deltacli.cli.invocation import Exit, invocation, outside
 from deltacli.cli.options.declared import Asked, RefsOption, argument
-from deltacli.cli.results import Content, Emit, EncodedItems, FindingFormat
+from deltacli.cli.output.formats import Content, FindingFormat
+from deltacli.cli.output.grids import EncodedItems, WriteItems
 from deltacli.cli.running.finding_filter import (
     BASELINE,
     BRIEF,
@@ -311,7 +312,7 @@ class Checker:
             reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in above
         )
 
-    def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
+    def _check_as_it_goes(self, targets: Sequence[Target], write_items: WriteItems) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
         from deltacli.cli.render.validate.result import summary_line
         from deltacli.rules.framework.repairs import Condition
@@ -319,13 +320,13 @@ class Checker:
         for number, target in enumerate(targets, 1):
             so_far = Condition.WHOLE if managed_store(target.storage) is None else Condition.MANAGED
             held: list[Finding] = []
-            tell = partial(_hold_or_emit, target, held, so_far, emit)
+            tell = partial(_hold_or_emit, target, held, so_far, write_items)
             is_checked = self._check_or_fail(target, tell, is_last=number == len(targets))
             condition = self._tables[-1].validation.condition if is_checked else Condition.UNREADABLE
             for finding in held:
-                emit(_line(target, finding, condition))
+                write_items(_line(target, finding, condition))
             if is_checked:
-                emit(summary_line(self._tables[-1], self._request.level))
+                write_items(summary_line(self._tables[-1], self._request.level))
         return self._report().is_complete
 
     def _report(self) -> ValidationReport:
@@ -375,14 +376,16 @@ def _label(target: Target, baseline: str | None) -> str:
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
 
 
-def _hold_or_emit(target: Target, held: list[Finding], so_far: Condition, emit: Emit, finding: Finding) -> None:
+def _hold_or_emit(
+    target: Target, held: list[Finding], so_far: Condition, write_items: WriteItems, finding: Finding
+) -> None:
     """Write a finding of a table; hold it where its command depends on what is known at the end."""
     from deltacli.rules.framework.repairs import depends_on_condition
 
     if depends_on_condition(finding.rule):
         held.append(finding)
     else:
-        emit(_line(target, finding, so_far))
+        write_items(_line(target, finding, so_far))
 
 
 def _line(target: Target, finding: Finding, condition: Condition) -> EncodedItems:

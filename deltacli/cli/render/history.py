@@ -14,19 +14,20 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import (
-    DRAWN_ROWS,
-    GAP,
+from deltacli.cli.output.column_widths import GAP, MAX_DRAWN_ROWS
+from deltacli.cli.output.columns import (
     Column,
-    Section,
-    choose,
-    exact,
-    exactly,
-    spellings,
-    unknown_column,
-    usual,
+    choose_columns,
+    choose_default_columns,
+    format_exact,
+    show_exact_values,
+    spellings_of_column,
+    unknown_column_error,
 )
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, write_lines
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.suggested_commands import (
     repeat_command_with,
@@ -54,9 +55,9 @@ _NEARLY_THE_SAME = 0.81
 """The similarity above which a name counts as a misspelt column: `verison`, but not the key `clusterId`."""
 
 _PROVENANCE: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
-    "engineInfo": {"priority": 7, "least": 12, "title": "engine"},
-    "userName": {"priority": 6, "least": 8, "title": "user"},
-    "userMetadata": {"priority": 7, "least": 12, "title": "message"},
+    "engineInfo": {"priority": 7, "min_width": 12, "title": "engine"},
+    "userName": {"priority": 6, "min_width": 8, "title": "user"},
+    "userMetadata": {"priority": 7, "min_width": 12, "title": "message"},
 }
 
 
@@ -92,13 +93,13 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
     now_ms = cache(clock)
     hidden = {"on_screen": False}
     found: list[Column[HistoryLine]] = [
-        Column("version", lambda line: line.item and line.item.version, right=True, priority=1, least=7),
+        Column("version", lambda line: line.item and line.item.version, align_right=True, priority=1, min_width=7),
         Column(
             "timestamp",
             lambda line: units.format_timestamp(line.time.timestamp_ms) if line.time else None,
             text=lambda line: units.format_moment(line.time.timestamp_ms) if line.time else "",
             priority=2,
-            least=19,
+            min_width=19,
             title="committed (UTC)",
             is_rounded=True,
         ),
@@ -108,16 +109,16 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
             text=lambda line: units.format_age(line.time.timestamp_ms, now_ms()) if line.time else "",
             style=lambda _: Style.TIME,
             priority=6,
-            least=13,
+            min_width=13,
             in_pipe=False,
         ),
         Column("timestampSource", lambda line: line.time and line.time.source.value, on_screen=False),
         Column("hasCommitInfo", lambda line: line.item and line.item.commit_info is not None, on_screen=False),
         _of_info("commitInfoTimestampMs", "timestamp", **hidden),
         _of_info("inCommitTimestampMs", "inCommitTimestamp", **hidden),
-        _of_info("operation", text=_operation, style=_operation_style, priority=1, least=10),
-        _of_info("operationParameters", text=_parameters, priority=3, least=12, title="parameters"),
-        _of_info("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
+        _of_info("operation", text=_operation, style=_operation_style, priority=1, min_width=10),
+        _of_info("operationParameters", text=_parameters, priority=3, min_width=12, title="parameters"),
+        _of_info("operationMetrics", text=_changes, priority=3, min_width=16, title="changes"),
         _changed_numbers("files", _file_parts),
         _changed_numbers("rows", _row_parts),
     ]
@@ -133,16 +134,20 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
                 lambda line: line.counts and dict(line.counts.actions),
                 text=_action_counts,
                 priority=5,
-                least=20,
+                min_width=20,
             ),
-            _number("addedFiles", "added_files", units.format_count, priority=2, least=7, title="files +"),
-            _number("removedFiles", "removed_files", units.format_count, priority=2, least=7, title="files -"),
-            _number("addedBytes", "added_bytes", units.format_size, priority=4, least=9, title="bytes +"),
-            _number("removedBytes", "removed_bytes", units.format_size, priority=4, least=9, title="bytes -"),
+            _number("addedFiles", "added_files", units.format_count, priority=2, min_width=7, title="files +"),
+            _number("removedFiles", "removed_files", units.format_count, priority=2, min_width=7, title="files -"),
+            _number("addedBytes", "added_bytes", units.format_size, priority=4, min_width=9, title="bytes +"),
+            _number("removedBytes", "removed_bytes", units.format_size, priority=4, min_width=9, title="bytes -"),
         ]
     found += [
         Column(
-            "problem", lambda line: line.item and line.item.problem, style=lambda _: Style.PROBLEM, priority=1, least=12
+            "problem",
+            lambda line: line.item and line.item.problem,
+            style=lambda _: Style.PROBLEM,
+            priority=1,
+            min_width=12,
         ),
         Column(
             "commitInfo",
@@ -156,12 +161,12 @@ def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
 
 def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLine]]) -> list[Column[HistoryLine]]:
     """Return a column for each wanted key of commitInfo. Raises UsageError for a name nearly one of a column."""
-    known = [spelling for column in available for spelling in spellings(column)]
+    known = [spelling for column in available for spelling in spellings_of_column(column)]
     others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
     for name in others:
         if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
-            raise unknown_column(name, [column.name for column in available])
-    return [_of_info(name, priority=7, least=8) for name in others]
+            raise unknown_column_error(name, [column.name for column in available])
+    return [_of_info(name, priority=7, min_width=8) for name in others]
 
 
 def _operation(line: HistoryLine) -> str:
@@ -280,7 +285,7 @@ def _without_brackets(value: object) -> str:
         case dict():
             return ", ".join(f"{name}={_without_brackets(one)}" for name, one in read.items())
         case _:
-            text = read if isinstance(read, str) else exact(read)
+            text = read if isinstance(read, str) else format_exact(read)
             inner = text[1:-1]
             return inner if text == f"({inner})" and "(" not in inner and ")" not in inner else text
 
@@ -306,7 +311,9 @@ def _changed_numbers(name: str, parts_of: Callable[[ReportedChanges], Parts]) ->
         parts = parts_of(read_reported_changes(line.info))
         return " ".join(f"{sign}{number}" for number, sign, _ in parts if number)
 
-    return Column(name, lambda line: text(line) or None, text, right=True, on_screen=False, in_pipe=False, priority=3)
+    return Column(
+        name, lambda line: text(line) or None, text, align_right=True, on_screen=False, in_pipe=False, priority=3
+    )
 
 
 def _action_counts(line: HistoryLine) -> str:
@@ -318,7 +325,7 @@ def _number(name: str, attribute: str, write: Callable[[int], str], **looks: Any
     def value(line: HistoryLine) -> int | None:
         return getattr(line.counts, attribute, None)
 
-    return Column(name, value, lambda line: "" if (n := value(line)) is None else write(n), right=True, **looks)
+    return Column(name, value, lambda line: "" if (n := value(line)) is None else write(n), align_right=True, **looks)
 
 
 _WORDS = (
@@ -340,7 +347,7 @@ class HistoryResult(Result):
     found: History
     columns: Sequence[Column[HistoryLine]]
     is_chosen: bool
-    lists: bool = True
+    has_requested_rows: bool = True
     no_room: str = ""
     """What the screen had no room for, once it is drawn."""
 
@@ -350,8 +357,8 @@ class HistoryResult(Result):
             fields["columns"] = [column.name for column in self.columns]
         return Document(fields | {"gaps": [list(gap) for gap in self.found.gaps], "items": self._items()})
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, self._items(), "commit")
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, self._items(), "commit")
         return self.found.is_complete
 
     def grid(self) -> Grid:
@@ -364,17 +371,21 @@ class HistoryResult(Result):
         return [Section("table", [self.found.table]), Section("missing", [_versions(self.found.gaps)])]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        shown = exactly(self.columns, terminal) if self.is_chosen else usual(self.columns, terminal)
+        shown = (
+            show_exact_values(self.columns, terminal)
+            if self.is_chosen
+            else choose_default_columns(self.columns, terminal)
+        )
         rows = list(_lines(self.found))
-        if terminal.is_drawn and not self.is_chosen and len(rows) <= DRAWN_ROWS:
+        if terminal.is_drawn and not self.is_chosen and len(rows) <= MAX_DRAWN_ROWS:
             from deltacli.cli.render.terminal.console import Canvas
 
             self.no_room = draw_history(Canvas(sink, terminal), self.found, shown, rows)
             return
         if not terminal.is_drawn and not self.is_chosen:
             drawn = _drawn_columns(shown, rows, sys.maxsize, never_cuts=True)
-            shown = [replace(one, picture=None) if one.name in _NUMBER_CELLS else one for one in drawn]
-        write_columns(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
+            shown = [replace(one, draw_bar=None) if one.name in _NUMBER_CELLS else one for one in drawn]
+        write_text_table(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield what is missing or omitted, and the next command."""
@@ -429,10 +440,10 @@ def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock
     """Return commits in the columns that the user named, else in all. Raises UsageError for an unknown name."""
     available = history_columns(clock, counts=counts)
     others = keys_of_commit_info(columns, available)
-    chosen = choose([*available, *others], columns)
+    chosen = choose_columns([*available, *others], columns)
     found = read()
     absent = [column.name for column in others if _is_absent(column.name, found)]
-    counted = {spelling for column in history_columns(clock, counts=True) for spelling in spellings(column)}
+    counted = {spelling for column in history_columns(clock, counts=True) for spelling in spellings_of_column(column)}
     if uncounted := [name for name in absent if name.lower() in counted]:
         raise UsageError(
             f"{' and '.join(uncounted)} {'needs' if len(uncounted) == 1 else 'need'} --counts",
@@ -551,8 +562,8 @@ def draw_history(
     names = draw_table(canvas, _with_room(canvas, drawn, rows), rows, note=lambda line: line.gap)
     if any(read_reported_changes(line.item.commit_info).rows_updated for line in rows if line.item) and "rows" in names:
         canvas.draw(canvas.text("rows: + added, ~ updated, - deleted", Style.QUIET))
-    absent = [one for one in drawn if one.name not in names and one.in_pipe and any(map(one.shown, rows))]
-    absent = [one for one in absent if one.picture is None or one.name in _NUMBER_CELLS]  # bars are not missed
+    absent = [one for one in drawn if one.name not in names and one.in_pipe and any(map(one.format_for_screen, rows))]
+    absent = [one for one in absent if one.draw_bar is None or one.name in _NUMBER_CELLS]  # bars are not missed
     if absent:
         keys = dict.fromkeys(_METRICS if one.name in _NUMBER_CELLS else one.name for one in absent)
         command = repeat_command_with(invocation.arguments, "--columns", ",".join(["version", *keys]))
@@ -569,9 +580,9 @@ def _with_room(
     place = 2 if canvas.width >= _WIDE else 1 if canvas.width >= _NARROW else 0
     room, chosen = canvas.width + len(GAP), []
     for column in sorted(columns, key=lambda one: one.priority):
-        if rows and not any(map(column.shown, rows)):
+        if rows and not any(map(column.format_for_screen, rows)):
             continue
-        cells = _NUMBER_CELLS[column.name][place] if column.name in _NUMBER_CELLS else column.least
+        cells = _NUMBER_CELLS[column.name][place] if column.name in _NUMBER_CELLS else column.min_width
         if cells + len(GAP) <= room or column.priority == 1:
             chosen.append(column.name)
             room -= cells + len(GAP)
@@ -613,13 +624,13 @@ def _drawn_columns(
     for column in columns:
         match column.name:
             case "timestamp" if width < _NARROW and not never_cuts:
-                drawn.append(replace(column, text=_to_the_minute, least=16))
+                drawn.append(replace(column, text=_to_the_minute, min_width=16))
             case "operation":
                 is_whole = width >= _OPERATION_FROM and not problem_cells
-                least = _OPERATION_CELLS if is_whole else column.least
-                drawn.append(replace(column, least=least))
+                least = _OPERATION_CELLS if is_whole else column.min_width
+                drawn.append(replace(column, min_width=least))
             case "problem":  # a code is never cut
-                drawn.append(replace(column, least=max(column.least, problem_cells)))
+                drawn.append(replace(column, min_width=max(column.min_width, problem_cells)))
             case "operationParameters":
                 drawn.append(replace(column, text=parameters_in_words))
             case "operationMetrics":
@@ -658,9 +669,9 @@ def _change_columns(
             "changes",
             lambda _: None,
             text=lambda line: "x" if any(n for n, _, _ in parts(line, _row_parts if has_rows else _file_parts)) else "",
-            picture=bar,
+            draw_bar=bar,
             priority=4,
-            least=_BAR_CELLS,
+            min_width=_BAR_CELLS,
         ),
     ]
 
@@ -709,10 +720,10 @@ def _numbers(
         name,
         lambda _: None,
         text=text,
-        picture=draw,
-        right=True,
+        draw_bar=draw,
+        align_right=True,
         priority=3,
-        least=max(len(name), *(sum(cells) + max(sum(map(bool, cells)) - 1, 0) for cells in lengths), 0),
+        min_width=max(len(name), *(sum(cells) + max(sum(map(bool, cells)) - 1, 0) for cells in lengths), 0),
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Section, file_amount
-from deltacli.cli.results import Document, Emit, Grid, Result, field_grid, line_of
+from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_field_grid
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quoted_table
@@ -41,13 +42,13 @@ class SnapshotResult(Result):
     def document(self) -> Document:
         return Document(envelope("deltacli.snapshot", self._uri, complete=True) | self._content())
 
-    def lines(self, emit: Emit) -> bool:
-        emit(line_of({"table": self._uri, **self._content()}, "snapshot"))
+    def lines(self, write_items: WriteItems) -> bool:
+        write_items(encode_line({"table": self._uri, **self._content()}, "snapshot"))
         return True
 
     def grid(self) -> Grid:
         """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
-        return field_grid(_flatten({"table": self._uri, **self._content()}, ""))
+        return make_field_grid(_flatten({"table": self._uri, **self._content()}, ""))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
         return state_sections(self.summary, terminal, only_counts=self.only_counts)
@@ -136,14 +137,16 @@ def _stated_sections(stated: StatedVersion, terminal: Terminal, *, only_counts: 
     yield Section("version", [_version(stated, stated.table.clock(), terminal)])
     if not only_counts:
         yield from (section for section in _about(stated) if section.lines)
-    files = [file_amount(checksum.files, checksum.size_bytes)]
+    files = [format_file_totals(checksum.files, checksum.size_bytes)]
     if checksum.vectors and checksum.deleted_rows is not None:
         files.append(_with_vectors(checksum.vectors, checksum.deleted_rows))
     yield Section("files", files)
     if checksum.histogram is not None and not only_counts:
         first, counts, sizes = checksum.histogram.values()
         bins = zip(first, [*first[1:], None], counts, sizes, strict=True)
-        lines = [f"{_class_name(low, high)}: {file_amount(files, size)}" for low, high, files, size in bins if files]
+        lines = [
+            f"{_class_name(low, high)}: {format_file_totals(files, size)}" for low, high, files, size in bins if files
+        ]
         yield Section("file sizes", lines)
     if not only_counts:
         yield from (section for section in _small_actions(stated, terminal) if section.lines)
@@ -191,7 +194,7 @@ def _files(summary: SnapshotSummary) -> list[str]:
     else:
         unknown = plural(counts.files_without_records, "file")
         rows = f"{plural(counts.records, 'record')} counted, {unknown} without a record count"
-    lines = [f"{file_amount(counts.count, counts.size_bytes)}, {rows}"]
+    lines = [f"{format_file_totals(counts.count, counts.size_bytes)}, {rows}"]
     if counts.deletion_vectors:
         lines.append(_with_vectors(counts.deletion_vectors, counts.deleted_rows))
     return lines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from deltacli.changing import change as changing
 from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.results import Outcome, Result
+from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import terminal_width
 from deltacli.cli.terminal.characters import escape_for_screen
@@ -65,7 +65,7 @@ def confirmed(
             facts=dict(facts),
             hint=repeat_command_with(invocation.arguments, "--yes"),
         )
-    is_for_eyes = run.format.is_for_eyes and run.output is None
+    is_for_eyes = run.format.is_for_people and run.output is None
     if is_for_eyes:
         show_plan()
     if not _ask(what):
@@ -335,7 +335,7 @@ def _note_after(run: Run, gates: list[Gate[P, O]], noted: int) -> None:
 def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:
     """Return what was done as a result, whose document says where it was planned again behind another writer."""
     result = wording.done(gate.outcome)
-    if gate.was_planned_again and isinstance(result, Outcome):
+    if gate.was_planned_again and isinstance(result, SingleResult):
         result.content = {**result.content, "replanned": True}
     return result
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.results import open_sink, require_target
+from deltacli.cli.output.destination import open_destination, require_file_outside_tables
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
 from deltacli.core.errors import QUOTED, UsageError, is_shared, nearest_name, quoted, quoted_table
@@ -206,7 +206,7 @@ def keep_baseline(
     if target is not None and report.failures:
         run.note(f"note: {target} was not written: not every table could be checked")
     elif target is not None:
-        with open_sink(target) as sink:
+        with open_destination(target) as sink:
             sink.write(write_baseline(to_accept))
         run.note(f"note: {plural(len(to_accept), 'finding')} written; accept with --baseline {target}")
     elif report.stale:
@@ -218,7 +218,7 @@ def require_baseline_target(name: str) -> None:
     """Raise UsageError for a target of --write-baseline inside a table, and for a file that is not a baseline."""
     from deltacli.operations.validate.findings import is_baseline, name_beside
 
-    require_target(name, "--write-baseline")
+    require_file_outside_tables(name, "--write-baseline")
     if not os.path.isfile(name) or os.path.getsize(name) == 0:
         return
     with open(name, "rb") as file:

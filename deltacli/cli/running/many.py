@@ -17,6 +17,9 @@ from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.output.formats import MARKDOWN, TABLE
+from deltacli.cli.output.grids import EncodedItems, Grid, RowEncoder, WriteItems, encode_line
+from deltacli.cli.output.results import Document, Result
 from deltacli.cli.render.many import (
     Overview,
     TableRow,
@@ -25,7 +28,6 @@ from deltacli.cli.render.many import (
     state_of_result,
     sum_rows,
 )
-from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, Pending, confirmed
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
@@ -177,12 +179,12 @@ class _Results(Result):
         """Return one row per table."""
         return [part.row() for part in self._parts]
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         for part in self._parts:
             if part.result is not None:
-                part.result.lines(_Naming(part.uri, emit))
+                part.result.lines(_Naming(part.uri, write_items))
             if part.error is not None:
-                emit(line_of({name: value for name, value in part.error.items() if name != "type"}, "error"))
+                write_items(encode_line({name: value for name, value in part.error.items() if name != "type"}, "error"))
         return self._is_complete
 
     def grid(self) -> Grid:
@@ -195,14 +197,14 @@ def _whole(result: Result) -> JsonObject:
         return document.fields
     items = b"".join(bytes(block.data) for block in document.items)
     fields = {name: value for name, value in document.fields.items() if name != "complete"}
-    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.after()}
+    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.make_last_fields()}
 
 
 class _Naming:
     """Writes lines of NDJSON with the table that they are about, behind their type."""
 
-    def __init__(self, uri: str, emit: Emit) -> None:
-        self._named, self._emit = b'"table":' + dumps(uri) + b",", emit
+    def __init__(self, uri: str, write_items: WriteItems) -> None:
+        self._named, self._emit = b'"table":' + dumps(uri) + b",", write_items
 
     def __call__(self, block: EncodedItems) -> None:
         named = re.sub(
@@ -219,27 +221,29 @@ class _Rows(NamedTuple):
 
     parts: Sequence[Part]
 
-    def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
+    def encode(self, encoder: RowEncoder) -> Iterator[bytes | memoryview]:
         for number, part in enumerate(self.parts):
             if part.result is not None:
-                yield from part.result.grid().written(_WithTable(form, part.uri, has_header=number == 0))
+                yield from part.result.grid().encode(_WithTable(encoder, part.uri, has_header=number == 0))
 
 
 class _WithTable:
-    """A form whose rows have the table in front."""
+    """An encoder whose rows have the table in front."""
 
-    def __init__(self, form: RowForm, uri: str, *, has_header: bool) -> None:
-        self.is_for_eyes = form.is_for_eyes
-        self._form, self._uri, self._has_header = form, uri, has_header
+    def __init__(self, encoder: RowEncoder, uri: str, *, has_header: bool) -> None:
+        self.is_for_people = encoder.is_for_people
+        self._encoder = encoder
+        self._uri = uri
+        self._has_header = has_header
 
-    def header(self, names: Sequence[str], right: Sequence[bool] = ()) -> bytes:
-        return self._form.header(["table", *names], [False, *right]) if self._has_header else b""
+    def encode_header(self, names: Sequence[str], align_right: Sequence[bool] = ()) -> bytes:
+        return self._encoder.encode_header(["table", *names], [False, *align_right]) if self._has_header else b""
 
-    def row(self, values: Sequence[object]) -> bytes:
-        return self._form.row([self._uri, *values])
+    def encode_row(self, values: Sequence[object]) -> bytes:
+        return self._encoder.encode_row([self._uri, *values])
 
-    def block(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
-        return self._form.block([pa.repeat(self._uri, rows), *columns], rows, null)
+    def encode_columns(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
+        return self._encoder.encode_columns([pa.repeat(self._uri, rows), *columns], rows, null)
 
 
 # -- a run on several tables -------------------------------------------------------------------------------------------

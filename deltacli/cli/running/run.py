@@ -18,7 +18,10 @@ from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
 from deltacli.cli.options.declared import DEFAULT_ROWS
-from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, Result, open_sink, write_sections
+from deltacli.cli.output.destination import open_destination
+from deltacli.cli.output.formats import MARKDOWN, PARQUET, TABLE, Content, Format
+from deltacli.cli.output.results import Result
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.library_messages import capture_logging
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
     from deltacli.changing.plan import Amount
-    from deltacli.cli.render.columns import Section
+    from deltacli.cli.output.sections import Section
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
     from deltacli.storage.location import StoreLocation
@@ -215,7 +218,7 @@ class Run:
             self.confirmed[:] = self._written
 
     def _new_sections(self, result: Result) -> list[Section]:
-        if not self.confirmed or result.lists or type(self.confirmed[0]) is not type(result):
+        if not self.confirmed or result.has_requested_rows or type(self.confirmed[0]) is not type(result):
             return []  # the rows of a list are in no section
         shown = [(section.label, list(section.lines)) for section in self.confirmed[0].sections(self.terminal)]
         filled = [section for section in result.sections(self.terminal) if section.lines]
@@ -352,10 +355,10 @@ class Run:
             from deltacli.cli.terminal.pager import open_paged_stream
 
             shown = content or self.format
-            return open_sink(None, open_paged_stream(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
+            return open_destination(None, open_paged_stream(shown.escaping, is_paged=self.is_paged and shown.is_paged))
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # the reader of the pipe may draw on the same terminal
-        return open_sink(self.output)
+        return open_destination(self.output)
 
 
 def _is_spoiled(text: str) -> bool:

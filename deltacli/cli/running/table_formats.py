@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.options.declared import Asked
+    from deltacli.cli.output.results import Result
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon import PaimonHistoryResult
-    from deltacli.cli.results import Result
     from deltacli.cli.running.changing import Mode
     from deltacli.cli.running.run import Run
     from deltacli.cli.running.vacuum import VacuumOptions
@@ -226,12 +226,12 @@ class PaimonHandle(_Handle):
         self, *, limit: int, columns: str | None, branch: str | None, refs: bool, **_: object
     ) -> PaimonHistoryResult:
         """Return the newest `limit` schemas and snapshots. Raises UsageError for columns."""
-        from deltacli.cli.render.columns import choose
+        from deltacli.cli.output.columns import choose_columns
         from deltacli.cli.render.paimon import PaimonHistoryResult, paimon_history_columns
 
         if columns is not None and self.run.format.errors_are_json:
             raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
-        chosen = choose(paimon_history_columns(self.run.clock()), columns)
+        chosen = choose_columns(paimon_history_columns(self.run.clock()), columns)
         found = self.at(branch).history(limit=limit, with_manifests=refs)
         for note in found.notes:
             self.run.note(f"note: {note}")

@@ -10,7 +10,8 @@ from deltacli.changing.change import Change, O, P, plan_change
 from deltacli.changing.plan import NO_FILES, Amount
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import BranchOption, DryRunOption, YesOption
-from deltacli.cli.results import Outcome, Result, require_target
+from deltacli.cli.output.destination import require_file_outside_tables
+from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
@@ -160,7 +161,7 @@ class VacuumCommand(NamedTuple):
         from deltacli.operations.vacuum.rechecking import with_past
         from deltacli.operations.vacuum.saved import save_plan
 
-        require_target(path, "--save-plan")
+        require_file_outside_tables(path, "--save-plan")
         plan = plan_change(VacuumChange(self.request), self.table)
         for note in plan.notes:
             self.run.note(f"note: {note}")
@@ -170,7 +171,7 @@ class VacuumCommand(NamedTuple):
         if (refusal := plan.objection()) is not None:
             _keep_retention(refusal, "if no reader is older")
             raise refusal
-        if self.run.format.is_for_eyes and not plan.is_noop:
+        if self.run.format.is_for_people and not plan.is_noop:
             following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes"
             self.run.say_next(following, also_in_pipe=True)
 
@@ -196,7 +197,7 @@ class VacuumCommand(NamedTuple):
         columns = ("version", "timestampMs", "action", "operation", "detail")
         uri, rows = self.table.uri, content["commits"]
         self.run.write(
-            Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
+            SingleResult("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
         )
 
     def _run(self, change: Change[VacuumPlan, VacuumResult], following: Callable[[], bool] = lambda: True) -> None:

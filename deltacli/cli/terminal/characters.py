@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
+from enum import Enum
 from functools import lru_cache
 
 # Control characters could move the cursor or change the colours of a terminal. The marks of direction in Unicode could
@@ -11,6 +13,14 @@ from functools import lru_cache
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 ELLIPSIS = "…"
+
+
+class Escaping(Enum):
+    """How the control characters in a format's text are escaped for a terminal."""
+
+    NONE = "the format escapes them itself"
+    JSON = "as escapes of JSON: the values stay the same"
+    TEXT = "as escapes of Python"
 
 
 def escape_control(text: str) -> str:
@@ -29,6 +39,14 @@ def escape_control_in_lines(text: str) -> str:
 def escape_control_in_json(text: str) -> str:
     """Return a JSON text whose control and direction characters are JSON escapes, so that its values are the same."""
     return CONTROL_CHARACTERS.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+ESCAPE_FUNCTIONS: Mapping[Escaping, Callable[[str], str] | None] = {
+    Escaping.NONE: None,
+    Escaping.JSON: escape_control_in_json,
+    Escaping.TEXT: escape_control_in_lines,
+}
+"""Escaping -> the function that escapes a text; None if the text is written unchanged."""
 
 
 def escape_for_screen(text: str) -> str:

@@ -11,12 +11,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from enum import Enum
 from types import TracebackType
 from typing import BinaryIO
 
 from deltacli.cli.options.configuration import Variable
-from deltacli.cli.terminal.characters import count_cells, escape_control_in_json, escape_control_in_lines
+from deltacli.cli.terminal.characters import ESCAPE_FUNCTIONS, Escaping, count_cells
 from deltacli.cli.terminal.signals import Interrupted, PagerQuitError, leave_interrupts_to_pager
 from deltacli.cli.terminal.stderr import close_live_line
 from deltacli.cli.terminal.waiting import wait_for_end, write_all
@@ -32,21 +31,6 @@ _LESS_OPTIONS = "FRX"
 
 _VERSION_TIMEOUT_SECONDS = 1.0
 _COLOUR_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class Escaping(Enum):
-    """How the control characters in a format's text are escaped for a terminal."""
-
-    NONE = "the format escapes them itself"
-    JSON = "as escapes of JSON: the values stay the same"
-    TEXT = "as escapes of Python"
-
-
-_ESCAPE_FUNCTIONS: Mapping[Escaping, Callable[[str], str] | None] = {
-    Escaping.NONE: None,
-    Escaping.JSON: escape_control_in_json,
-    Escaping.TEXT: escape_control_in_lines,
-}
 
 
 def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> list[str] | None:
@@ -240,5 +224,5 @@ def open_paged_stream(escaping: Escaping, *, is_paged: bool) -> PagedStream:
         rows=size.lines - 1,
         width=max(size.columns, 1),
         pager=choose_pager(os.environ) if wants_pager else None,
-        escape=_ESCAPE_FUNCTIONS[escaping],
+        escape=ESCAPE_FUNCTIONS[escaping],
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
-from deltacli.cli.results import has_stdout, open_sink, require_target
+from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import option
@@ -57,7 +57,7 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
     from deltacli.operations.doctor.table import examine_table
 
     if how.html is not None:
-        require_target(how.html, "--html")
+        require_file_outside_tables(how.html, "--html")
     if how.prices_file is not None:
         request = replace(request, prices=_read_prices(how.prices_file))
     opened = run.open_table(table)
@@ -65,9 +65,9 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
     if how.html is not None:
         from deltacli.fleet.reporting.table_page import table_page
 
-        with open_sink(how.html) as sink:
+        with open_destination(how.html) as sink:
             sink.write(table_page(report).encode())
-    if has_stdout(run.output, how.html):
+    if is_stdout_free(run.output, how.html):
         run.write(table_result(report, table))
     if how.html not in (None, "-"):
         run.note(f"wrote {how.html}")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.changing.clone_notes import NOTES
 from deltacli.cli.options import declared
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
@@ -98,8 +98,8 @@ def _notes(plan: ClonePlan) -> list[str]:
     return [*notes, *plan.warnings]
 
 
-def _result(plan: ClonePlan) -> Outcome:
-    return Outcome("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
+def _result(plan: ClonePlan) -> SingleResult:
+    return SingleResult("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
 
 
 _COLUMNS = ("source", "target", "version", "tableId", "committedVersion")
@@ -111,11 +111,13 @@ def _sections(plan: ClonePlan) -> list[Section]:
         Section("table", [plan.target]),
         Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
         Section(
-            "would use" if plan.dry_run else "uses", [file_amount(plan.files.files, plan.files.size_bytes)], Style.GOOD
+            "would use" if plan.dry_run else "uses",
+            [format_file_totals(plan.files.files, plan.files.size_bytes)],
+            Style.GOOD,
         ),
         Section("table id", [plan.metadata["id"]]),
         Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
         Section("noted also in", plan.owners.uris),
         Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
-        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import DryRunOption, argument
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
@@ -75,7 +75,7 @@ _COMPARED = {
 }
 
 
-def copy_result(result: CopyResult) -> Outcome:
+def copy_result(result: CopyResult) -> SingleResult:
     """Return what a copy did, would do, or found."""
     content = result.as_json()
     files, lag = content["files"], content["lag"]
@@ -90,7 +90,7 @@ def copy_result(result: CopyResult) -> Outcome:
         "lagSeconds": lag["seconds"],
         "differences": len(result.differences),
     }
-    return Outcome("copy", result.plan.basis.table.uri, content, lambda: _sections(result), [row], columns)
+    return SingleResult("copy", result.plan.basis.table.uri, content, lambda: _sections(result), [row], columns)
 
 
 def _sections(result: CopyResult) -> list[Section]:
@@ -107,13 +107,17 @@ def _sections(result: CopyResult) -> list[Section]:
         Section("version", [str(plan.last)])
         if plan.first == plan.last
         else Section("versions", [f"{plan.first} to {plan.last}"]),
-        *([] if is_check else [Section(verb, ["nothing" if plan.is_noop else file_amount(*amount[:2])], Style.GOOD)]),
-        Section("unchanged", [file_amount(*plan.skipped[:2])] if plan.skipped.files else []),
+        *(
+            []
+            if is_check
+            else [Section(verb, ["nothing" if plan.is_noop else format_file_totals(*amount[:2])], Style.GOOD)]
+        ),
+        Section("unchanged", [format_file_totals(*plan.skipped[:2])] if plan.skipped.files else []),
         Section("behind", [behind] if lag.versions and (is_check or lag.seconds is not None) else []),
         Section("compared", [_COMPARED[result.verified]] if result.verified else []),
         Section("committed", [] if result.committed_version is None else [f"version {result.committed_version}"]),
         Section("note", plan.notes, Style.WARNING),
         *([Section("differences", named or ["none"], Style.PROBLEM if named else Style.GOOD)] if is_check else []),
         Section("and", [f"{more:,} more: --json shows all"] if more > 0 else []),
-        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
-from deltacli.cli.render.columns import Section, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, make_refusal_section
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import quoted_table
 from deltacli.core.request_fields import Option
@@ -67,10 +67,10 @@ def _deed(plan: ManifestsPlan) -> str:
     return f"write {plural(len(plan.to_write), 'manifest')}{deleted}"
 
 
-def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> Outcome:
+def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> SingleResult:
     columns = ("path", "problem", "lacks", "stale")
     rows = content["differences"]
-    return Outcome("manifest", uri, content, lambda: list(_sections(uri, plan, done)), rows, columns)
+    return SingleResult("manifest", uri, content, lambda: list(_sections(uri, plan, done)), rows, columns)
 
 
 def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> Iterator[Section]:
@@ -93,7 +93,7 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
         "differences" if done is None else "found",
         [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])],
     )
-    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
 def _words(one: ManifestProblem) -> str:

@@ -120,7 +120,7 @@ def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetR
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True
     try:
-        reason = sender.send(dumps(result.last), report.run)
+        reason = sender.send(dumps(result.last_line), report.run)
     except Interrupted as interruption:
         interruption.outcome = f"run {report.run} has ended, but its summary was not sent to the webhook"
         raise

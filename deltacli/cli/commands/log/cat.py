@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options.declared import TableArgument, TimestampOption, argument, chosen_version, parse_moment_of
-from deltacli.cli.results import JSON, TableFormat
+from deltacli.cli.output.formats import JSON, TableFormat
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option

@@ -59,7 +59,7 @@ def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
         notes=lambda plan: plan.notes,
         before=lambda plan: (
             f"deltacli checkpoint {name} --version {plan.offered_checkpoint}"
-            if plan.offered_checkpoint is not None and run.format.is_for_eyes
+            if plan.offered_checkpoint is not None and run.format.is_for_people
             else None
         ),
         deletes_by_age=True,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from deltacli.cli.commands import read_and_changes as local
 from deltacli.cli.options import declared
-from deltacli.cli.results import RowFormat
+from deltacli.cli.output.formats import RowFormat
 from deltacli.cli.running.run import Run, judge_left_out, note_rows, require_file, write_directory
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError

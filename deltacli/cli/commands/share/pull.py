@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.command_tree import ColourChoice
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, VersionOption, parse_moment_of
-from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
+from deltacli.cli.output.destination import find_output_directory, require_file_outside_tables, require_parent_directory
+from deltacli.cli.output.formats import FORMATS
 from deltacli.cli.running.run import Run, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
 from deltacli.cli.terminal.capabilities import detect_terminal
@@ -153,7 +154,7 @@ def _pull_table(
 
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
-    require_target(to.rstrip("/") or "/", "--to")
+    require_file_outside_tables(to.rstrip("/") or "/", "--to")
     request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=decodes)
     shared = open_shared(run, table)
     wording: Wording[PullPlan, PullResult] = Wording(
@@ -239,15 +240,15 @@ def _write_rows(
 
 def _require_place(to: str, form: str) -> str | None:
     """Return the directory that rows are written to; None for a file. Raises UsageError and StorageFailed."""
-    directory = directory_of(to)
+    directory = find_output_directory(to)
     if to in ("", "-"):
         raise UsageError("--to is not a file or directory", facts={"found": to or "an empty string"})
     if directory is not None and form != "parquet":
         raise UsageError(f"--as {form} writes one file, but --to {to} is a directory")
     if directory is None or "://" not in directory:
         place = to.rstrip("/") or "/"
-        require_target(place, "--to")
-        require_directory(place)
+        require_file_outside_tables(place, "--to")
+        require_parent_directory(place)
     return directory
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options.declared import SHARES, argument
-from deltacli.cli.results import TableFormat
+from deltacli.cli.output.formats import TableFormat
 from deltacli.cli.running.run import Run, note_staged
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, adding, quoted

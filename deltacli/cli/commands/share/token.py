@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options import declared
-from deltacli.cli.results import require_directory, require_target
+from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import UsageError, quoted
@@ -185,8 +185,8 @@ def _create(
                     "--profile - is not a file; without --profile the token is written to stdout",
                     hint="deltacli share token create RECIPIENT",
                 )
-            require_target(profile, "--profile")
-            require_directory(profile)
+            require_file_outside_tables(profile, "--profile")
+            require_parent_directory(profile)
             invocation.writes(profile)
             write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
         created["token"] = token

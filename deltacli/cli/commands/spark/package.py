@@ -6,7 +6,7 @@ import os
 import shlex
 from typing import Annotated
 
-from deltacli.cli.results import TableFormat
+from deltacli.cli.output.formats import TableFormat
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option

@@ -12,10 +12,11 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import DeltacliError, is_command, quoted_table
 from deltacli.core.typing import Json, JsonObject
@@ -156,7 +157,7 @@ class StatusResult(FleetListing[TableStatus]):
     def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         moving = [total for total in self.totals if len(total.values) > 1]
         if moving and terminal.is_drawn:
-            write_columns(sink, terminal, _TOTAL_COLUMNS, moving)
+            write_text_table(sink, terminal, _TOTAL_COLUMNS, moving)
             sink.write(b"\n")
 
 
@@ -204,8 +205,8 @@ def status_result(
         _columns(now_ms),
         status.tables,
         items_name="tables",
-        last={"type": "fleet-status", "file": file, **content},
-        said=said,
+        last_line={"type": "fleet-status", "file": file, **content},
+        make_sections=said,
         most=most,
         screen=lambda terminal, most: _screen(status.tables, file, now_ms, terminal, most),
         totals=totals,
@@ -228,12 +229,12 @@ def _counted(total: Total) -> str:
 
 def _columns(now_ms: int) -> list[Column[TableStatus]]:
     return [
-        Column("table", lambda one: one.shown_name, priority=1, least=20, keep_end=True, folds=True),
+        Column("table", lambda one: one.shown_name, priority=1, min_width=20, keep_end=True, wraps=True),
         Column("group", lambda one: one.group, priority=5, is_minor=True),
         *(_step_column(kind, now_ms) for kind in ORDER),
-        Column("logBytes", _log_bytes, _log_size, right=True, priority=4, title="log"),
-        Column("trend", lambda _: None, _has_trend, picture=_trend, priority=5, least=_SPARK_CELLS, in_pipe=False),
-        Column("alerts", lambda one: "; ".join(one.alerts) or None, _alerts, priority=2, least=20, folds=True),
+        Column("logBytes", _log_bytes, _log_size, align_right=True, priority=4, title="log"),
+        Column("trend", lambda _: None, _has_trend, draw_bar=_trend, priority=5, min_width=_SPARK_CELLS, in_pipe=False),
+        Column("alerts", lambda one: "; ".join(one.alerts) or None, _alerts, priority=2, min_width=20, wraps=True),
     ]
 
 
@@ -249,7 +250,12 @@ def _screen(tables: Sequence[TableStatus], file: str, now_ms: int, terminal: Ter
         (table.shown_name, (table, alert)) for table in tables for alert in table.found or none
     ]
     alerts: Column[_AlertRow] = Column(
-        "alert", lambda row: row[1].brief if row[1] else "none", style=_alert_style, priority=1, least=48, folds=True
+        "alert",
+        lambda row: row[1].brief if row[1] else "none",
+        style=_alert_style,
+        priority=1,
+        min_width=48,
+        wraps=True,
     )
     if most:
         affected = Counter(_same(row) for _, row in rows)
@@ -287,7 +293,7 @@ def _merged(rows: Sequence[_AlertRow]) -> _AlertRow:
 
 def _step_column(kind: str, now_ms: int) -> Column[TableStatus]:
     told, style = partial(_told, kind, now_ms), partial(_style, kind)
-    return Column(kind, partial(_state, kind), told, style, priority=3, least=14, is_rounded=True)
+    return Column(kind, partial(_state, kind), told, style, priority=3, min_width=14, is_rounded=True)
 
 
 def _state(kind: str, table: TableStatus) -> str | None:
@@ -363,6 +369,6 @@ def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:
 
 _TOTAL_COLUMNS: list[Column[Total]] = [
     Column("total", lambda total: total.name, priority=1),
-    Column("newest", lambda total: total.newest, right=True, priority=1),
-    Column("runs", lambda _: None, lambda _: "runs", picture=_total_trend, priority=2, least=30),
+    Column("newest", lambda total: total.newest, align_right=True, priority=1),
+    Column("runs", lambda _: None, lambda _: "runs", draw_bar=_total_trend, priority=2, min_width=30),
 ]

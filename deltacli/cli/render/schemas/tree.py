@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import DRAWN_ROWS, Column
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
+from deltacli.cli.output.column_widths import MAX_DRAWN_ROWS
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, write_lines
+from deltacli.cli.output.results import Document, Result
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen, shorten
 from deltacli.core.documents import envelope
@@ -32,7 +34,7 @@ def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *,
     for depth, _ in types.walk(snapshot.schema):
         deepest, count = max(deepest, depth), count + 1
     has_room = terminal.width is not None and _BRANCH * (deepest + 1) + _LEAST_ROOM <= terminal.width
-    if has_room and count <= DRAWN_ROWS:
+    if has_room and count <= MAX_DRAWN_ROWS:
         from deltacli.cli.render.terminal.console import Canvas
 
         canvas = Canvas(sink, terminal)
@@ -159,7 +161,7 @@ class SchemaResult(Result):
 
     found: Snapshot
     with_mapping: bool = False
-    lists: bool = True
+    has_requested_rows: bool = True
 
     def document(self) -> Document:
         fields = envelope("deltacli.schema", self.found.table.uri, complete=True)
@@ -168,8 +170,8 @@ class SchemaResult(Result):
             fields | {"version": self.found.version, "partitionColumns": partitions, "schema": self._stored()}
         )
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, map(_field_line, self._stored()["fields"]), "field")
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, map(_field_line, self._stored()["fields"]), "field")
         return True
 
     def grid(self) -> Grid:

@@ -10,7 +10,9 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from deltacli.cli.render.columns import GAP, Column, Row, Section, fit, spread, with_values
+from deltacli.cli.output.column_widths import GAP, distribute_width, find_columns_with_values, fit_columns
+from deltacli.cli.output.columns import Column, Row
+from deltacli.cli.output.sections import Section
 from deltacli.cli.render.terminal.console import Canvas, empty_table, measured
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells
@@ -88,19 +90,19 @@ def draw_table(
     keep_empty: bool = False,
 ) -> list[str]:
     """Draw rows and return the names of the columns shown. `note` gives a row that is a red rule instead."""
-    texts = [[canvas.plain(column.shown(row)) for column in columns] for row in rows]
+    texts = [[canvas.plain(column.format_for_screen(row)) for column in columns] for row in rows]
     natural = [
         max(_title_cells(column), *(cell_len(measured(row[index])) for row in texts), 0)
-        if column.picture is None
-        else max(cell_len(column.heading()), column.least)
+        if column.draw_bar is None
+        else max(cell_len(column.heading()), column.min_width)
         for index, column in enumerate(columns)
     ]
     if canvas.never_cuts:
-        chosen = with_values(columns, texts, keep_empty=keep_empty)
+        chosen = find_columns_with_values(columns, texts, keep_empty=keep_empty)
         whole = [_narrowest(columns[index], index, texts, natural[index]) for index in chosen]
-        widths = spread(columns, chosen, natural, whole, canvas.width)
+        widths = distribute_width(columns, chosen, natural, whole, canvas.width)
     else:
-        chosen, widths = fit(columns, texts, natural, canvas.width, keep_empty=keep_empty)
+        chosen, widths = fit_columns(columns, texts, natural, canvas.width, keep_empty=keep_empty)
     if not chosen:
         return []
     total = sum(widths) + len(GAP) * (len(chosen) - 1)
@@ -125,19 +127,19 @@ def draw_table(
 
 def _narrowest(column: Column[Any], index: int, texts: Sequence[Sequence[str]], natural: int) -> int:
     """The width below which a column is never folded: that of its numbers, or of its words up to a limit."""
-    if column.right or column.picture is not None:
+    if column.align_right or column.draw_bar is not None:
         return natural
     words = max((cell_len(word) for row in texts for word in row[index].split(" ")), default=0)
-    return min(natural, max(column.least, cell_len(column.heading()), min(words, _LONG_WORD)))
+    return min(natural, max(column.min_width, cell_len(column.heading()), min(words, _LONG_WORD)))
 
 
 def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int], *, heading: bool) -> Table:
     table = empty_table("", is_ascii=canvas.is_ascii, show_header=heading)
     for column, width in zip(columns, widths, strict=True):
-        is_whole = not column.folds and not canvas.never_cuts
+        is_whole = not column.wraps and not canvas.never_cuts
         table.add_column(
             _title(canvas, column, width),
-            justify="right" if column.right else "left",
+            justify="right" if column.align_right else "left",
             width=width,
             no_wrap=is_whole,
             overflow="ellipsis" if is_whole else "fold",
@@ -146,20 +148,20 @@ def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int]
 
 
 def _title_cells(column: Column[Any]) -> int:
-    return max(cell_len(column.heading()), cell_len(column.below_heading()))
+    return max(cell_len(column.heading()), cell_len(column.subheading()))
 
 
 def _title(canvas: Canvas, column: Column[Any], width: int) -> Text:
     title = (canvas.cut(column.heading(), width), Style.HEADING)
-    kind = (canvas.cut(column.below_heading(), width), Style.TYPE)
+    kind = (canvas.cut(column.subheading(), width), Style.TYPE)
     below: tuple[Text | tuple[str, Style], ...] = (Text("\n"), kind) if column.subtitle else ()
     return canvas.joined([title, *below], folds=False)
 
 
 def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int) -> Text:
-    if column.picture is not None:
-        return column.picture(row, canvas, width)
-    folds = column.folds or canvas.never_cuts
+    if column.draw_bar is not None:
+        return column.draw_bar(row, canvas, width)
+    folds = column.wraps or canvas.never_cuts
     style = column.style(row) if column.style else Style.PLAIN
     shown = (
         break_long_words(value, width)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.text_tables import write_table_with_total
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
-from deltacli.cli.results import write_with_total
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen
 from deltacli.core.typing import Json
@@ -139,7 +139,7 @@ def write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) 
     has_tables = not (report.tables and report.tables[0].is_server)
     name = f"all {report.subjects}" if has_tables else report.subjects
     total = _Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None)
-    write_with_total(sink, terminal, _summary_columns(), rows, total)
+    write_table_with_total(sink, terminal, _summary_columns(), rows, total)
 
 
 def _summary_columns() -> list[Column[_Row]]:
@@ -149,19 +149,19 @@ def _summary_columns() -> list[Column[_Row]]:
             lambda row: count(row.counts),
             text=lambda row: format_count(count(row.counts)),
             style=lambda row: style if count(row.counts) else Style.QUIET,
-            right=True,
+            align_right=True,
             priority=priority,
-            least=8,
+            min_width=8,
         )
 
     return [
-        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True),
-        Column("version", lambda row: row.version, right=True, priority=4, least=7),
+        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True),
+        Column("version", lambda row: row.version, align_right=True, priority=4, min_width=7),
         number("errors", lambda counts: counts.errors, 1, STYLES[Severity.ERROR]),
         number("warnings", lambda counts: counts.warnings, 2, STYLES[Severity.WARNING]),
         number("infos", lambda counts: counts.infos, 3, Style.PLAIN),
-        Column("not shown", lambda row: row.suppressed, right=True, priority=3, least=9),
-        Column("accepted", lambda row: row.accepted, right=True, priority=3, least=8),
+        Column("not shown", lambda row: row.suppressed, align_right=True, priority=3, min_width=9),
+        Column("accepted", lambda row: row.accepted, align_right=True, priority=3, min_width=8),
     ]
 
 
