@@ -7,7 +7,7 @@ import io
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.output.column_widths import pad_text
+from deltacli.cli.output.alignment import pad_text
 from deltacli.cli.output.columns import Column
 from deltacli.cli.render.data.rows import write_aligned
 from deltacli.cli.terminal.characters import count_cells, escape_control

@@ -13,7 +13,8 @@ from deltacli.cli.options.declared import Asked, TableArgument, argument, correc
 from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_batch_grid
 from deltacli.cli.output.results import Document, Result
 from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
-from deltacli.cli.output.surface import Labelled, make_surface
+from deltacli.cli.output.surface import Labelled
+from deltacli.cli.output.text_tables import make_surface
 from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells

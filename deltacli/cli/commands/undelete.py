@@ -14,7 +14,8 @@ from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, WriteItems, encode_line
 from deltacli.cli.output.results import Document, Result
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.output.surface import Surface, make_surface
+from deltacli.cli.output.surface import Surface
+from deltacli.cli.output.text_tables import make_surface
 from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from deltacli.cli.output.alignment import GAP
 from deltacli.cli.output.columns import Column
-from deltacli.cli.terminal.characters import count_cells
-
-GAP = "  "
-"""The blanks between two columns."""
 
 MAX_DRAWN_ROWS = 1_000
 """Tables of more rows are written by the streaming writer, also on a terminal: rich takes 50 µs per cell."""
@@ -32,12 +29,6 @@ class ColumnLayout(NamedTuple):
 
     indexes: list[int]
     widths: list[int]
-
-
-def pad_text(text: str, width: int, *, right: bool) -> str:
-    """Return a text filled with blanks to a width; `right` puts them before the text."""
-    blanks = " " * max(width - count_cells(text), 0)
-    return blanks + text if right else text + blanks
 
 
 def fit_columns(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, Protocol
 from deltacli.cli.output.columns import Column, Row, make_item_columns
 from deltacli.cli.output.grids import EncodedItems, Grid, RowGrid, WriteItems, encode_line, write_lines
 from deltacli.cli.output.sections import Section
-from deltacli.cli.output.surface import Surface, make_surface
-from deltacli.cli.output.text_tables import write_complete_table, write_sections
+from deltacli.cli.output.surface import Surface
+from deltacli.cli.output.text_tables import make_surface, write_complete_table, write_sections
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.typing import JsonObject

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.output.column_widths import GAP, pad_text
-from deltacli.cli.output.destination import is_followed_by_errors
-from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.output.alignment import GAP, pad_text
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_control
 from deltacli.core.units import without_middle
 
@@ -130,12 +129,3 @@ def align_labels(
 
 def _name_tables(value: RenderableType) -> RenderableType:
     return invocation.with_catalog_names(value) if isinstance(value, str) else value
-
-
-def make_surface(sink: BinaryIO, terminal: Terminal) -> Surface:
-    """Return what a result is drawn on."""
-    if terminal.is_drawn:
-        from deltacli.cli.render.terminal.console import Canvas  # rich is imported for a terminal only
-
-        return Canvas(sink, terminal)
-    return Sheet(sink, shows_errors=is_followed_by_errors(sink))

@@ -6,16 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Generic, NamedTuple
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.output.column_widths import GAP, MAX_DRAWN_ROWS, fit_columns, pad_text
+from deltacli.cli.output.alignment import GAP, pad_text
+from deltacli.cli.output.column_widths import MAX_DRAWN_ROWS, fit_columns
 from deltacli.cli.output.columns import Column, Row, describe_hidden_columns
 from deltacli.cli.output.destination import is_followed_by_errors, keep_heading
 from deltacli.cli.output.sections import Section, shorten_repeated_lines
-from deltacli.cli.output.surface import Labelled, make_surface
+from deltacli.cli.output.surface import Labelled, Sheet, Surface
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_control, shorten
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.cli.terminal.wrapping import wrap_command
 from deltacli.core.units import without_middle
+
+
+def make_surface(sink: BinaryIO, terminal: Terminal) -> Surface:
+    """Return what a result is drawn on."""
+    if terminal.is_drawn:
+        from deltacli.cli.render.terminal.console import Canvas  # rich is imported for a terminal only
+
+        return Canvas(sink, terminal)
+    return Sheet(sink, shows_errors=is_followed_by_errors(sink))
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:

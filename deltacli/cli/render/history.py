@@ -14,7 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.output.column_widths import GAP, MAX_DRAWN_ROWS
+from deltacli.cli.output.alignment import GAP
+from deltacli.cli.output.column_widths import MAX_DRAWN_ROWS
 from deltacli.cli.output.columns import (
     Column,
     choose_columns,
@@ -591,7 +592,7 @@ def _with_room(
 
 def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
     """Return one line: how many commits each day had, several days to a mark where there are many."""
-    from deltacli.cli.render.terminal.tables import sparkline
+    from deltacli.cli.render.terminal.tables import make_sparkline
 
     first, last = min(times_ms) // units.DAY_MS, max(times_ms) // units.DAY_MS
     span = " to ".join(units.format_moment(day * units.DAY_MS)[:10] for day in (first, last))
@@ -605,7 +606,7 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
         [
             ("commits per day" if days == 1 else f"commits per {units.format_count(days)} days", Style.LABEL),
             "  ",
-            sparkline(canvas, counts),
+            make_sparkline(canvas, counts),
             "  ",
             (f"{span}{most}", Style.QUIET),
         ]
@@ -657,10 +658,10 @@ def _change_columns(
         return of(changes[line.item.version]) if line.item is not None else ()
 
     def bar(line: HistoryLine, canvas: Canvas, width: int) -> Text:
-        from deltacli.cli.render.terminal.tables import split_bar
+        from deltacli.cli.render.terminal.tables import make_split_bar
 
         amounts = [(number, style) for number, _, style in parts(line, _row_parts if has_rows else _file_parts)]
-        return split_bar(canvas, amounts, largest, width)
+        return make_split_bar(canvas, amounts, largest, width)
 
     return [
         *([_numbers(width, "files", changes, _file_parts)] if with_files else []),

@@ -61,7 +61,7 @@ class SnapshotResult(Result):
 
         layout = file_sizes(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
         from deltacli.cli.render.terminal.console import Canvas
-        from deltacli.cli.render.terminal.tables import PANEL_WIDTH, panel
+        from deltacli.cli.render.terminal.tables import MAX_PANEL_CELLS, make_panel
 
         canvas = Canvas(sink, terminal)
         sections = {section.label: section for section in state_sections(self.summary, terminal, only_counts=False)}
@@ -73,13 +73,15 @@ class SnapshotResult(Result):
             if title == "log" and not isinstance(self.summary.snapshot.table.storage, StoreOfVersions):
                 rows = [*rows[:1], *_checkpoint_rows(canvas, self.summary), *rows[1:]]
             if rows:
-                content.append(canvas.grid(rows, width=min(canvas.width, PANEL_WIDTH) - 4))
+                content.append(canvas.grid(rows, width=min(canvas.width, MAX_PANEL_CELLS) - 4))
             if title == "data" and layout is not None:
                 content += _layout_parts(
                     canvas, layout, None if is_shared(self.summary.snapshot.table.uri) else self.name
                 )
             if content:
-                canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
+                canvas.draw(
+                    make_panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME)
+                )
 
     @property
     def _uri(self) -> str:
@@ -312,11 +314,11 @@ def _layout_parts(canvas: Canvas, layout: FileLayout, name: str | None) -> Itera
 
 
 def _histogram(canvas: Canvas, classes: Sequence[tuple[int, int | None, int]]) -> Iterator[Sequence[str | Text]]:
-    from deltacli.cli.render.terminal.tables import bar
+    from deltacli.cli.render.terminal.tables import make_bar
 
     largest = max(files for _, _, files in classes)
     for lower, upper, files in classes:
-        yield _class_name(lower, upper), format_count(files), bar(canvas, files, largest, _bar_cells(canvas))
+        yield _class_name(lower, upper), format_count(files), make_bar(canvas, files, largest, _bar_cells(canvas))
 
 
 def _class_name(lower: int, upper: int | None) -> str:
@@ -326,12 +328,12 @@ def _class_name(lower: int, upper: int | None) -> str:
 
 
 def _partitions(canvas: Canvas, layout: FileLayout) -> Iterator[Sequence[str | Text]]:
-    from deltacli.cli.render.terminal.tables import bar
+    from deltacli.cli.render.terminal.tables import make_bar
 
     shown = layout.largest_partitions(_PARTITIONS)
     largest = max(size for _, _, size in shown)
     for name, files, size in shown:
-        drawn = bar(canvas, size, largest, _bar_cells(canvas))
+        drawn = make_bar(canvas, size, largest, _bar_cells(canvas))
         yield canvas.text(name, Style.PATH), format_count(files), canvas.text(format_size(size), Style.SIZE), drawn
 
 

@@ -15,8 +15,8 @@ from deltacli.cli.output.columns import Column
 from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, RowEncoder, WriteItems, encode_line
 from deltacli.cli.output.results import Document, Result, SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.output.surface import Labelled, Surface, make_surface
-from deltacli.cli.output.text_tables import write_text_table
+from deltacli.cli.output.surface import Labelled, Surface
+from deltacli.cli.output.text_tables import make_surface, write_text_table
 from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows, make_version_strip
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import dumps, envelope

@@ -245,9 +245,7 @@ def _find_features_to_add(path: str) -> Iterator[str]:
 
     snapshot = _read_newest_snapshot(path)
     supported = frozenset() if snapshot is None else snapshot.protocol.supported_features
-    yield from sorted(
-        name for name, feature in FEATURES.items() if not feature.obstacle and name not in supported
-    )
+    yield from sorted(name for name, feature in FEATURES.items() if not feature.obstacle and name not in supported)
 
 
 def _find_values_of_property(key: str) -> Iterator[str]:

@@ -244,9 +244,9 @@ def _size_bar() -> Column[dict[str, Any]]:
     """A bar for the size of each file, shown only where rich draws, as long as `largest` in the row says."""
 
     def picture(row: dict[str, Any], canvas: Canvas, width: int) -> Text:
-        from deltacli.cli.render.terminal.tables import bar
+        from deltacli.cli.render.terminal.tables import make_bar
 
-        return bar(canvas, row.get("size") or 0, row.get(_LARGEST) or 0, width)
+        return make_bar(canvas, row.get("size") or 0, row.get(_LARGEST) or 0, width)
 
     return Column(
         _LARGEST,

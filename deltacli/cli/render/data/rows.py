@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import pieces
-from deltacli.cli.output.column_widths import GAP, pad_text
+from deltacli.cli.output.alignment import GAP, pad_text
 from deltacli.cli.output.columns import Column
 from deltacli.cli.output.grids import EncodedItems, Grid, WriteItems, encode_texts, make_batch_grid
 from deltacli.cli.output.results import Document, Result, SingleResult

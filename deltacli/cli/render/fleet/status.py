@@ -335,10 +335,10 @@ def _has_trend(table: TableStatus) -> str:
 
 
 def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
-    from deltacli.cli.render.terminal.tables import sparkline
+    from deltacli.cli.render.terminal.tables import make_sparkline
 
     points = table.trends.get("logBytes", ()) if _has_trend(table) else ()
-    return sparkline(canvas, [point.value for point in points][-width:])
+    return make_sparkline(canvas, [point.value for point in points][-width:])
 
 
 def _unknown(status: FleetStatus) -> list[str]:
@@ -362,9 +362,9 @@ def _first(lines: list[str], most: int = _MOST_LINES, *, is_whole: bool) -> list
 
 
 def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:
-    from deltacli.cli.render.terminal.tables import sparkline
+    from deltacli.cli.render.terminal.tables import make_sparkline
 
-    return sparkline(canvas, list(total.values)[-width:])
+    return make_sparkline(canvas, list(total.values)[-width:])
 
 
 _TOTAL_COLUMNS: list[Column[Total]] = [
