@@ -1,4 +1,4 @@
-"""What commands write: results, and the formats that write them to stdout or a file.
+"""Write results of commands to stdout or a file: results, columns, and formats.
 
 A command returns a `Result` (`results.py`), which has a document, lines, rows and sections. A format (`formats.py`) is
 a function that writes any result to a stream: text for people (`text_tables.py`, `sections.py`, drawn on a `Surface`),

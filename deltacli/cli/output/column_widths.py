@@ -48,6 +48,7 @@ def fit_columns(
         width: The cells of the screen; None for a pipe, where every column is shown.
         keep_empty: Whether columns without any value are shown, too.
     """
+    # Empty columns go first: they would take room from others and show nothing.
     candidates: Sequence[int] = find_columns_with_values(columns, texts, keep_empty=keep_empty)
     if width is None:
         return ColumnLayout(list(candidates), [natural_widths[index] for index in candidates])
@@ -94,6 +95,7 @@ def _choose_by_priority(
     """Return the columns that fit, in the order of the table. The most important one is shown in any case."""
     chosen: list[int] = []
     for index in sorted(candidates, key=lambda index: columns[index].priority):
+        # A later column may be narrow enough for the room that an earlier one leaves.
         if not chosen or _total_width(min_widths, [*chosen, index]) <= width:
             chosen.append(index)
     return sorted(chosen)

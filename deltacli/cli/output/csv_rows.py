@@ -111,7 +111,7 @@ def encode_csv_block(columns: Sequence[pa.Array], rows: int) -> EncodedItems:
     constant = ""
     for column in columns:
         if len(columns) > 1 and column.null_count == len(column):
-            constant += ","
+            constant += ","  # a column of nulls is an empty field in every row
             continue
         field = _encode_field(column)
         parts.append(constant + field.prefix)

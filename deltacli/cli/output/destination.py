@@ -1,4 +1,4 @@
-"""Where a result goes: stdout, the pager of a terminal, or a file that is complete or absent."""
+"""Open the destination of a result: stdout, the pager of a terminal, or a file that is complete or absent."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
         return
     if output is None or output == STDOUT:
         yield sys.stdout.buffer
+        # A full disk is an error of the command; at the end of Python it would be a message only.
         sys.stdout.buffer.flush()
         return
 
@@ -54,6 +55,7 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
             return
     except OSError as error:
         raise unwritable(output, error) from error
+    # An interruption names the files that were written completely.
     invocation.writes(output)
     with replacement(output) as sink:
         yield sink
@@ -102,6 +104,7 @@ def require_file_outside_tables(output: str, option: str) -> None:
         raise UsageError(f"{option} is empty")
     if output == STDOUT:
         return
+    # A link may lead into a table, so the real path counts.
     directory = os.path.dirname(os.path.realpath(output))
     if _LOG_DIRECTORY in directory.split(os.sep):
         raise UsageError(f"{option} {output} is inside the log of a table, which the output would damage")

@@ -21,6 +21,7 @@ def write_json(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
         sink.write(dumps(document.fields, indent=terminal.is_terminal) + b"\n")
         return
 
+    # Whether the document is complete is known when the last item is written.
     fields = {name: value for name, value in document.fields.items() if name != "complete"}
     sink.write(dumps(fields)[:-1] + b',"items":[')
     separator = b"\n"

@@ -105,6 +105,7 @@ class RowGrid(NamedTuple, Generic[Row]):
         if not self.is_chosen and texts:
             shown = [index for index in shown if any(row[index] for row in texts)]
 
+        # Without rows every column is shown, so that the reader sees what there could be.
         headings = [columns[index].heading() for index in shown]
         yield encoder.encode_header(headings, [columns[index].align_right for index in shown])
         for row in texts:

@@ -1,4 +1,4 @@
-"""What the parts of a result are drawn on: the canvas of a terminal, or a sheet of plain text for a pipe."""
+"""The surfaces of results: the canvas of a terminal, or a sheet of plain text for a pipe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Labelled = tuple[str, "RenderableType"]
 
 
 class Surface(Protocol):
-    """What a result is drawn on: the `Canvas` of a terminal, or the `Sheet` of a pipe.
+    """Anything that a result is drawn on: the `Canvas` of a terminal, or the `Sheet` of a pipe.
 
     Attributes:
         is_screen: Whether pictures are drawn: bars, strips.

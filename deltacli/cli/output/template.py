@@ -159,6 +159,7 @@ class TemplateFormatter:
                 self._checked_types.add(line_type)
                 nested = [f"{name}.{ANY_FIELD}" for name in columns]
                 self._check_fields([*fields, *columns, *nested], item)
+            # Values are escaped one by one: a tab or a line end of the template is wanted.
             yield "".join(part.text or self._format_field(part.field, item) for part in self._parts) + "\n"
 
     def _format_field(self, field: str, item: Json) -> str:
@@ -223,6 +224,7 @@ def _find_field_error(field: str, known_fields: Sequence[str], template: str) ->
     has_any_fields = ANY_FIELD in known_fields
     similarity = _MISSPELT_KEY_SIMILARITY if has_any_fields else _MISSPELT_SIMILARITY
     nearest = nearest_name(field, names, ignores_case=True, alike=similarity)
+    # A writer may add any key to such an object, so that an unknown name is wrong only if it is nearly a known one.
     if has_any_fields and nearest is None:
         return None
     nested = next((name for name in names if name.endswith(f".{field}")), None)

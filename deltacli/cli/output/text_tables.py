@@ -70,7 +70,7 @@ def write_complete_table(
     """
     shown = write_text_table(sink, terminal, columns, rows, **options)
     if terminal.width is None:
-        return
+        return  # a pipe gets every column
     remark = describe_hidden_columns(columns, rows, shown)
     if not remark:
         return
@@ -136,6 +136,7 @@ def write_text_table(
         else:
             lines.append(_format_note(terminal, remark))
 
+    # The pager must know before it gets the first line.
     if heading and terminal.width is not None:
         keep_heading(sink, heading_lines)
     if lines:

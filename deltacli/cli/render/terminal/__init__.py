@@ -1,4 +1,4 @@
-"""What a person sees on a terminal, drawn by rich.
+"""Results on a terminal, drawn by rich.
 
 A result is drawn where `Terminal.is_drawn`: stdout is a terminal, or colour was forced (`--color always`,
 `CLICOLOR_FORCE`) into something else, where no row and no value is cut. In a pipe nothing here is imported.

@@ -263,7 +263,7 @@ def fill_cells(text: str) -> str:
 
 
 class _Buffer(io.StringIO):
-    """What rich has drawn; its encoding tells rich which boxes it may use."""
+    """The characters that rich has drawn; the encoding tells rich which boxes it may use."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__(newline="\n")
